@@ -1,0 +1,67 @@
+// What every subcommand shares: flags of the console and of the run folder, and options structs as flags.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/config.h"
+#include "core/console.h"
+#include "formats/run_folder.h"
+
+namespace headscope {
+
+// Flags that any subcommand takes.
+struct CommonFlags {
+  ConsoleOptions console;
+  bool json = false;
+  std::string command_line;  // as typed, for the manifest
+};
+
+// A subcommand returns its exit code.
+using Command = std::function<int()>;
+
+void add_common_flags(CLI::App& command, CommonFlags& flags);
+void add_out_flags(CLI::App& command, RunFolderOptions& folder);
+
+// `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
+void choose_out(RunFolderOptions& folder, const std::string& name);
+
+// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head. Values go to `entries`, to
+// be applied after the configuration file.
+template <class Options>
+void add_option_flags(CLI::App& command, const Options& defaults, std::vector<ConfigEntry>& entries) {
+  Options::fields(defaults, [&](std::string name, const auto& value, const char* help) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    std::string flag = "--" + name;
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if constexpr (std::is_same_v<T, bool>) {
+      command.add_flag_callback(flag, [&entries, name, flag] { entries.push_back({name, "true", flag}); }, help);
+    } else {
+      const nlohmann::json shown = json_value(value);
+      const bool has_default = !shown.is_null() && shown != "";
+      const std::string text = has_default ? fmt::format("{} [{}]", help, shown.is_string() ? shown.get<std::string>() : shown.dump())
+                                           : std::string(help);
+      const std::string names = name == "max_workers" ? flag + ",--workers" : flag;
+      command.add_option_function<std::string>(
+                 names, [&entries, name, flag](const std::string& text_value) { entries.push_back({name, text_value, flag}); }, text)
+          ->type_name(std::is_arithmetic_v<T> || IsOptional<T>::value ? "N" : "TEXT")
+          ->group("Configuration");
+    }
+  });
+  command.add_option_function<std::vector<std::string>>(
+             "--set",
+             [&entries](const std::vector<std::string>& assignments) {
+               for (const std::string& assignment : assignments) entries.push_back(parse_assignment(assignment));
+             },
+             "Any configuration key, as key=value")
+      ->type_name("KEY=VALUE");
+}
+
+// The subcommands. Each keeps its own state alive and leaves what is to be run in `chosen`.
+void add_plasticity(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
+
+}  // namespace headscope

@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <cmath>
+
+#include "command.h"
+#include "core/error.h"
+#include "plasticity/compare.h"
+#include "plasticity/demo.h"
+#include "plasticity/run.h"
+#include "stats/moments.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct PlasticityFlags {
+  PlasticityJob job;
+  std::filesystem::path config;
+  std::vector<ConfigEntry> entries;  // from flags and --set
+  bool no_figures = false;
+};
+
+// File over defaults, flags over the file.
+PlasticityOptions resolve_options(const PlasticityFlags& flags, Console& console) {
+  PlasticityOptions options;
+  if (!flags.config.empty())
+    for (const std::string& key : load_plasticity_config(flags.config, options))
+      console.warn(fmt::format("{}: '{}' is ignored: nothing is downloaded", flags.config.string(), key));
+  for (const ConfigEntry& entry : flags.entries) apply(options, entry);
+  return options;
+}
+
+std::string run_name(const PlasticityJob& job) {
+  if (job.demo) return "plasticity-demo";
+  const std::filesystem::path data = job.data.empty() ? std::filesystem::path(job.options.model_dir) : job.data;
+  return "plasticity-" + std::filesystem::absolute(data / "").parent_path().filename().string();
+}
+
+struct Summary {
+  double mean = 0, median = 0;
+  const HeadResult* lowest = nullptr;
+  const HeadResult* highest = nullptr;
+};
+
+std::optional<Summary> summarise(const std::vector<HeadResult>& heads) {
+  Summary summary;
+  std::vector<double> values;
+  for (const HeadResult& head : heads) {
+    if (std::isnan(head.ap_overall)) continue;
+    values.push_back(head.ap_overall);
+    summary.mean += head.ap_overall;
+    if (summary.lowest == nullptr || head.ap_overall < summary.lowest->ap_overall) summary.lowest = &head;
+    if (summary.highest == nullptr || head.ap_overall > summary.highest->ap_overall) summary.highest = &head;
+  }
+  if (values.empty()) return std::nullopt;
+  summary.mean /= static_cast<double>(values.size());
+  summary.median = median(values);
+  return summary;
+}
+
+ordered_json head_json(const HeadResult& head) {
+  return {{"layer", head.id.layer}, {"q_head", head.id.q_head}, {"k_head", head.id.k_head}, {"ap_overall", head.ap_overall}};
+}
+
+void print_json(const PlasticityOutcome& outcome, const std::vector<DemoRow>& demo) {
+  ordered_json object = {{"out", outcome.out.string()},
+                         {"status", outcome.failures.empty() ? "complete" : "incomplete"},
+                         {"heads", outcome.heads.size()}};
+  ordered_json failed = ordered_json::array();
+  for (const HeadFailure& failure : outcome.failures)
+    failed.push_back({{"head", failure.id.name()}, {"message", failure.message}});
+  object["failed"] = failed;
+  if (const auto summary = summarise(outcome.heads))
+    object["ap_overall"] = {{"mean", summary->mean}, {"median", summary->median},
+                            {"lowest", head_json(*summary->lowest)}, {"highest", head_json(*summary->highest)}};
+  for (const DemoRow& row : demo)
+    object["demo"].push_back({{"head", row.id.name()}, {"truth", row.truth}, {"estimate", row.estimate.value},
+                              {"se", row.estimate.standard_error()}});
+  object["seconds"] = outcome.seconds;
+  object["stages"] = outcome.stages;
+  fmt::print("{}\n", object.dump(2));
+}
+
+std::string with_error(const HeadResult& head) {
+  return fmt::format("{} {:.3f} ± {:.3f}", head.id.name(), head.ap_overall, head.overall.standard_error());
+}
+
+void print_demo(const std::vector<DemoRow>& rows) {
+  fmt::print("\n  head     truth   estimate  std. error  difference / error\n");
+  for (const DemoRow& row : rows) {
+    const double error = row.estimate.standard_error();
+    fmt::print("  {}  {:.4f}  {:.4f}    {:.4f}      {:+.2f}\n", row.id.name(), row.truth, row.estimate.value, error,
+               (row.estimate.value - row.truth) / error);
+  }
+  fmt::print("\n");
+}
+
+void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& options, const std::vector<DemoRow>& demo) {
+  if (outcome.already_complete) {
+    fmt::print("{} is complete; nothing is left to do\n", outcome.out.string());
+    return;
+  }
+  fmt::print("attention plasticity (0 fixed choice, 1 coin flip), variant {}: {} heads in {}\n",
+             json_value(options.variant).get<std::string>(), outcome.heads.size(), format_duration(outcome.seconds));
+  if (const auto summary = summarise(outcome.heads))
+    fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", summary->mean, summary->median,
+               with_error(*summary->lowest), with_error(*summary->highest));
+  if (!demo.empty()) print_demo(demo);
+  fmt::print("tables and figures: {}\n", outcome.out.string());
+}
+
+int report(const PlasticityOutcome& outcome, const PlasticityFlags& flags, const CommonFlags& common, Console& console) {
+  const std::vector<DemoRow> demo =
+      flags.job.demo ? compare_with_truth(outcome.heads, flags.job.options.seed, flags.job.options) : std::vector<DemoRow>{};
+  if (common.json) print_json(outcome, demo);
+  else if (!common.console.quiet) print_summary(outcome, flags.job.options, demo);
+  if (outcome.failures.empty()) return 0;
+  std::vector<std::string> names;
+  for (const HeadFailure& failure : outcome.failures) names.push_back(failure.id.name());
+  console.error(fmt::format("{} of {} heads could not be analysed: {}; mend their files and go on with --resume --out {}",
+                            names.size(), names.size() + outcome.heads.size(), fmt::join(names, ", "), outcome.out.string()));
+  return static_cast<int>(Fault::runtime);
+}
+
+void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
+  auto job = std::make_shared<CompareJob>();
+  auto* command = plasticity.add_subcommand("compare", "Difference of two runs, head by head");
+  command->add_option("run1", job->run_1, "The first run folder")->required()->type_name("RUN1");
+  command->add_option("run2", job->run_2, "The second run folder")->required()->type_name("RUN2");
+  command->add_option("--theme", job->theme, "light or dark [light]")->type_name("NAME");
+  add_out_flags(*command, job->folder);
+  add_common_flags(*command, common);
+  command->callback([job, &common, &chosen] {
+    chosen = [job, &common] {
+      choose_out(job->folder, "plasticity-compare");
+      job->command_line = common.command_line;
+      const CompareOutcome outcome = compare_runs(*job);
+      const auto significant = std::count_if(outcome.heads.begin(), outcome.heads.end(), [](const auto& head) { return head.significant; });
+      const HeadDifference& largest = *std::max_element(outcome.heads.begin(), outcome.heads.end(), [](const auto& a, const auto& b) {
+        return std::abs(a.difference) < std::abs(b.difference);
+      });
+      if (common.json) {
+        fmt::print("{}\n", ordered_json{{"out", outcome.out.string()}, {"heads", outcome.heads.size()},
+                                        {"significant", significant}, {"only_in_one", outcome.only_in_one}}.dump(2));
+      } else if (!common.console.quiet) {
+        fmt::print("{} heads compared{}: {} differ (false discovery rate 5 %)\n", outcome.heads.size(),
+                   outcome.only_in_one > 0 ? fmt::format(" ({} are in one run only)", outcome.only_in_one) : "", significant);
+        fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference, largest.low, largest.high);
+        fmt::print("table and figures: {}\n", outcome.out.string());
+      }
+      return 0;
+    };
+  });
+}
+
+}  // namespace
+
+void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<PlasticityFlags>();
+  auto* command = app.add_subcommand("plasticity", "Attention plasticity from captured queries and keys");
+  command->add_option("data", flags->job.data, "Folder with l00h00q/data.parquet, l00h00k/data.parquet, ...")->type_name("DATA");
+  command->add_option("--config", flags->config, "YAML configuration; flags override it")->type_name("FILE");
+  command->add_flag("--demo", flags->job.demo, "Analyse a made-up dataset whose plasticity is known");
+  command->add_flag("--fail-fast", flags->job.fail_fast, "Stop at the first head that cannot be analysed");
+  command->add_flag("--no-figures", flags->no_figures, "Write the tables only");
+  command->add_flag("--per-head", flags->job.per_head_figures, "Bucket heat maps of every head, too");
+  command->add_option("--theme", flags->job.theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_out_flags(*command, flags->job.folder);
+  add_option_flags(*command, PlasticityOptions{}, flags->entries);
+  add_common_flags(*command, common);
+  add_compare(*command, common, chosen);
+  command->callback([command, flags, &common, &chosen] {
+    if (!command->get_subcommands().empty()) return;
+    chosen = [flags, &common] {
+      Console console(common.console);
+      PlasticityJob& job = flags->job;
+      job.options = resolve_options(*flags, console);
+      job.figures = !flags->no_figures;
+      job.command_line = common.command_line;
+      choose_out(job.folder, run_name(job));
+      return report(run_plasticity(job, console), *flags, common, console);
+    };
+  });
+}
+
+}  // namespace headscope

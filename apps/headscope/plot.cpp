@@ -1,0 +1,47 @@
+#include "command.h"
+#include "core/error.h"
+#include "plasticity/compare.h"
+#include "plasticity/run.h"
+
+namespace headscope {
+namespace {
+
+struct PlotFlags {
+  std::filesystem::path run;
+  std::string theme = "light";
+  bool per_head = false;
+};
+
+std::vector<std::filesystem::path> redraw(const PlotFlags& flags) {
+  const std::string command = read_manifest(flags.run).value("command", "");
+  if (command == "plasticity") return draw_run(flags.run, flags.theme, flags.per_head);
+  if (command == "plasticity compare") return draw_comparison_run(flags.run, flags.theme);
+  fail_input("{}: is a run of '{}', which has no figures", flags.run.string(), command);
+}
+
+}  // namespace
+
+void add_plot(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<PlotFlags>();
+  auto* command = app.add_subcommand("plot", "Draw the figures of a run again");
+  command->add_option("run", flags->run, "The run folder")->required()->type_name("RUN");
+  command->add_option("--theme", flags->theme, "light or dark [light]")->type_name("NAME");
+  command->add_flag("--per-head", flags->per_head, "Bucket heat maps of every head, too");
+  add_common_flags(*command, common);
+  command->callback([flags, &common, &chosen] {
+    chosen = [flags, &common] {
+      const auto files = redraw(*flags);
+      if (common.json) {
+        nlohmann::ordered_json list = nlohmann::ordered_json::array();
+        for (const auto& file : files) list.push_back(file.string());
+        fmt::print("{}\n", nlohmann::ordered_json{{"files", list}}.dump(2));
+      } else if (!common.console.quiet) {
+        for (const auto& file : files)
+          if (file.extension() == ".png") fmt::print("{}\n", file.string());
+      }
+      return 0;
+    };
+  });
+}
+
+}  // namespace headscope

@@ -1,0 +1,29 @@
+# One set of flags for all of our code. Warnings are errors here; third-party headers are SYSTEM.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+add_library(headscope_flags INTERFACE)
+target_compile_options(headscope_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror
+  -fno-math-errno)  # errno after sqrt and log is never read, and checking it blocks vectorisation
+target_compile_definitions(headscope_flags INTERFACE HEADSCOPE_VERSION="${PROJECT_VERSION}")
+target_include_directories(headscope_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
+
+# AVX2 and FMA are on every x86-64 server since 2013; an older machine sets HEADSCOPE_ARCH=x86-64.
+# A fixed level, not "native", so that the same sources give the same digits on every machine.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(HEADSCOPE_ARCH "x86-64-v3" CACHE STRING "Instruction set passed to -march")
+  target_compile_options(headscope_flags INTERFACE -march=${HEADSCOPE_ARCH})
+endif()
+
+if(HEADSCOPE_SANITIZE)
+  target_compile_options(headscope_flags INTERFACE
+    -fsanitize=${HEADSCOPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  target_link_options(headscope_flags INTERFACE -fsanitize=${HEADSCOPE_SANITIZE})
+endif()

@@ -1,0 +1,125 @@
+#include "core/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "core/atomic_file.h"
+
+namespace headscope {
+namespace {
+
+std::string place_of(const std::string& origin, const YAML::Node& node) {
+  return fmt::format("{}:{}", origin, node.Mark().line + 1);
+}
+
+std::string scalar_text(const YAML::Node& node, const std::string& key, const std::string& origin) {
+  if (node.IsScalar()) return node.Scalar();
+  if (!node.IsSequence()) fail_input("{}: '{}' is not a single value or a list", place_of(origin, node), key);
+  std::vector<std::string> items;
+  for (const auto& item : node) {
+    if (!item.IsScalar()) fail_input("{}: '{}' holds a nested list", place_of(origin, item), key);
+    items.push_back(item.Scalar());
+  }
+  return fmt::format("{}", fmt::join(items, ","));
+}
+
+void flatten(const YAML::Node& map, const std::string& prefix, const std::string& origin,
+             std::vector<ConfigEntry>& entries) {
+  std::set<std::string> seen;
+  for (const auto& item : map) {
+    if (!item.first.IsScalar()) fail_input("{}: a key that is not text", place_of(origin, item.first));
+    const std::string key = prefix + item.first.Scalar();
+    if (!seen.insert(key).second) fail_input("{}: '{}' is given twice", place_of(origin, item.first), key);
+    if (item.second.IsMap())
+      flatten(item.second, key + ".", origin, entries);
+    else if (!item.second.IsNull())
+      entries.push_back({key, scalar_text(item.second, key, origin), place_of(origin, item.first)});
+  }
+}
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
+  if (value.is_object()) {
+    out << YAML::BeginMap;
+    for (const auto& [key, member] : value.items()) {
+      out << YAML::Key << key << YAML::Value;
+      emit(out, member);
+    }
+    out << YAML::EndMap;
+  } else if (value.is_string()) {
+    out << value.get<std::string>();
+  } else if (value.is_null()) {
+    out << YAML::Null;
+  } else {
+    out << value.dump();  // numbers in shortest round-trip form
+  }
+}
+
+}  // namespace
+
+std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& origin) {
+  std::vector<ConfigEntry> entries;
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (root.IsNull()) return entries;
+    if (!root.IsMap()) fail_input("{}: expected 'key: value' lines at the top", origin);
+    flatten(root, "", origin, entries);
+  } catch (const YAML::Exception& error) {
+    fail_input("{}:{}: not valid YAML: {}", origin, error.mark.line + 1, error.msg);
+  }
+  return entries;
+}
+
+std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file) {
+  return parse_yaml(read_file(file), file.string());
+}
+
+ConfigEntry parse_assignment(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos)
+    fail_input("--set: '{}' has no value; expected key=value", text);
+  return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)), "--set"};
+}
+
+std::string nearest_name(std::string_view name, std::span<const std::string> known) {
+  std::string nearest;
+  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;  // farther than this is not a slip of the pen
+  for (const std::string& candidate : known) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = candidate;
+  }
+  return nearest;
+}
+
+void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known) {
+  const std::string nearest = nearest_name(entry.key, known);
+  if (nearest.empty())
+    fail_input("{}: unknown key '{}'; known are {}", entry.where, entry.key, fmt::join(known, ", "));
+  fail_input("{}: unknown key '{}'; did you mean '{}'?", entry.where, entry.key, nearest);
+}
+
+std::string yaml_of(const nlohmann::ordered_json& object) {
+  YAML::Emitter out;
+  emit(out, object);
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace headscope

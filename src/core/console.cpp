@@ -1,0 +1,101 @@
+#include "core/console.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace headscope {
+namespace {
+
+constexpr std::string_view clear_line = "\r\x1b[K";
+
+std::string on_one_line(std::string_view text) {
+  std::string line(text);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  while (line.ends_with(' ')) line.pop_back();
+  return line;
+}
+
+}  // namespace
+
+Console::Console(ConsoleOptions options, std::FILE* stream)
+    : options_(options), stream_(stream), terminal_(::isatty(::fileno(stream)) == 1) {}
+
+void Console::info(std::string_view message) {
+  if (!options_.quiet) print("", message);
+}
+
+void Console::detail(std::string_view message) {
+  if (options_.verbose) print("", message);
+}
+
+void Console::warn(std::string_view message) { print("warning: ", on_one_line(message)); }
+
+void Console::error(std::string_view message) { print("", on_one_line(message)); }
+
+void Console::print(std::string_view prefix, std::string_view message) {
+  const std::scoped_lock lock(mutex_);
+  fmt::print(stream_, "{}headscope: {}{}\n{}", bar_.empty() ? "" : clear_line, prefix, message, bar_);
+  std::fflush(stream_);
+}
+
+Progress::Progress(Console& console, std::string label, std::string unit, std::size_t total, std::size_t done)
+    : console_(console),
+      label_(std::move(label)),
+      unit_(std::move(unit)),
+      total_(total),
+      done_(done),
+      done_at_start_(done),
+      start_(Clock::now()),
+      shown_(start_) {
+  if (console_.terminal_) show(false);
+}
+
+Progress::~Progress() { show(true); }
+
+void Progress::step() {
+  const std::scoped_lock lock(console_.mutex_);
+  ++done_;
+  const auto interval = console_.terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
+  if (Clock::now() - shown_ >= interval) show(false);
+}
+
+std::string Progress::line() const {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double rate = static_cast<double>(done_ - done_at_start_) / std::max(elapsed, 1e-9);
+  std::string text = fmt::format("{}/{} {}", done_, total_, unit_);
+  if (rate > 0) text += fmt::format(", {:.3g} {}/s", rate, unit_);
+  if (rate > 0 && done_ < total_)
+    text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
+  if (done_ == total_) text += fmt::format(", {}", format_duration(elapsed));
+  return text;
+}
+
+void Progress::show(bool last) {
+  if (console_.options_.quiet) return;
+  shown_ = Clock::now();
+  if (!console_.terminal_) {
+    // A run too short for a second line gets only its last one.
+    fmt::print(console_.stream_, "headscope: {}: {}\n", label_, line());
+  } else {
+    constexpr std::size_t width = 30;
+    const std::size_t filled = total_ == 0 ? width : width * done_ / total_;
+    std::string bar;
+    for (std::size_t i = 0; i < width; ++i) bar += i < filled ? "█" : "░";
+    console_.bar_ = fmt::format("{} {} {}", label_, bar, line());
+    fmt::print(console_.stream_, "{}{}{}", clear_line, console_.bar_, last ? "\n" : "");
+    if (last) console_.bar_.clear();
+  }
+  std::fflush(console_.stream_);
+}
+
+std::string format_duration(double seconds) {
+  if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  const auto whole = static_cast<long>(std::lround(seconds));
+  if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+}  // namespace headscope

@@ -1,0 +1,65 @@
+// What a person sees while the program works: messages and one progress display, on standard error.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace headscope {
+
+struct ConsoleOptions {
+  bool quiet = false;    // only errors and warnings
+  bool verbose = false;  // details too
+};
+
+class Console {
+ public:
+  explicit Console(ConsoleOptions options = {}, std::FILE* stream = stderr);
+
+  void info(std::string_view message);    // hidden by quiet
+  void detail(std::string_view message);  // shown by verbose
+  void warn(std::string_view message);
+  void error(std::string_view message);  // one line, whatever the message holds
+
+ private:
+  friend class Progress;
+  void print(std::string_view prefix, std::string_view message);
+
+  ConsoleOptions options_;
+  std::FILE* stream_;
+  bool terminal_;
+  std::mutex mutex_;
+  std::string bar_;  // what stands on the terminal's last line, to be redrawn after a message
+};
+
+// Counts finished steps: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
+class Progress {
+ public:
+  // `done` of `total` steps were finished before (a resumed run); they do not count in the rate.
+  Progress(Console& console, std::string label, std::string unit, std::size_t total, std::size_t done = 0);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void step();  // from any thread
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  [[nodiscard]] std::string line() const;
+  void show(bool last);
+
+  Console& console_;
+  std::string label_, unit_;
+  std::size_t total_, done_, done_at_start_;
+  Clock::time_point start_, shown_;
+};
+
+// "1.3 s", "4 min 10 s", "2 h 05 min".
+std::string format_duration(double seconds);
+
+}  // namespace headscope

@@ -1,0 +1,48 @@
+// The one exception type. An error is one line: what, where (file, key, row), what was expected, what to do.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace headscope {
+
+enum class Fault {
+  runtime = 1,        // failed while running
+  input = 2,          // wrong usage or bad input
+  interrupted = 130,  // stopped by a signal; state is saved
+};
+
+class Error : public std::runtime_error {
+ public:
+  Error(Fault fault, const std::string& message) : std::runtime_error(message), fault_(fault) {}
+  [[nodiscard]] Fault fault() const { return fault_; }
+  [[nodiscard]] int exit_code() const { return static_cast<int>(fault_); }
+
+ private:
+  Fault fault_;
+};
+
+// Bad input or usage: exit code 2.
+template <class... Args>
+[[noreturn]] void fail_input(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(Fault::input, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Something failed while running (a disk, a child program): exit code 1.
+template <class... Args>
+[[noreturn]] void fail_runtime(fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(Fault::runtime, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// An invariant of our own code. The message carries the values: HEADSCOPE_CHECK(n > 0, "n = {}", n).
+#define HEADSCOPE_CHECK(condition, ...)                                                                           \
+  do {                                                                                                            \
+    if (!(condition))                                                                                             \
+      ::headscope::fail_runtime("internal check failed: {} ({}) at {}:{}", #condition, fmt::format(__VA_ARGS__),  \
+                                __FILE__, __LINE__);                                                              \
+  } while (false)
+
+}  // namespace headscope

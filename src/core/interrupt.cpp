@@ -1,0 +1,38 @@
+#include "core/interrupt.h"
+
+#include <csignal>
+
+namespace headscope {
+namespace {
+
+// A signal handler can reach nothing but static storage.
+volatile std::sig_atomic_t requested = 0;
+
+extern "C" void note_signal(int number) {
+  if (requested != 0) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);
+  }
+  requested = 1;
+}
+
+}  // namespace
+
+InterruptGuard::InterruptGuard() {
+  requested = 0;
+  struct sigaction action {};
+  action.sa_handler = note_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+InterruptGuard::~InterruptGuard() {
+  std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGTERM, SIG_DFL);
+}
+
+bool interrupt_requested() { return requested != 0; }
+
+}  // namespace headscope

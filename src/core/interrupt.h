@@ -1,0 +1,17 @@
+// SIGINT and SIGTERM ask a run to stop at the next safe point, where its state is saved.
+#pragma once
+
+namespace headscope {
+
+// While it lives, the two signals set a flag instead of ending the process; a second signal ends it at once.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+[[nodiscard]] bool interrupt_requested();
+
+}  // namespace headscope

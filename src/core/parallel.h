@@ -1,0 +1,16 @@
+// The one thread pool: independent jobs, numbered, taken in order by the next free worker.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace headscope {
+
+// Calls job(0) … job(count - 1) on `workers` threads (on the caller's thread when workers is 1). The first exception
+// stops the taking of further jobs and is thrown to the caller when running ones have ended.
+void parallel_for(std::size_t count, std::size_t workers, const std::function<void(std::size_t)>& job);
+
+// The number of cores this process may use.
+std::size_t available_cores();
+
+}  // namespace headscope

@@ -1,0 +1,55 @@
+// NumPy's default generator, bit for bit: SeedSequence, PCG64, Generator.integers, Generator.random and Generator.choice
+// without replacement. Results drawn here can be compared with NumPy programs to the last digit.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace headscope {
+
+// The state of numpy.random.default_rng(seed). A value: copy it to fork, save its words in a checkpoint.
+class NumpyGenerator {
+ public:
+  explicit NumpyGenerator(std::uint64_t seed);
+
+  // The whole state: state high and low, increment high and low, buffered half present, buffered half.
+  using Words = std::array<std::uint64_t, 6>;
+  explicit NumpyGenerator(const Words& words);
+  [[nodiscard]] Words words() const;
+
+  std::uint64_t next64();
+  // Takes the low half of a 64-bit draw and keeps the high half for the next call.
+  std::uint32_t next32();
+  // Uniform on 0..last, both included (numpy's bounded draw; last = 0 draws nothing).
+  std::uint64_t bounded(std::uint64_t last);
+  // Generator.integers(n), n >= 1.
+  std::uint64_t integers(std::uint64_t n);
+  // Generator.random(): uniform on [0, 1) with 53 bits.
+  double uniform();
+
+  // Generator.choice(n, k, replace=False), k <= n: k distinct numbers of 0..n-1 in drawn order.
+  std::vector<std::int64_t> choice(std::int64_t n, std::int64_t k);
+  // choice(n, 2), without allocating: the inner step of key-pair sampling.
+  std::pair<std::int64_t, std::int64_t> choice_pair(std::int64_t n);
+
+ private:
+  __extension__ using uint128 = unsigned __int128;  // no standard name; every 64-bit gcc and clang has it
+
+  void step();
+  std::uint64_t bounded32(std::uint64_t last);
+  std::uint64_t bounded64(std::uint64_t last);
+  // Fisher-Yates from the end: swaps i with bounded(i) for i = size-1 down to first.
+  void shuffle_tail(std::vector<std::int64_t>& values, std::size_t first);
+  std::vector<std::int64_t> choice_by_tail_shuffle(std::size_t n, std::size_t k);
+  std::vector<std::int64_t> choice_by_floyd(std::size_t n, std::size_t k);
+
+  uint128 state_;
+  uint128 increment_;
+  bool has_half_ = false;
+  std::uint32_t half_ = 0;
+};
+
+}  // namespace headscope

@@ -1,0 +1,333 @@
+#include "formats/captured_footer.h"
+
+#include <parquet/schema.h>
+#include <parquet/types.h>
+
+#include <cstring>
+
+#include "core/error.h"
+
+namespace headscope {
+
+std::string one_line(std::string_view text) {
+  constexpr std::size_t longest = 300;
+  std::string line;
+  for (const char c : text.substr(0, longest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7f) {
+      line += c;
+    } else if (byte >= 0x7f) {
+      line += '?';
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && (line.back() == ' ' || line.back() == '.')) line.pop_back();
+  return text.size() > longest ? line + " ..." : line;
+}
+
+namespace {
+
+namespace schema = parquet::schema;
+using parquet::Repetition;
+
+constexpr std::string_view magic = "PAR1";
+constexpr std::string_view encrypted_magic = "PARE";
+constexpr std::size_t trailer_size = 8;  // length of the footer, magic
+
+std::string_view text(std::span<const std::uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::span<const std::uint8_t> footer_bytes(std::span<const std::uint8_t> file, const std::string& origin) {
+  if (file.empty()) fail_input("{}: the file is empty, expected a Parquet file", origin);
+  const auto start = text(file.first(std::min(file.size(), magic.size())));
+  if (start == encrypted_magic) fail_input("{}: the file is encrypted; write it without encryption", origin);
+  if (start != magic) {
+    fail_input("{}: not a Parquet file: it starts with '{}', expected '{}'", origin, one_line(start), magic);
+  }
+  if (file.size() < magic.size() + trailer_size || text(file.last(magic.size())) != magic) {
+    fail_input("{}: the file is cut short: {} bytes that do not end with '{}'; copy or write it again", origin,
+               file.size(), magic);
+  }
+  std::uint32_t size = 0;
+  std::memcpy(&size, file.data() + file.size() - trailer_size, sizeof(size));
+  const std::size_t room = file.size() - magic.size() - trailer_size;
+  if (size == 0 || size > room) {
+    fail_input("{}: damaged: the footer claims {} bytes, the file has room for {}", origin, size, room);
+  }
+  return file.subspan(file.size() - trailer_size - size, size);
+}
+
+std::shared_ptr<parquet::FileMetaData> parse_footer(std::span<const std::uint8_t> footer, const std::string& origin,
+                                                    const parquet::ReaderProperties& properties) {
+  try {
+    auto size = static_cast<std::uint32_t>(footer.size());
+    auto metadata = parquet::FileMetaData::Make(footer.data(), &size, properties);
+    if (metadata->is_encryption_algorithm_set()) {
+      fail_input("{}: the file is encrypted; write it without encryption", origin);
+    }
+    if (size != footer.size()) {
+      fail_input("{}: damaged: the footer takes {} bytes, its length says {}", origin, size, footer.size());
+    }
+    return metadata;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail_input("{}: damaged: the footer cannot be read: {}", origin, one_line(error.what()));
+  }
+}
+
+std::string names(const schema::GroupNode& root) {
+  std::string all;
+  for (int i = 0; i < root.field_count(); ++i) all += (i > 0 ? ", " : "") + root.field(i)->name();
+  return one_line(all);
+}
+
+const schema::Node* find_field(const schema::GroupNode& root, const std::string& name, const std::string& origin) {
+  const schema::Node* found = nullptr;
+  for (int i = 0; i < root.field_count(); ++i) {
+    if (root.field(i)->name() != name) continue;
+    if (found != nullptr) fail_input("{}: column '{}' appears more than once", origin, name);
+    found = root.field(i).get();
+  }
+  return found;
+}
+
+const schema::Node& need_field(const schema::GroupNode& root, const std::string& name, const std::string& origin) {
+  if (const auto* found = find_field(root, name, origin)) return *found;
+  fail_input("{}: no column '{}', expected bucket, position and vector; the file has: {}", origin, name, names(root));
+}
+
+// "BYTE_ARRAY (String)", "nested: vector.list.element INT64".
+std::string describe(const schema::Node& node) {
+  const schema::Node* leaf = &node;
+  while (leaf->is_group()) {
+    const auto& group = static_cast<const schema::GroupNode&>(*leaf);
+    if (group.field_count() != 1) return "a group of several fields";
+    leaf = group.field(0).get();
+  }
+  std::string kind = leaf == &node ? "" : "nested: " + leaf->path()->ToDotString() + " ";
+  kind += parquet::TypeToString(static_cast<const schema::PrimitiveNode&>(*leaf).physical_type());
+  const auto& logical = leaf->logical_type();
+  if (logical && !logical->is_none()) kind += " (" + logical->ToString() + ")";
+  return one_line(kind);
+}
+
+// Integers of any width and sign, and the all-null column that Arrow writes for its type null.
+std::optional<CapturedType> integer_type(const schema::PrimitiveNode& leaf) {
+  const auto& logical = leaf.logical_type();
+  const bool plain = !logical || logical->is_none() || logical->is_null();
+  if (!plain && !logical->is_int()) return std::nullopt;
+  const bool is_signed = plain || static_cast<const parquet::IntLogicalType&>(*logical).is_signed();
+  if (leaf.physical_type() == parquet::Type::INT32) return is_signed ? CapturedType::int32 : CapturedType::uint32;
+  if (leaf.physical_type() == parquet::Type::INT64) return is_signed ? CapturedType::int64 : CapturedType::uint64;
+  return std::nullopt;
+}
+
+std::optional<CapturedType> float_type(const schema::PrimitiveNode& leaf) {
+  const auto& logical = leaf.logical_type();
+  const bool plain = !logical || logical->is_none();
+  if (leaf.physical_type() == parquet::Type::FLOAT && plain) return CapturedType::float32;
+  if (leaf.physical_type() == parquet::Type::DOUBLE && plain) return CapturedType::float64;
+  if (leaf.physical_type() == parquet::Type::FIXED_LEN_BYTE_ARRAY && leaf.type_length() == 2 && logical &&
+      logical->is_float16()) {
+    return CapturedType::float16;
+  }
+  return std::nullopt;
+}
+
+// bucket, position, example_id: integers; sliding_window: also floating point.
+CapturedColumn flat_column(const schema::Node& node, bool floats, const std::string& origin) {
+  CapturedColumn column{.name = node.name(), .max_definition = node.is_optional() ? 1 : 0};
+  if (node.is_primitive() && !node.is_repeated()) {
+    const auto& leaf = static_cast<const schema::PrimitiveNode&>(node);
+    auto type = integer_type(leaf);
+    if (!type && floats) type = float_type(leaf);
+    if (type) {
+      column.type = *type;
+      return column;
+    }
+  }
+  fail_input("{}: column '{}' is {}, expected {}", origin, node.name(), describe(node),
+             floats ? "an integer, a floating-point or a null type" : "an integer type");
+}
+
+// A list in any of the forms that writers have used: three levels (vector.list.element), two (vector.array), or a repeated
+// field. Fixed-size and large lists are stored as lists.
+const schema::PrimitiveNode* list_leaf(const schema::Node& node) {
+  const schema::Node* inner = &node;
+  bool repeated = node.is_repeated();
+  for (int depth = 0; inner->is_group(); ++depth) {
+    const auto& group = static_cast<const schema::GroupNode&>(*inner);
+    if (group.field_count() != 1 || depth == (node.is_repeated() ? 1 : 2)) return nullptr;
+    inner = group.field(0).get();
+    if (inner->is_repeated() == repeated) return nullptr;  // no list (a struct), or a list of lists
+    repeated = true;
+  }
+  return repeated ? static_cast<const schema::PrimitiveNode*>(inner) : nullptr;
+}
+
+CapturedColumn vector_column(const schema::Node& node, const std::string& origin) {
+  const auto* leaf = list_leaf(node);
+  const auto type = leaf != nullptr ? float_type(*leaf) : std::nullopt;
+  if (!type) {
+    fail_input("{}: column '{}' is {}, expected a list of float16, float32 or float64", origin, node.name(),
+               describe(node));
+  }
+  CapturedColumn column{.name = node.name(), .type = *type, .max_repetition = 1};
+  column.list_definition = node.is_optional() ? 2 : 1;
+  column.max_definition = column.list_definition + (leaf->is_optional() ? 1 : 0);
+  return column;
+}
+
+std::size_t value_size(CapturedType type) {
+  switch (type) {
+    case CapturedType::float16:
+    case CapturedType::float32:
+      return sizeof(float);
+    default:
+      return sizeof(std::int64_t);
+  }
+}
+
+// Adds up what the chunks of a file claim.
+class ChunkPlanner {
+ public:
+  ChunkPlanner(std::span<const std::uint8_t> file, std::size_t footer_size, const parquet::FileMetaData& metadata,
+               const std::string& origin)
+      : data_end_(static_cast<std::int64_t>(file.size() - trailer_size - footer_size)),
+        limit_(decoded_limit(file.size())),
+        file_(file),
+        metadata_(metadata),
+        origin_(origin) {}
+
+  void add(CapturedColumn& column, int leaf) {
+    for (int group = 0; group < metadata_.num_row_groups(); ++group) {
+      const auto row_group = metadata_.RowGroup(group);
+      if (row_group->num_rows() == 0) continue;
+      auto chunk = place(column, leaf, group, *row_group);
+      chunk.rows = row_group->num_rows();
+      column.chunks.push_back(chunk);
+    }
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void refuse(const CapturedColumn& column, int group, fmt::format_string<Args...> format, Args&&... args) {
+    fail_input("{}: damaged: column '{}', row group {}: {}", origin_, column.name, group,
+               fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  ColumnChunk place(const CapturedColumn& column, int leaf, int group, const parquet::RowGroupMetaData& row_group) {
+    if (leaf >= row_group.num_columns()) refuse(column, group, "the footer does not say where its pages are");
+    const auto said = row_group.ColumnChunk(leaf);
+    if (said->crypto_metadata()) refuse(column, group, "it is encrypted; write the file without encryption");
+    if (!said->file_path().empty()) refuse(column, group, "its pages are in another file ({})", one_line(said->file_path()));
+
+    std::int64_t start = said->data_page_offset();
+    if (said->has_dictionary_page() && said->dictionary_page_offset() > 0) {
+      start = std::min(start, said->dictionary_page_offset());
+    }
+    const std::int64_t bytes = said->total_compressed_size();
+    if (start < static_cast<std::int64_t>(magic.size()) || bytes <= 0 || start > data_end_ || bytes > data_end_ - start) {
+      refuse(column, group, "the footer puts its pages at byte {} ({} bytes), the data end at {}", start, bytes, data_end_);
+    }
+    compressed_ += bytes;
+    if (compressed_ > data_end_) refuse(column, group, "the footer gives the columns more bytes than the file has");
+    count(column, group, row_group, *said);
+    return {.bytes = file_.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(bytes)),
+            .uncompressed = said->total_uncompressed_size(),
+            .levels = said->num_values(),
+            .codec = said->compression(),
+            .always_compressed = metadata_.writer_version().VersionLt(
+                parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())};
+  }
+
+  void count(const CapturedColumn& column, int group, const parquet::RowGroupMetaData& row_group,
+             const parquet::ColumnChunkMetaData& said) {
+    const bool is_list = column.max_repetition > 0;
+    if (said.num_values() < row_group.num_rows() || (!is_list && said.num_values() > row_group.num_rows())) {
+      refuse(column, group, "the footer promises {} values in {} rows", said.num_values(), row_group.num_rows());
+    }
+    const std::int64_t room = limit_ - decoded_;
+    const auto size = static_cast<std::int64_t>(value_size(column.type));
+    if (said.num_values() > room / size || said.total_uncompressed_size() < 0 || said.total_uncompressed_size() > limit_) {
+      refuse(column, group, "the footer promises {} values ({} bytes of pages), too many for a file of {} bytes",
+             said.num_values(), said.total_uncompressed_size(), file_.size());
+    }
+    decoded_ += said.num_values() * size;
+  }
+
+  std::int64_t data_end_;
+  std::int64_t limit_;
+  std::span<const std::uint8_t> file_;
+  const parquet::FileMetaData& metadata_;
+  const std::string& origin_;
+  std::int64_t compressed_ = 0;
+  std::int64_t decoded_ = 0;
+};
+
+std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t size, const std::string& origin) {
+  const std::int64_t most = decoded_limit(size) / static_cast<std::int64_t>(sizeof(std::int64_t));
+  std::int64_t rows = 0;
+  for (int group = 0; group < metadata.num_row_groups(); ++group) {
+    const std::int64_t more = metadata.RowGroup(group)->num_rows();
+    if (more < 0 || more > most - rows) {
+      fail_input("{}: damaged: the footer promises {} rows in row group {}, impossible in {} bytes", origin, more, group,
+                 size);
+    }
+    rows += more;
+  }
+  if (metadata.num_rows() != rows) {
+    fail_input("{}: damaged: the footer promises {} rows, its row groups {}", origin, metadata.num_rows(), rows);
+  }
+  if (rows == 0) fail_input("{}: no rows, expected at least one captured vector", origin);
+  return rows;
+}
+
+int leaf_of(const parquet::SchemaDescriptor& descriptor, const schema::Node& field) {
+  for (int i = 0; i < descriptor.num_columns(); ++i) {
+    if (descriptor.GetColumnRoot(i) == &field) return i;
+  }
+  return descriptor.num_columns();
+}
+
+}  // namespace
+
+CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std::string& origin,
+                                  const parquet::ReaderProperties& properties) {
+  const auto footer = footer_bytes(file, origin);
+  const auto metadata = parse_footer(footer, origin, properties);
+  const auto& descriptor = *metadata->schema();
+  const auto& root = *descriptor.group_node();
+
+  CapturedFile captured;
+  const auto& vector = need_field(root, "vector", origin);
+  const auto& bucket = need_field(root, "bucket", origin);
+  const auto& position = need_field(root, "position", origin);
+  const auto* example_id = find_field(root, "example_id", origin);
+  const auto* sliding_window = find_field(root, "sliding_window", origin);
+  captured.vector = vector_column(vector, origin);
+  captured.bucket = flat_column(bucket, /*floats=*/false, origin);
+  captured.position = flat_column(position, /*floats=*/false, origin);
+  if (example_id != nullptr) captured.example_id = flat_column(*example_id, /*floats=*/false, origin);
+  if (sliding_window != nullptr) captured.sliding_window = flat_column(*sliding_window, /*floats=*/true, origin);
+
+  captured.rows = checked_rows(*metadata, file.size(), origin);
+  try {
+    ChunkPlanner planner(file, footer.size(), *metadata, origin);
+    planner.add(captured.vector, leaf_of(descriptor, vector));
+    planner.add(captured.bucket, leaf_of(descriptor, bucket));
+    planner.add(captured.position, leaf_of(descriptor, position));
+    if (captured.example_id) planner.add(*captured.example_id, leaf_of(descriptor, *example_id));
+    if (captured.sliding_window) planner.add(*captured.sliding_window, leaf_of(descriptor, *sliding_window));
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail_input("{}: damaged: the footer cannot be read: {}", origin, one_line(error.what()));
+  }
+  return captured;
+}
+
+}  // namespace headscope

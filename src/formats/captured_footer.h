@@ -1,0 +1,49 @@
+// The footer of a capture file: which columns it has, of which types, and where their pages lie. Everything that it claims
+// is checked against the bytes that there are before anything is allocated for it.
+#pragma once
+
+#include <parquet/metadata.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/parquet_pages.h"
+
+namespace headscope {
+
+enum class CapturedType { int32, uint32, int64, uint64, float16, float32, float64 };
+
+struct CapturedColumn {
+  std::string name;
+  CapturedType type = CapturedType::int64;
+  int max_repetition = 0;  // 1 for the vector
+  int max_definition = 0;
+  int list_definition = 0;  // of the vector: the lowest definition level of a row that has a component
+  std::vector<ColumnChunk> chunks = {};  // one per row group that has rows
+};
+
+struct CapturedFile {
+  std::int64_t rows = 0;
+  CapturedColumn bucket, position, vector;
+  std::optional<CapturedColumn> example_id, sliding_window;
+};
+
+// The bytes that values of a file of `size` bytes may take in memory. Real captures expand by less than two; a footer or
+// page that claims more than this is damaged or hostile. Vectors that are all alike compress without limit, hence the
+// constant.
+constexpr std::int64_t decoded_limit(std::size_t size) {
+  return (std::int64_t{256} << 20) + 64 * static_cast<std::int64_t>(size);
+}
+
+// `origin` names the file in errors. Throws Error(Fault::input).
+CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std::string& origin,
+                                  const parquet::ReaderProperties& properties);
+
+// Text from a file or a library, on one line and not too long.
+std::string one_line(std::string_view text);
+
+}  // namespace headscope

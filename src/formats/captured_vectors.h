@@ -1,0 +1,72 @@
+// Captured queries or keys of one head: l{LL}h{HH}{q|k}/data.parquet (columns bucket, example_id, position, vector,
+// sliding_window; found by name, others ignored).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <new>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace headscope {
+
+// Memory for large arrays, on huge pages where the system gives them. Throws std::bad_alloc.
+void* allocate_large(std::size_t bytes);
+void free_large(void* memory) noexcept;
+
+// Memory that is not cleared when it grows: the reader overwrites all of it.
+template <class T>
+struct UninitialisedAllocator : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = UninitialisedAllocator<U>;
+  };
+  T* allocate(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
+    return static_cast<T*>(allocate_large(count * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t) noexcept { free_large(memory); }
+  template <class U>
+  void construct(U* place) noexcept {
+    ::new (static_cast<void*>(place)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* place, Args&&... args) {
+    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
+  }
+};
+
+struct CapturedVectors {
+  std::size_t rows = 0;
+  std::size_t dim = 0;
+  std::vector<std::int64_t> bucket;      // [rows], >= 0
+  std::vector<std::int64_t> example_id;  // [rows]; the row number where the file has no such column
+  std::vector<std::int64_t> position;    // [rows], >= 0
+  std::vector<double> sliding_window;    // [rows], NaN for null; empty where the file has no such column
+  // Row-major [rows, dim]. float16 and float32 files fill `vector32`, float64 files fill `vector64`; the other is empty.
+  std::vector<float, UninitialisedAllocator<float>> vector32;
+  std::vector<double, UninitialisedAllocator<double>> vector64;
+
+  std::size_t dropped_nonfinite = 0;  // rows left out because of a NaN or an infinity (drop_nonfinite)
+  std::string content_hash;           // XXH3 (128 bits, hex) of the file's bytes
+};
+
+struct CaptureReadOptions {
+  bool drop_nonfinite = false;  // leave such rows out and count them; by default they are an error
+};
+
+// Throws Error(Fault::input) with one line naming the file and the row or column when the file is missing, damaged or
+// not of the expected form. Nothing of a damaged file is returned.
+// Rows and components are counted from 0.
+CapturedVectors read_captured_vectors(const std::filesystem::path& file, const CaptureReadOptions& options = {});
+
+// The same for a file that is in memory already; `origin` is how errors name it.
+CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const std::string& origin,
+                                       const CaptureReadOptions& options = {});
+
+}  // namespace headscope

@@ -1,0 +1,79 @@
+#include "formats/journal.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+
+namespace headscope {
+namespace {
+
+// Before each record: its length and the XXH3 of its bytes, both little-endian.
+struct RecordHeader {
+  std::uint64_t length;
+  std::uint64_t hash;
+};
+
+RecordHeader header_of(std::string_view record) { return {record.size(), XXH3_64bits(record.data(), record.size())}; }
+
+}  // namespace
+
+JournalContent parse_journal(std::string_view bytes) {
+  JournalContent content;
+  for (;;) {
+    RecordHeader header{};
+    const std::string_view rest = bytes.substr(content.length);
+    if (rest.size() < sizeof header) return content;
+    std::memcpy(&header, rest.data(), sizeof header);
+    if (header.length > rest.size() - sizeof header) return content;
+    const std::string_view record = rest.substr(sizeof header, header.length);
+    if (header_of(record).hash != header.hash) return content;
+    content.records.emplace_back(record);
+    content.length += sizeof header + record.size();
+  }
+}
+
+Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
+  if (std::filesystem::exists(file_)) {
+    JournalContent content = parse_journal(read_file(file_));
+    records_ = std::move(content.records);
+    end_ = static_cast<std::int64_t>(content.length);
+  }
+  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+  if (descriptor_ < 0 || ::ftruncate(descriptor_, end_) != 0)
+    fail_runtime("cannot write {}: {}", file_.string(), std::strerror(errno));
+}
+
+Journal::~Journal() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void Journal::append(std::string_view record) {
+  const RecordHeader header = header_of(record);
+  std::string bytes(sizeof header, '\0');
+  std::memcpy(bytes.data(), &header, sizeof header);
+  bytes += record;
+
+  const std::scoped_lock lock(mutex_);
+  std::size_t written = 0;
+  while (written < bytes.size()) {
+    const ssize_t count = ::pwrite(descriptor_, bytes.data() + written, bytes.size() - written,
+                                   end_ + static_cast<std::int64_t>(written));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int reason = errno;
+      if (::ftruncate(descriptor_, end_) != 0) written = 0;  // a torn record is also recognised when read
+      fail_runtime("cannot write {}: {}; finished work is kept, go on with --resume", file_.string(),
+                   std::strerror(reason));
+    }
+    written += static_cast<std::size_t>(count);
+  }
+  end_ += static_cast<std::int64_t>(bytes.size());
+}
+
+}  // namespace headscope

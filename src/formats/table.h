@@ -1,0 +1,55 @@
+// A table in memory: named columns of equal length. The one writer and reader of CSV.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace headscope {
+
+using Integers = std::vector<std::int64_t>;
+using Numbers = std::vector<double>;  // NaN stands for a missing value
+using Texts = std::vector<std::string>;
+
+struct Column {
+  std::string name;
+  std::variant<Integers, Numbers, Texts> values;
+};
+
+class Table {
+ public:
+  explicit Table(std::string origin = "table") : origin_(std::move(origin)) {}
+
+  Table& add(std::string name, Integers values);
+  Table& add(std::string name, Numbers values);
+  Table& add(std::string name, Texts values);
+
+  [[nodiscard]] std::size_t rows() const { return rows_; }
+  [[nodiscard]] bool has(std::string_view name) const;
+  [[nodiscard]] const std::vector<Column>& columns() const { return columns_; }
+  // A column by name. Throws Error(Fault::input) naming the table and the column when it is absent or of another type.
+  [[nodiscard]] const Integers& integers(std::string_view name) const;
+  [[nodiscard]] Numbers numbers(std::string_view name) const;  // integers are converted
+  [[nodiscard]] const Texts& texts(std::string_view name) const;
+
+ private:
+  [[nodiscard]] const Column& column(std::string_view name) const;
+  void append(Column column, std::size_t rows);
+
+  std::string origin_;
+  std::vector<Column> columns_;
+  std::size_t rows_ = 0;
+};
+
+// Comma, LF, a header; numbers in shortest round-trip form; missing values empty; texts quoted where they must be.
+std::string to_csv(const Table& table);
+
+// A column is integer when every cell is one, a number when every cell is one or empty, otherwise text.
+// `origin` names the table in errors, which give line and column.
+Table parse_csv(std::string_view text, const std::string& origin);
+Table read_csv(const std::filesystem::path& file);
+
+}  // namespace headscope

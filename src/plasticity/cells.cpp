@@ -1,0 +1,179 @@
+#include "plasticity/cells.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "stats/normal.h"
+
+namespace headscope {
+namespace {
+
+// Differences of two keys, oriented and rotated: one row a pair.
+class KeyDifferences {
+ public:
+  KeyDifferences(const Keys& keys, const Reflection& rotation) : keys_(keys), rotation_(rotation) {}
+
+  const RowMajorMatrix& of(const std::vector<KeyPair>& pairs) {
+    const auto dim = static_cast<Eigen::Index>(keys_.captured.dim);
+    delta_pd_.resize(static_cast<Eigen::Index>(pairs.size()), dim);
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      double* row = delta_pd_.row(static_cast<Eigen::Index>(p)).data();
+      if (keys_.captured.vector64.empty())
+        subtract(keys_.captured.vector32.data(), pairs[p], row);
+      else
+        subtract(keys_.captured.vector64.data(), pairs[p], row);
+    }
+    reflect(rotation_, Eigen::Ref<RowMajorMatrix>(delta_pd_));
+    return delta_pd_;
+  }
+
+ private:
+  template <class Scalar>
+  void subtract(const Scalar* vectors, const KeyPair& pair, double* out) const {
+    const std::size_t dim = keys_.captured.dim;
+    const Scalar* first = vectors + pair.first * dim;
+    const Scalar* second = vectors + pair.second * dim;
+    const double* sign = keys_.orientation_d.data();
+    for (std::size_t i = 0; i < dim; ++i)
+      out[i] = sign[i] * (static_cast<double>(first[i]) - static_cast<double>(second[i]));
+  }
+
+  const Keys& keys_;
+  const Reflection& rotation_;
+  RowMajorMatrix delta_pd_;
+};
+
+// Mean and variance of the score difference q·Δ over the queries of one bucket.
+struct ScoreModel {
+  Eigen::VectorXd mean_d;          // E[q]
+  Eigen::VectorXd variance_d;      // diagonal part of Cov[q]
+  Eigen::MatrixXd semantic_cov_ss;  // full covariance of components 1 … d-1; empty in the diagonal variant
+  double variance_if_zero = 0;      // stands in for a variance that is not positive; NaN leaves the pair out
+};
+
+constexpr double variance_floor = 1e-12;
+
+// Positional component from the line at the bucket's mean position, semantic part from the bucket itself.
+ScoreModel seed_model(const Queries& queries, const QueryModel& model, const QueryBucket& bucket) {
+  const Eigen::Index semantic = queries.x_nd.cols() - 1;
+  ScoreModel score;
+  score.mean_d.resize(semantic + 1);
+  score.mean_d[0] = model.alpha_d[0] + model.beta_d[0] * bucket.mean_position;
+  score.variance_d = Eigen::VectorXd::Zero(semantic + 1);
+  score.variance_d[0] = model.resid_var_d[0];
+  score.variance_if_zero = variance_floor;
+  if (semantic == 0) return score;
+
+  const auto rows = queries.x_nd.block(bucket.begin, 1, bucket.size(), semantic);
+  const Eigen::RowVectorXd mean = rows.colwise().mean();
+  score.mean_d.tail(semantic) = mean.transpose();
+  const Eigen::MatrixXd centred = rows.rowwise() - mean;
+  score.semantic_cov_ss = Eigen::MatrixXd::Zero(semantic, semantic);
+  score.semantic_cov_ss.selfadjointView<Eigen::Lower>().rankUpdate(centred.transpose(),
+                                                                   1.0 / static_cast<double>(bucket.size() - 1));
+  score.semantic_cov_ss.triangularView<Eigen::StrictlyUpper>() = score.semantic_cov_ss.transpose();
+  score.semantic_cov_ss.diagonal().array() += variance_floor;
+  return score;
+}
+
+ScoreModel diagonal_model(const QueryModel& model, const QueryBucket& bucket) {
+  ScoreModel score;
+  score.mean_d = model.alpha_d + model.beta_d * bucket.mean_position;
+  score.variance_d = model.resid_var_d.unaryExpr([](double value) { return value <= 0 ? variance_floor : value; });
+  score.variance_if_zero = std::numeric_limits<double>::quiet_NaN();
+  return score;
+}
+
+// 4 p (1 - p) of each row of differences, p = Phi(m / sqrt(v)).
+Eigen::VectorXd pair_plasticities(const ScoreModel& score, const RowMajorMatrix& delta_pd) {
+  const Eigen::VectorXd mean_p = delta_pd * score.mean_d;
+  Eigen::VectorXd variance_p = delta_pd.cwiseAbs2() * score.variance_d;
+  if (score.semantic_cov_ss.size() != 0) {
+    const auto semantic_ps = delta_pd.rightCols(delta_pd.cols() - 1);
+    variance_p += (semantic_ps * score.semantic_cov_ss).cwiseProduct(semantic_ps).rowwise().sum();
+  }
+  const double if_zero = score.variance_if_zero;
+  Eigen::VectorXd z_p = mean_p.binaryExpr(variance_p, [if_zero](double mean, double variance) {
+    return mean / std::sqrt(variance > 0 ? variance : if_zero);
+  });
+  const std::span<double> values(z_p.data(), static_cast<std::size_t>(z_p.size()));
+  normal_plasticity(values, values);
+  return z_p;
+}
+
+// Fills in the cell from the plasticities of its pairs; NaN marks a pair that is left out.
+void summarise(Cell& cell, const std::vector<KeyPair>& pairs, const Eigen::VectorXd& plasticity_p) {
+  std::vector<ExampleSum> by_example;
+  double sum = 0;
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    const double value = plasticity_p[static_cast<Eigen::Index>(p)];
+    if (std::isnan(value)) continue;
+    const std::uint32_t example = pairs[p].example;
+    if (example >= by_example.size()) by_example.resize(example + 1);
+    by_example[example].example = example;
+    by_example[example].sum += value;
+    ++by_example[example].count;
+    sum += value;
+    ++cell.n_pairs;
+  }
+  if (cell.n_pairs == 0) return;
+  const auto count = static_cast<double>(cell.n_pairs);
+  cell.plasticity = sum / count;
+  if (cell.n_pairs > 1) {
+    double squares = 0;
+    for (const double value : plasticity_p)
+      if (!std::isnan(value)) squares += (value - cell.plasticity) * (value - cell.plasticity);
+    cell.se_pairs = std::sqrt(squares / (count - 1) / count);
+  }
+  std::erase_if(by_example, [](const ExampleSum& example) { return example.count == 0; });
+  cell.examples = std::move(by_example);
+}
+
+// May queries of this bucket see keys of that one? With a window they reach back `window` buckets (or tokens).
+bool visible(const QueryBucket& query, const KeyBucket& key, const std::optional<double>& window, WindowUnit unit) {
+  if (key.bucket >= query.bucket) return false;
+  if (!window) return true;
+  const double reach = std::max(std::floor(*window), 1.0);
+  if (unit == WindowUnit::tokens) return query.mean_position - key.mean_position <= reach;
+  return static_cast<double>(query.bucket - key.bucket) <= reach;
+}
+
+}  // namespace
+
+std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const Keys& keys,
+                                 const PlasticityOptions& options, NumpyGenerator generator, StageTimes& times) {
+  const bool seed_variant = options.variant == Variant::seed;
+  std::vector<Cell> cells;
+  std::vector<KeyPair> pairs;
+  KeyDifferences differences(keys, model.rotation);
+  for (const QueryBucket& query : queries.buckets) {
+    if (query.bucket <= 0) continue;  // nothing lies before the first bucket
+    const bool reported = !seed_variant || query.size() >= 2;  // no covariance of one row
+    ScoreModel score;
+    if (reported) {
+      const StageTimer timer(times, Stage::plasticity);
+      score = seed_variant ? seed_model(queries, model, query) : diagonal_model(model, query);
+    }
+    for (std::size_t k = 0; k < keys.buckets.size(); ++k) {
+      if (!visible(query, keys.buckets[k], queries.window, options.window)) continue;
+      {
+        const StageTimer timer(times, Stage::sample);
+        draw_pairs(keys.buckets[k], options.pairs_per_bucket, generator, pairs);
+      }
+      if (!reported) continue;
+      const StageTimer timer(times, Stage::plasticity);
+      Cell cell;
+      cell.q_bucket = query.bucket;
+      cell.k_bucket = keys.buckets[k].bucket;
+      cell.key_bucket_index = k;
+      if (seed_variant) cell.weight = static_cast<double>(query.size());
+      if (!pairs.empty())
+        summarise(cell, pairs, pair_plasticities(score, differences.of(pairs)));
+      cells.push_back(std::move(cell));
+    }
+  }
+  return cells;
+}
+
+}  // namespace headscope

@@ -1,0 +1,38 @@
+// Plasticity of the cells (query bucket, key bucket) of a head (PLASTICITY steps 10 to 12).
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "plasticity/keys.h"
+#include "plasticity/queries.h"
+#include "plasticity/stages.h"
+
+namespace headscope {
+
+// The plasticities of a cell's pairs that fall into one example.
+struct ExampleSum {
+  std::uint32_t example = 0;  // index into the examples of the key bucket
+  double sum = 0;
+  std::int64_t count = 0;
+};
+
+struct Cell {
+  std::int64_t q_bucket = 0, k_bucket = 0;
+  std::size_t key_bucket_index = 0;  // place in Keys::buckets
+  double weight = 1;                 // in the head's mean
+  double plasticity = std::numeric_limits<double>::quiet_NaN();
+  std::int64_t n_pairs = 0;
+  double se_pairs = std::numeric_limits<double>::quiet_NaN();  // standard error of the mean over pairs
+  std::vector<ExampleSum> examples;
+
+  [[nodiscard]] bool empty() const { return n_pairs == 0; }
+};
+
+// All cells of a head in ascending order. Draws from default_rng(seed + 10007 layer + 379 q_head).
+std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const Keys& keys,
+                                 const PlasticityOptions& options, NumpyGenerator generator, StageTimes& times);
+
+}  // namespace headscope

@@ -1,0 +1,42 @@
+// Two plasticity runs, head by head: by how much they differ, and whether that is more than chance.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "formats/run_folder.h"
+#include "plasticity/dataset.h"
+
+namespace headscope {
+
+struct HeadDifference {
+  HeadId id;
+  double ap_1 = 0, ap_2 = 0;
+  double difference = 0;  // ap_2 - ap_1
+  double standard_error = 0, low = 0, high = 0, p_value = 1;
+  bool paired = false;       // both runs saw the same examples: the error is of the differences of their replicates
+  bool significant = false;  // false discovery rate of 5 % over all heads (Benjamini and Hochberg 1995)
+};
+
+struct CompareJob {
+  std::filesystem::path run_1, run_2;
+  RunFolderOptions folder;
+  std::string command_line;
+  std::string theme = "light";
+};
+
+struct CompareOutcome {
+  std::filesystem::path out;
+  std::vector<HeadDifference> heads;  // those that both runs have
+  std::size_t only_in_one = 0;
+};
+
+CompareOutcome compare_runs(const CompareJob& job);
+
+std::vector<std::filesystem::path> draw_comparison_run(const std::filesystem::path& run, const std::string& theme);
+
+// Marks as significant what a false discovery rate of `rate` allows.
+void control_false_discoveries(std::vector<HeadDifference>& heads, double rate);
+
+}  // namespace headscope

@@ -1,0 +1,89 @@
+#include "plasticity/dataset.h"
+
+#include <algorithm>
+#include <regex>
+#include <set>
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path capture_file(const fs::path& root, std::int64_t layer, std::int64_t head, char kind) {
+  return root / fmt::format("l{:02}h{:02}{}", layer, head, kind) / "data.parquet";
+}
+
+struct FoundHeads {
+  std::set<std::pair<std::int64_t, std::int64_t>> queries;  // (layer, head)
+  std::int64_t num_layers = 0, num_q_heads = 0, num_k_heads = 0;
+};
+
+FoundHeads look(const fs::path& root) {
+  static const std::regex pattern("l(\\d{2,5})h(\\d{2,5})([qk])");
+  FoundHeads found;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    std::smatch match;
+    const std::string name = entry.path().filename().string();
+    if (!std::regex_match(name, match, pattern)) continue;
+    const std::int64_t layer = std::stoll(match[1]), head = std::stoll(match[2]);
+    found.num_layers = std::max(found.num_layers, layer + 1);
+    auto& heads = match[3] == "q" ? found.num_q_heads : found.num_k_heads;
+    heads = std::max(heads, head + 1);
+    if (match[3] == "q") found.queries.emplace(layer, head);
+  }
+  return found;
+}
+
+fs::path resolve_root(const fs::path& data, const PlasticityOptions& options) {
+  if (data.empty() && options.dataset_local_root.empty())
+    fail_input("no data: name the folder that holds l00h00q/data.parquet, or set dataset_local_root (nothing is downloaded)");
+  const fs::path root = data.empty() ? fs::path(options.dataset_local_root) / options.model_dir : data;
+  if (!fs::is_directory(root)) fail_input("{}: is not a folder; expected one that holds l00h00q/data.parquet", root.string());
+  return root;
+}
+
+// Keeps the members asked for; a request for something that is not there is an error, not an empty result.
+void select(std::vector<HeadId>& heads, std::int64_t HeadId::*member, const std::string& wanted, std::string_view flag,
+            const fs::path& root) {
+  if (wanted.empty()) return;
+  const std::vector<std::int64_t> list = parse_index_list(wanted, flag);
+  for (const std::int64_t index : list)
+    if (std::none_of(heads.begin(), heads.end(), [&](const HeadId& head) { return head.*member == index; }))
+      fail_input("{} {}: {} has none with number {}", flag, wanted, root.string(), index);
+  std::erase_if(heads, [&](const HeadId& head) { return !std::binary_search(list.begin(), list.end(), head.*member); });
+}
+
+}  // namespace
+
+std::string HeadId::name() const { return fmt::format("l{:02}h{:02}", layer, q_head); }
+
+fs::path Dataset::query_file(const HeadId& head) const { return capture_file(root, head.layer, head.q_head, 'q'); }
+fs::path Dataset::key_file(const HeadId& head) const { return capture_file(root, head.layer, head.k_head, 'k'); }
+
+Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
+  Dataset dataset;
+  dataset.root = resolve_root(data, options);
+  const FoundHeads found = look(dataset.root);
+  if (found.queries.empty())
+    fail_input("{}: holds no heads; expected folders such as l00h00q and l00h00k, each with data.parquet",
+               dataset.root.string());
+  dataset.num_layers = options.num_layers.value_or(found.num_layers);
+  dataset.num_q_heads = options.num_q_heads.value_or(found.num_q_heads);
+  dataset.num_k_heads = options.num_k_heads.value_or(found.num_k_heads);
+  if (dataset.num_k_heads == 0) fail_input("{}: holds queries but no keys (l00h00k)", dataset.root.string());
+  if (dataset.num_q_heads % dataset.num_k_heads != 0)
+    fail_input("{}: {} query heads are not a multiple of {} key heads; set num_q_heads and num_k_heads",
+               dataset.root.string(), dataset.num_q_heads, dataset.num_k_heads);
+
+  const std::int64_t group = dataset.num_q_heads / dataset.num_k_heads;
+  const bool described = options.num_layers && options.num_q_heads;
+  for (std::int64_t layer = 0; layer < dataset.num_layers; ++layer)
+    for (std::int64_t head = 0; head < dataset.num_q_heads; ++head)
+      if (described || found.queries.contains({layer, head})) dataset.heads.push_back({layer, head, head / group});
+  select(dataset.heads, &HeadId::layer, options.layers, "--layers", dataset.root);
+  select(dataset.heads, &HeadId::q_head, options.heads, "--heads", dataset.root);
+  if (dataset.heads.empty()) fail_input("{}: no head is left to analyse", dataset.root.string());
+  return dataset;
+}
+
+}  // namespace headscope

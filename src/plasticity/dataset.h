@@ -1,0 +1,33 @@
+// A folder of captured queries and keys: DATA/l{LL}h{HH}{q|k}/data.parquet.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "plasticity/options.h"
+
+namespace headscope {
+
+// A query head and the key head that it reads (grouped-query attention: several query heads share one).
+struct HeadId {
+  std::int64_t layer = 0, q_head = 0, k_head = 0;
+  [[nodiscard]] std::string name() const;  // "l03h05"
+  auto operator<=>(const HeadId&) const = default;
+};
+
+struct Dataset {
+  std::filesystem::path root;
+  std::int64_t num_layers = 0, num_q_heads = 0, num_k_heads = 0;
+  std::vector<HeadId> heads;  // to analyse, in order of layer and query head
+
+  [[nodiscard]] std::filesystem::path query_file(const HeadId& head) const;
+  [[nodiscard]] std::filesystem::path key_file(const HeadId& head) const;
+};
+
+// `data` is the folder of the command line; empty: dataset_local_root/model_dir. The heads are those of the
+// configuration, or, where it gives no numbers, those whose query folders are there; then the layers and heads asked for.
+Dataset open_dataset(const std::filesystem::path& data, const PlasticityOptions& options);
+
+}  // namespace headscope

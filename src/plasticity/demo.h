@@ -1,0 +1,32 @@
+// A dataset whose plasticity is known in closed form: Gaussian queries around a line in position, and keys that vary in
+// three directions, so that the standardised score difference of a random pair is uniform on [-r, r].
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "plasticity/dataset.h"
+#include "plasticity/head.h"
+
+namespace headscope {
+
+// Mean of 4 Phi(x) (1 - Phi(x)) for x uniform on [-r, r].
+double plasticity_of_uniform(double r);
+
+// The layers and heads of the demonstration, as if it were found in `root`.
+Dataset demo_dataset(const std::filesystem::path& root);
+
+// Writes the files of the dataset. The same seed gives the same bytes. With `isotropic` the noise of the queries has the
+// same variance in every direction, which the diagonal variant needs to be exact.
+void write_demo(const Dataset& dataset, std::uint64_t seed, bool isotropic);
+
+struct DemoRow {
+  HeadId id;
+  double truth = 0;
+  Estimate estimate;
+};
+
+// The true plasticity of each head, over the cells and weights that the analysis used, beside its estimate.
+std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed, const PlasticityOptions& options);
+
+}  // namespace headscope

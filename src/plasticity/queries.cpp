@@ -1,0 +1,166 @@
+#include "plasticity/queries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <span>
+
+#include "plasticity/keys.h"
+#include "stats/kolmogorov.h"
+#include "stats/moments.h"
+#include "stats/regression.h"
+
+namespace headscope {
+namespace {
+
+std::span<const double> view(const Eigen::VectorXd& values) {
+  return {values.data(), static_cast<std::size_t>(values.size())};
+}
+
+std::span<const double> column_of(const Eigen::MatrixXd& matrix, Eigen::Index column) {
+  return {matrix.col(column).data(), static_cast<std::size_t>(matrix.rows())};
+}
+
+// Row-major float vectors into column-major doubles, with signs. Tiles keep both sides in cache.
+template <class Scalar>
+void transpose_oriented(const Scalar* vectors, const std::vector<std::uint32_t>& rows, const Eigen::VectorXd& sign_d,
+                        Eigen::MatrixXd& x_nd) {
+  constexpr Eigen::Index tile = 32;
+  const Eigen::Index n = x_nd.rows(), d = x_nd.cols();
+  for (Eigen::Index r0 = 0; r0 < n; r0 += tile)
+    for (Eigen::Index c0 = 0; c0 < d; c0 += tile)
+      for (Eigen::Index c = c0; c < std::min(c0 + tile, d); ++c) {
+        double* out = x_nd.col(c).data();
+        for (Eigen::Index r = r0; r < std::min(r0 + tile, n); ++r)
+          out[r] = sign_d[c] * static_cast<double>(vectors[rows[static_cast<std::size_t>(r)] * static_cast<std::size_t>(d) +
+                                                           static_cast<std::size_t>(c)]);
+      }
+}
+
+// Step 4: one value of sliding_window for all queries in use.
+std::optional<double> common_window(const CapturedVectors& captured, const std::vector<std::uint32_t>& rows) {
+  if (captured.sliding_window.empty()) return std::nullopt;
+  const double first = captured.sliding_window[rows.front()];
+  const auto text = [](double value) { return std::isnan(value) ? std::string("null") : fmt::format("{}", value); };
+  for (const std::uint32_t row : rows) {
+    const double value = captured.sliding_window[row];
+    if (value != first && !(std::isnan(value) && std::isnan(first)))
+      fail_input("column 'sliding_window' holds {} in row {} and {} in row {}; expected one value for a head", text(first),
+                 rows.front(), text(value), row);
+  }
+  if (std::isnan(first) || first <= 0) return std::nullopt;
+  return first;
+}
+
+std::vector<QueryBucket> bucket_ranges(const CapturedVectors& captured, const std::vector<std::uint32_t>& sorted_rows) {
+  std::vector<QueryBucket> buckets;
+  for (std::size_t i = 0; i < sorted_rows.size(); ++i) {
+    const std::int64_t bucket = captured.bucket[sorted_rows[i]];
+    const auto place = static_cast<Eigen::Index>(i);
+    if (buckets.empty() || buckets.back().bucket != bucket) buckets.push_back({bucket, place, place, 0});
+    buckets.back().end = place + 1;
+  }
+  return buckets;
+}
+
+// Step 6: how well the projection on the positional direction predicts log2(position + 1).
+void predict_position(const Queries& queries, const Eigen::VectorXd& beta_d, QueryMetrics& metrics) {
+  const Eigen::VectorXd y = (queries.position_n.array() + 1.0).log() / std::log(2.0);
+  const auto n = static_cast<double>(y.size());
+  metrics.beta_norm = beta_d.norm();
+  metrics.mae_baseline = (y.array() - y.mean()).abs().sum() / n;
+  const Eigen::VectorXd projection =
+      metrics.beta_norm > 0 ? Eigen::VectorXd(queries.x_nd * (beta_d / metrics.beta_norm)) : Eigen::VectorXd::Zero(y.size());
+  const LineFit fit = fit_line(view(projection), view(y));
+  double residual_sum = 0;
+  for (const double residual : fit.residuals) residual_sum += std::abs(residual);
+  metrics.r2_scalar = fit.r2;
+  metrics.mae_proj = residual_sum / n;
+  metrics.mae_ratio = metrics.mae_baseline > 0 ? metrics.mae_proj / metrics.mae_baseline : 1.0;
+}
+
+// Step 9, first component: its residual against a normal distribution.
+void test_first_component(const Queries& queries, QueryMetrics& metrics) {
+  const std::vector<double> residuals = fit_line(view(queries.position_n), column_of(queries.x_nd, 0)).residuals;
+  const Moments residual = moments(residuals);
+  const double deviation = std::sqrt(residual.variance());
+  if (deviation <= 0) return;  // 0, 0, 1
+  metrics.resid0_skew = residual.skewness();
+  metrics.resid0_kurt = residual.excess_kurtosis();
+  metrics.resid0_ks_p = ks_survival(ks_statistic(residuals, residual.mean, deviation), queries.x_nd.rows());
+}
+
+// Step 9, semantic components: each column against a normal distribution of its own mean and deviation.
+void test_semantic_components(const Queries& queries, const PlasticityOptions& options, QueryMetrics& metrics) {
+  const std::int64_t n = queries.x_nd.rows(), semantic = queries.x_nd.cols() - 1;
+  if (n < 3 || semantic == 0) return;  // 0, 0, 1, 0
+  std::vector<Moments> columns;
+  std::vector<double> skews, kurtoses, p_values;
+  for (std::int64_t c = 1; c <= semantic; ++c) {
+    columns.push_back(moments(column_of(queries.x_nd, c)));
+    skews.push_back(std::abs(columns.back().skewness()));
+    kurtoses.push_back(std::abs(columns.back().excess_kurtosis()));
+  }
+  for (const std::int64_t c : NumpyGenerator(options.seed).choice(semantic, std::min(options.normality_max_dims, semantic))) {
+    const Moments& column = columns[static_cast<std::size_t>(c)];
+    const double deviation = std::sqrt(column.variance());
+    const double distance = ks_statistic(column_of(queries.x_nd, c + 1), column.mean, deviation == 0 ? 1.0 : deviation);
+    p_values.push_back(ks_survival(distance, n));
+  }
+  const auto below = std::count_if(p_values.begin(), p_values.end(), [&](double p) { return p < options.p_alpha; });
+  metrics.noise_frac_ks_p_lt_alpha = static_cast<double>(below) / static_cast<double>(p_values.size());
+  metrics.noise_med_abs_skew = median(std::move(skews));
+  metrics.noise_med_abs_kurt = median(std::move(kurtoses));
+  metrics.noise_med_ks_p = median(std::move(p_values));
+}
+
+}  // namespace
+
+Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& orientation_d, std::int64_t max_rows,
+                        std::uint64_t seed) {
+  std::vector<std::uint32_t> rows = sample_rows(captured.rows, max_rows, seed);
+  Queries queries;
+  queries.window = common_window(captured, rows);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return captured.bucket[a] < captured.bucket[b]; });
+  const auto n = static_cast<Eigen::Index>(rows.size());
+  queries.x_nd.resize(n, static_cast<Eigen::Index>(captured.dim));
+  if (captured.vector64.empty())
+    transpose_oriented(captured.vector32.data(), rows, orientation_d, queries.x_nd);
+  else
+    transpose_oriented(captured.vector64.data(), rows, orientation_d, queries.x_nd);
+  queries.position_n.resize(n);
+  for (Eigen::Index i = 0; i < n; ++i)
+    queries.position_n[i] = static_cast<double>(captured.position[rows[static_cast<std::size_t>(i)]]);
+  queries.buckets = bucket_ranges(captured, rows);
+  for (QueryBucket& bucket : queries.buckets)
+    bucket.mean_position = queries.position_n.segment(bucket.begin, bucket.size()).mean();
+  return queries;
+}
+
+QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, StageTimes& times) {
+  QueryModel model;
+  {
+    const StageTimer timer(times, Stage::regress);
+    const LineFits by_component = fit_lines(view(queries.position_n), queries.x_nd);
+    model.component_r2_d = by_component.r2;
+    for (Eigen::Index c = 0; c < by_component.r2.size(); ++c)
+      if (by_component.r2[c] == 1 && by_component.beta[c] == 0) model.constant_components.push_back(c);
+    model.metrics.r2_pos = by_component.r2.mean();
+    predict_position(queries, by_component.beta, model.metrics);
+
+    model.rotation = reflection_onto(by_component.beta);
+    reflect(model.rotation, queries.x_nd);
+    LineFits rotated = fit_lines(view(queries.position_n), queries.x_nd);
+    model.alpha_d = std::move(rotated.alpha);
+    model.beta_d = std::move(rotated.beta);
+    model.resid_var_d = std::move(rotated.resid_variance);
+  }
+  const StageTimer timer(times, Stage::normality);
+  test_first_component(queries, model.metrics);
+  test_semantic_components(queries, options, model.metrics);
+  return model;
+}
+
+}  // namespace headscope

@@ -1,0 +1,55 @@
+// The query side of a head: vectors in the positional basis, what position predicts of them, and how normal they are
+// (PLASTICITY steps 4 to 9).
+#pragma once
+
+#include <Eigen/Core>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "formats/captured_vectors.h"
+#include "plasticity/options.h"
+#include "plasticity/stages.h"
+#include "stats/householder.h"
+
+namespace headscope {
+
+struct QueryBucket {
+  std::int64_t bucket = 0;
+  Eigen::Index begin = 0, end = 0;  // rows of Queries::x_nd
+  double mean_position = 0;
+  [[nodiscard]] Eigen::Index size() const { return end - begin; }
+};
+
+// Sorted by bucket, so that a bucket is a range of rows.
+struct Queries {
+  Eigen::MatrixXd x_nd;  // column-major: statistics run down columns
+  Eigen::VectorXd position_n;
+  std::vector<QueryBucket> buckets;  // ascending
+  std::optional<double> window;      // sliding window, where there is one
+};
+
+// Numbers of the table head_metrics.csv that speak of the queries alone.
+struct QueryMetrics {
+  double r2_pos = 0, beta_norm = 0;
+  double r2_scalar = 0, mae_baseline = 0, mae_proj = 0, mae_ratio = 1;
+  double resid0_skew = 0, resid0_kurt = 0, resid0_ks_p = 1;
+  double noise_med_abs_skew = 0, noise_med_abs_kurt = 0, noise_med_ks_p = 1, noise_frac_ks_p_lt_alpha = 0;
+};
+
+// The linear model of the queries in the rotated basis: mean alpha + beta t, residual variance per dimension.
+struct QueryModel {
+  Reflection rotation;
+  Eigen::VectorXd alpha_d, beta_d, resid_var_d;
+  Eigen::VectorXd component_r2_d;  // before rotation: how well position predicts each component
+  std::vector<Eigen::Index> constant_components;
+  QueryMetrics metrics;
+};
+
+Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& orientation_d, std::int64_t max_rows,
+                        std::uint64_t seed);
+
+// Fits the model and rotates `queries` in place.
+QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, StageTimes& times);
+
+}  // namespace headscope

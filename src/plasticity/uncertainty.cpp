@@ -1,0 +1,178 @@
+#include "plasticity/uncertainty.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+namespace headscope {
+namespace {
+
+constexpr double normal_quantile_975 = 1.959963984540054;
+
+constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
+
+std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+  return x ^ (x >> 31);
+}
+
+// Weights of examples, computed when first asked for.
+class Weights {
+ public:
+  Weights(std::uint64_t seed, std::int64_t replicates) : seed_(seed), replicates_(replicates) {}
+
+  const Eigen::VectorXd& of(std::int64_t example_id) {
+    Eigen::VectorXd& weights = known_[example_id];
+    if (weights.size() == 0) {
+      weights.resize(replicates_);
+      for (Eigen::Index r = 0; r < replicates_; ++r)
+        weights[r] = bootstrap_weight(seed_, example_id, static_cast<std::uint64_t>(r));
+    }
+    return weights;
+  }
+  [[nodiscard]] std::size_t examples() const { return known_.size(); }
+  // Independent of the order of the examples.
+  [[nodiscard]] std::uint64_t hash() const {
+    std::uint64_t sum = 0;
+    for (const auto& [example_id, weights] : known_) sum += mix(static_cast<std::uint64_t>(example_id) + golden);
+    return sum;
+  }
+
+ private:
+  std::uint64_t seed_;
+  Eigen::Index replicates_;
+  std::unordered_map<std::int64_t, Eigen::VectorXd> known_;
+};
+
+// A cell's value in each replicate; NaN where none of its examples was drawn.
+Eigen::VectorXd replicate_cell(const Cell& cell, const Keys& keys, Weights& weights, Eigen::Index replicates) {
+  Eigen::VectorXd sum = Eigen::VectorXd::Zero(replicates), count = sum;
+  for (const ExampleSum& example : cell.examples) {
+    const auto id = keys.buckets[cell.key_bucket_index].examples[example.example].example_id;
+    const Eigen::VectorXd& weight = weights.of(id);
+    sum += weight * example.sum;
+    count += weight * static_cast<double>(example.count);
+  }
+  return sum.cwiseQuotient(count);
+}
+
+// A weighted mean over some of the cells, with its replicates.
+struct CellMean {
+  double value = 0, weight = 0, pair_variance = 0;
+  Eigen::ArrayXd replicate_sum, replicate_weight;
+
+  explicit CellMean(Eigen::Index replicates)
+      : replicate_sum(Eigen::ArrayXd::Zero(replicates)), replicate_weight(Eigen::ArrayXd::Zero(replicates)) {}
+
+  void add(const Cell& cell, const Eigen::VectorXd& replicates) {
+    weight += cell.weight;
+    value += cell.weight * cell.plasticity;
+    pair_variance += cell.weight * cell.weight * cell.se_pairs * cell.se_pairs;
+    const auto drawn = !replicates.array().isNaN();
+    replicate_sum += drawn.select(cell.weight * replicates.array(), 0.0);
+    replicate_weight += drawn.select(Eigen::ArrayXd::Constant(replicates.size(), cell.weight), 0.0);
+  }
+  [[nodiscard]] Eigen::VectorXd replicates() const { return replicate_sum / replicate_weight; }
+  [[nodiscard]] double se_pairs() const { return std::sqrt(pair_variance) / weight; }
+};
+
+// Distances (query bucket - key bucket) from the nearest, or from the farthest, until they hold a fifth of the cells.
+std::set<std::int64_t> fifth_of_distances(const std::vector<Cell>& cells, bool nearest) {
+  std::map<std::int64_t, std::size_t> count;
+  std::size_t total = 0;
+  for (const Cell& cell : cells) {
+    if (cell.empty()) continue;
+    ++count[nearest ? cell.q_bucket - cell.k_bucket : cell.k_bucket - cell.q_bucket];
+    ++total;
+  }
+  std::set<std::int64_t> chosen;
+  std::size_t held = 0;
+  for (const auto& [distance, cells_there] : count) {
+    if (5 * held >= total) break;
+    chosen.insert(std::abs(distance));
+    held += cells_there;
+  }
+  return chosen;
+}
+
+Estimate estimate(const CellMean& mean, bool several_examples) {
+  if (mean.weight == 0) return {};
+  return {mean.value / mean.weight, mean.se_pairs(),
+          several_examples ? sample_deviation(mean.replicates()) : undefined};
+}
+
+}  // namespace
+
+double Estimate::standard_error() const { return std::isnan(se_examples) ? se_pairs : se_examples; }
+double Estimate::low() const { return value - normal_quantile_975 * standard_error(); }
+double Estimate::high() const { return value + normal_quantile_975 * standard_error(); }
+
+double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate) {
+  const std::uint64_t word = mix(mix(mix(seed + golden) ^ static_cast<std::uint64_t>(example_id)) + golden * (replicate + 1));
+  const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
+  // Inverse of the Poisson(1) distribution function: P(W = w) = exp(-1) / w!.
+  double weight = 0, term = std::exp(-1.0), cumulative = term;
+  while (uniform >= cumulative && weight < 20) {
+    ++weight;
+    cumulative += term /= weight;
+  }
+  return weight;
+}
+
+HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
+                                     std::int64_t replicates) {
+  HeadUncertainty result;
+  Weights weights(seed, replicates);
+  const std::set<std::int64_t> near = fifth_of_distances(cells, true), far = fifth_of_distances(cells, false);
+  CellMean overall(replicates), first(replicates), last(replicates);
+  for (const Cell& cell : cells) {
+    const Eigen::VectorXd values = replicate_cell(cell, keys, weights, replicates);
+    result.cell_se_examples.push_back(cell.examples.size() < 2 ? undefined : sample_deviation(values));
+    if (cell.empty()) continue;
+    const std::int64_t distance = cell.q_bucket - cell.k_bucket;
+    overall.add(cell, values);
+    if (near.contains(distance)) first.add(cell, values);
+    if (far.contains(distance)) last.add(cell, values);
+  }
+  result.n_examples = static_cast<std::int64_t>(weights.examples());
+  result.examples_hash = weights.hash();
+  const bool several = result.n_examples > 1;
+  result.overall = estimate(overall, several);
+  result.first_20 = estimate(first, several);
+  result.last_20 = estimate(last, several);
+  if (near == far) {  // one distance only: the same cells, no drop by construction
+    result.drop = {0, 0, 0};
+  } else {
+    result.drop = {result.first_20.value - result.last_20.value,
+                   std::hypot(result.first_20.se_pairs, result.last_20.se_pairs),
+                   several ? sample_deviation(first.replicates() - last.replicates()) : undefined};
+  }
+  if (overall.weight == 0) result.drop = {};
+  if (several) result.overall_replicates = overall.replicates();
+  return result;
+}
+
+double sample_deviation(const Eigen::ArrayXd& values) {
+  double sum = 0, count = 0, squares = 0;
+  for (const double value : values)
+    if (!std::isnan(value)) sum += value, ++count;
+  if (count < 2) return undefined;
+  for (const double value : values)
+    if (!std::isnan(value)) squares += (value - sum / count) * (value - sum / count);
+  return std::sqrt(squares / (count - 1));
+}
+
+double weighted_mean(const std::vector<Cell>& cells) {
+  double sum = 0, weight = 0;
+  for (const Cell& cell : cells) {
+    if (cell.empty()) continue;
+    sum += cell.weight * cell.plasticity;
+    weight += cell.weight;
+  }
+  return weight > 0 ? sum / weight : undefined;
+}
+
+}  // namespace headscope

@@ -1,0 +1,93 @@
+#include "report/figure_parts.h"
+
+#include "report/gnuplot.h"
+
+namespace headscope {
+
+std::string head_name(std::int64_t layer, std::int64_t q_head) { return fmt::format("L{}H{}", layer, q_head); }
+
+std::string frame_commands(const Figure& figure, const Margins& around, std::string_view what,
+                           std::string_view whose) {
+  const double character = 8.1;  // mean width of a character of DejaVu Sans at 14 units
+  const auto room = static_cast<std::size_t>((figure.width - around.left - 8) / character);
+  std::string title(what);
+  if (!whose.empty()) {
+    const std::size_t used = what.size() + 2;
+    title = fmt::format("{}, {}", what, shorten(whose, room > used + 8 ? room - used : 8));
+  }
+  return margins(figure, around.left, around.right, around.top, around.bottom) +
+         fmt::format("set label 1 {} at screen {:.4f},{:.4f} left textcolor rgb ink font ',14'\n", gnuplot_text(title),
+                     around.left / figure.width, 1 - 14.0 / figure.height);
+}
+
+std::string y_label(std::string_view label) {
+  const bool two_lines = label.find("\\n") != std::string_view::npos;
+  return fmt::format("set label 2 {} at screen 0,graph 0.5 center rotate by 90 offset character {},0 textcolor rgb ink font ',{}'\n",
+                     label, two_lines ? 0.7 : 1.1, two_lines ? 12 : 14);
+}
+
+std::string legend_above(const Figure& figure, const Margins& around) {
+  return fmt::format("set key at screen {:.4f},{:.4f} left center horizontal Left reverse width -1\n",
+                     (around.left - 4) / figure.width, 1 - 34.0 / figure.height);
+}
+
+std::string legend_below(const Figure& figure, const Margins& around) {
+  return fmt::format("set key at screen {:.4f},{:.4f} right center horizontal Left reverse\n",
+                     1 - (around.right - 4) / figure.width, 12.0 / figure.height);
+}
+
+std::string colour_bar(const Figure& figure, const Margins& around, const Axis& axis, std::string_view label,
+                       const std::vector<std::string>& colours) {
+  const bool two_lines = label.find("\\n") != std::string_view::npos;
+  const double x = 1 - (around.right - 8) / figure.width;
+  const double height = 1 - (around.top + around.bottom) / figure.height;
+  return palette_command(colours) + axis_commands("cb", axis) +
+         fmt::format(
+             "set colorbox user origin screen {:.4f},{:.4f} size screen {:.4f},{:.4f} noborder\n"
+             "set label 3 {} at screen 1,graph 0.5 center rotate by 90 offset character {},0 textcolor rgb ink font ',12'\n",
+             x, around.bottom / figure.height, 9.0 / figure.width, height, label, two_lines ? "-3" : "-1.2");
+}
+
+double layer_bar_width(std::int64_t first, std::int64_t last) { return first == last ? 12 : 62; }
+
+std::string layer_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
+                          const Theme& theme) {
+  const Axis axis = integer_axis(first, last, 12);
+  if (first == last) return palette_command(theme.ordered) + axis_commands("cb", axis) + "unset colorbox\n";
+  if (last - first >= 12) return colour_bar(figure, around, axis, "'layer'", theme.ordered);
+  std::vector<std::string> steps;  // few layers: a bar of as many colours, each named
+  for (std::int64_t i = first; i <= last; ++i)
+    steps.push_back(colour_at(theme.ordered, static_cast<double>(i - first) / static_cast<double>(last - first)));
+  return colour_bar(figure, around, axis, "'layer'", steps) + fmt::format("set palette maxcolors {}\n", steps.size());
+}
+
+std::string value_tiles(std::string_view data) {
+  return fmt::format(
+      "{} using \"x\":\"y\":(0.5):(0.5):\"value\" with boxxyerror lc palette lw 0.5 fs solid border rgb paper notitle",
+      data);
+}
+
+std::string absent_tiles(std::string_view data, std::string_view legend) {
+  return fmt::format(
+      "{0} using \"x\":\"y\":(0.5):(0.5) with boxxyerror fc rgb absent lw 0.5 fs solid border rgb paper title '{1}', \\\n"
+      "     {0} using (column(\"x\")-0.4):(column(\"y\")-0.4):(0.8):(0.8) with vectors nohead lc rgb muted lw 0.5 notitle",
+      data, legend);
+}
+
+std::string plot_command(const std::vector<std::string>& clauses) {
+  std::string text;
+  for (const std::string& clause : clauses)
+    if (!clause.empty()) text += (text.empty() ? "plot " : ", \\\n     ") + clause;
+  return text + "\n";
+}
+
+Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose) {
+  Figure figure{.name = name, .height = 150};
+  figure.setup = frame_commands(figure, {}, what, whose) +
+                 "unset border; unset tics; unset grid; unset key\nset xrange [0:1]; set yrange [0:1]\n"
+                 "set label 4 'no values' at graph 0.5,0.5 center textcolor rgb muted\n";
+  figure.plot = "plot NaN notitle\n";
+  return figure;
+}
+
+}  // namespace headscope

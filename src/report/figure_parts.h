@@ -1,0 +1,58 @@
+// Pieces that several figures share: titles, colour bars, tiles of cells without a value.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/axis.h"
+#include "report/figure.h"
+
+namespace headscope {
+
+// What an axis or colour bar of plasticity says, as a gnuplot string.
+constexpr std::string_view plasticity_label = "\"plasticity\\n(0 fixed, 1 coin flip)\"";
+
+// Space around the plot, in the figure's units.
+struct Margins {
+  double left = 50;
+  double right = 12;
+  double top = 30;  // 48 with a legend
+  double bottom = 44;
+};
+
+// "L3H5".
+std::string head_name(std::int64_t layer, std::int64_t q_head);
+
+// Margins and, at the left end of the plot, the title: "what, whose"; shortened when it would not fit.
+std::string frame_commands(const Figure& figure, const Margins& around, std::string_view what, std::string_view whose);
+
+// The label of the y axis, at the left edge whatever the width of the tics' numbers. A gnuplot string of one line or two.
+std::string y_label(std::string_view label);
+
+// The legend in one row between title and plot: never over data.
+std::string legend_above(const Figure& figure, const Margins& around);
+
+// The legend at the right end of the line of the x axis's label, for the tiles without a value.
+std::string legend_below(const Figure& figure, const Margins& around);
+
+// A colour bar right of the plot; `around.right` is at least 94 with a label of two lines and 62 with one. The label is a gnuplot string.
+std::string colour_bar(const Figure& figure, const Margins& around, const Axis& axis, std::string_view label,
+                       const std::vector<std::string>& colours);
+
+// Curves and points coloured by layer, with the bar that says so; without the bar when there is one layer.
+std::string layer_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
+                          const Theme& theme);
+double layer_bar_width(std::int64_t first, std::int64_t last);  // right margin that it needs
+
+// Plot clauses for tiles of width and height 1 at columns "x", "y": coloured by column "value", or grey with a stroke through.
+std::string value_tiles(std::string_view data);
+std::string absent_tiles(std::string_view data, std::string_view legend);
+
+// "plot a, b, c"; empty clauses are left out.
+std::string plot_command(const std::vector<std::string>& clauses);
+
+// A figure that says that there is nothing to show, so that a folder of figures is complete in every case.
+Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose);
+
+}  // namespace headscope

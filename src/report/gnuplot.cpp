@@ -1,0 +1,148 @@
+#include "report/gnuplot.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <regex>
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string quote(std::string_view text, std::string_view escaped) {
+  std::string result = "'";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) {
+      result += ' ';
+    } else if (c == '\'') {
+      result += "''";
+    } else {
+      if (escaped.find(c) != std::string_view::npos) result += '\\';
+      result += c;
+    }
+  }
+  return result + "'";
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    std::string line = text.substr(from, end - from);
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (line.find_first_not_of(" \t^") != std::string::npos) lines.push_back(line);
+    from = end + 1;
+  }
+  return lines;
+}
+
+// gnuplot repeats the command, puts a caret below it, and says: "NAME.gp" line 7: what is wrong
+void read_failure(const std::string& printed, GnuplotRun& run) {
+  static const std::regex located(R"re(^"([^"]+)",? line (\d+): (.*)$)re");
+  const auto lines = lines_of(printed);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    std::smatch match;
+    if (!std::regex_match(lines[i], match, located) || match[3].str().starts_with("warning")) continue;
+    run.script = match[1];
+    run.message = fmt::format("line {}: {}", match[2].str(), match[3].str());
+    return;
+  }
+  run.message = lines.empty() ? "it printed nothing" : lines.front();
+}
+
+// The environment of the child: ours, with the folder where data files are looked for.
+std::vector<std::string> child_environment(const std::string& data_folder) {
+  std::vector<std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with("GNUPLOT_LIB=")) variables.emplace_back(*entry);
+  variables.push_back("GNUPLOT_LIB=" + data_folder);
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+// Standard input and output are /dev/null, standard error goes to `log`: a file cannot fill up as a pipe does.
+pid_t spawn(std::vector<std::string> arguments, std::vector<std::string> environment, const fs::path& folder,
+            const fs::path& log) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  pid_t child = 0;
+  const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
+                                 pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (fault == ENOENT)
+    fail_runtime("cannot draw figures: gnuplot is not installed; install it (Debian, Ubuntu: apt install gnuplot-nox)");
+  if (fault != 0) fail_runtime("cannot draw figures: cannot start gnuplot: {}", std::strerror(fault));
+  return child;
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) fail_runtime("cannot draw figures: lost gnuplot: {}", std::strerror(errno));
+  return status;
+}
+
+}  // namespace
+
+std::string gnuplot_text(std::string_view text) { return quote(text, "_^{}@&~\\"); }
+
+std::string gnuplot_literal(std::string_view text) { return quote(text, ""); }
+
+std::string shorten(std::string_view text, std::size_t limit) {
+  std::vector<std::string> characters;
+  for (const char c : text) {
+    const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+    if (continues && !characters.empty())
+      characters.back() += c;
+    else
+      characters.emplace_back(1, c);
+  }
+  if (characters.size() <= limit) return std::string(text);
+  const std::size_t tail = (limit - 1) / 2;
+  std::string result;
+  for (std::size_t i = 0; i < limit - 1 - tail; ++i) result += characters[i];
+  result += "…";
+  for (std::size_t i = characters.size() - tail; i < characters.size(); ++i) result += characters[i];
+  return result;
+}
+
+GnuplotRun run_gnuplot(const std::vector<std::string>& scripts, const fs::path& folder,
+                       const std::string& data_folder) {
+  static std::atomic<unsigned> counter = 0;  // runs beside each other need a log each
+  const fs::path log = fs::absolute(folder) / fmt::format("gnuplot-{}.log", counter++);
+  std::vector<std::string> arguments = {"gnuplot", "-d"};
+  arguments.insert(arguments.end(), scripts.begin(), scripts.end());
+  const int status = wait_for(spawn(std::move(arguments), child_environment(data_folder), folder, log));
+  const std::string printed = read_file(log);
+  GnuplotRun run;
+  run.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (run.ok)
+    run.warnings = printed;
+  else if (WIFSIGNALED(status))
+    run.message = fmt::format("it was ended by signal {}", WTERMSIG(status));
+  else
+    read_failure(printed, run);
+  return run;
+}
+
+}  // namespace headscope

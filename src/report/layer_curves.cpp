@@ -1,0 +1,37 @@
+#include "report/layer_curves.h"
+
+#include <set>
+
+namespace headscope {
+
+LayerCurves layer_curves(const std::vector<CurvePoint>& points, std::string_view x_name) {
+  std::set<std::int64_t> places;
+  std::map<std::int64_t, std::map<std::int64_t, double>> curves;
+  for (const CurvePoint& point : points) {
+    places.insert(point.x);
+    curves[point.layer][point.x] = point.y;
+  }
+  LayerCurves result;
+  if (curves.empty()) return result;
+  result.table = Table("layers");
+  result.table.add(std::string(x_name), Integers(places.begin(), places.end()));
+  std::string names;
+  for (const auto& [layer, curve] : curves) {
+    Numbers column;
+    for (const std::int64_t x : places) {
+      const auto found = curve.find(x);
+      column.push_back(found == curve.end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
+    }
+    result.table.add(fmt::format("L{}", layer), std::move(column));
+    names += fmt::format("{}{}", names.empty() ? "" : " ", layer);
+  }
+  result.first = curves.begin()->first;
+  result.last = curves.rbegin()->first;
+  result.commands = fmt::format("layer_list = '{}'\n", names);
+  result.clause = fmt::format(
+      "for [i=1:{}] layers using 1:(column(i+1)) with {} lw 0.6 lc palette cb real(word(layer_list, i)) notitle",
+      curves.size(), places.size() == 1 ? "points pt 7 ps 0.35" : "lines");
+  return result;
+}
+
+}  // namespace headscope

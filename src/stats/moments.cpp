@@ -1,0 +1,73 @@
+#include "stats/moments.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "stats/sums.h"
+
+namespace headscope {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+bool numerically_constant(const Moments& m) {
+  const double rounding = std::numeric_limits<double>::epsilon() * m.mean;
+  return m.m2 <= rounding * rounding;
+}
+
+}  // namespace
+
+Moments moments(std::span<const double> x) {
+  if (x.empty()) return {.mean = kNaN, .m2 = kNaN, .m3 = kNaN, .m4 = kNaN, .n = 0};
+  const auto n = static_cast<double>(x.size());
+  const double centre = rough_mean(x);
+  const auto [s1, s2, s3, s4] = sums<4>(x.size(), [&](std::size_t i) {
+    const double d = x[i] - centre, square = d * d;
+    return std::array{d, square, square * d, square * square};
+  });
+  // Moments about the centre, moved to the mean, which is `shift` away.
+  const double shift = s1 / n;
+  const double c2 = s2 / n, c3 = s3 / n, c4 = s4 / n;
+  const double m2 = c2 - shift * shift;
+  return {
+      .mean = centre + shift,
+      .m2 = m2 < 0 ? 0 : m2,
+      .m3 = c3 - 3 * shift * c2 + 2 * shift * shift * shift,
+      .m4 = c4 - 4 * shift * c3 + 6 * shift * shift * c2 - 3 * shift * shift * shift * shift,
+      .n = x.size(),
+  };
+}
+
+double Moments::variance() const {
+  return n < 2 ? kNaN : m2 * static_cast<double>(n) / static_cast<double>(n - 1);
+}
+
+// Adjusted Fisher-Pearson coefficient; too few values for the adjustment give the plain one.
+double Moments::skewness() const {
+  if (n == 0 || numerically_constant(*this)) return kNaN;
+  const auto count = static_cast<double>(n);
+  const double plain = m3 / (m2 * std::sqrt(m2));
+  return n > 2 ? plain * std::sqrt(count * (count - 1)) / (count - 2) : plain;
+}
+
+// k-statistics: (n-1)/((n-2)(n-3)) ((n+1) m4/m2^2 - 3 (n-1)); too few values give the plain m4/m2^2 - 3.
+double Moments::excess_kurtosis() const {
+  if (n == 0 || numerically_constant(*this)) return kNaN;
+  const auto count = static_cast<double>(n);
+  const double plain = m4 / (m2 * m2);
+  if (n <= 3) return plain - 3;
+  return (count - 1) / ((count - 2) * (count - 3)) * ((count + 1) * plain - 3 * (count - 1));
+}
+
+double median(std::vector<double> values) {
+  const bool undefined = std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
+  if (values.empty() || undefined) return kNaN;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return 0.5 * (*std::max_element(values.begin(), middle) + *middle);
+}
+
+}  // namespace headscope
