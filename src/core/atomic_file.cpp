@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/descriptor.h"
 #include "core/error.h"
 
 namespace headscope {
@@ -15,39 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An open file descriptor, closed on the way out whatever happens.
-class Descriptor {
- public:
-  explicit Descriptor(int value) : value_(value) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (value_ >= 0) ::close(value_);
-  }
-  [[nodiscard]] int get() const { return value_; }
-  // close() reports write errors that some file systems delay until then.
-  [[nodiscard]] bool close() { return ::close(std::exchange(value_, -1)) == 0; }
-
- private:
-  int value_;
-};
-
-bool write_all(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
-}
-
 fs::path folder_of(const fs::path& file) { return file.has_parent_path() ? file.parent_path() : fs::path("."); }
 
 // The rename is durable only once the folder that holds the name is.
 void sync_folder(const fs::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (descriptor.get() >= 0) ::fsync(descriptor.get());
+  if (descriptor.open()) ::fsync(descriptor.get());
 }
 
 }  // namespace
@@ -62,8 +36,8 @@ void write_file(const fs::path& file, std::string_view content) {
     fail_runtime("cannot write {}: {} while {}; nothing was changed", file.string(), std::strerror(reason), doing);
   };
   Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (descriptor.get() < 0) give_up("creating it");
-  if (!write_all(descriptor.get(), content)) give_up("writing");
+  if (!descriptor.open()) give_up("creating it");
+  if (!descriptor.write_at(content, 0)) give_up("writing");
   if (::fsync(descriptor.get()) != 0) give_up("syncing");
   if (!descriptor.close()) give_up("closing");
   if (::rename(temporary.c_str(), file.c_str()) != 0) give_up("renaming");
@@ -75,7 +49,7 @@ std::string read_file(const fs::path& file) {
     fail_input("cannot read {}: {}", file.string(), reason != 0 ? std::strerror(reason) : "not a regular file");
   };
   const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (descriptor.get() < 0) give_up(errno);
+  if (!descriptor.open()) give_up(errno);
   struct stat status {};
   if (::fstat(descriptor.get(), &status) != 0) give_up(errno);
   if (S_ISDIR(status.st_mode)) give_up(EISDIR);

@@ -44,13 +44,9 @@ Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
     records_ = std::move(content.records);
     end_ = static_cast<std::int64_t>(content.length);
   }
-  descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (descriptor_ < 0 || ::ftruncate(descriptor_, end_) != 0)
+  descriptor_ = Descriptor(::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!descriptor_.open() || ::ftruncate(descriptor_.get(), end_) != 0)
     fail_runtime("cannot write {}: {}", file_.string(), std::strerror(errno));
-}
-
-Journal::~Journal() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void Journal::append(std::string_view record) {
@@ -60,18 +56,11 @@ void Journal::append(std::string_view record) {
   bytes += record;
 
   const std::scoped_lock lock(mutex_);
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t count = ::pwrite(descriptor_, bytes.data() + written, bytes.size() - written,
-                                   end_ + static_cast<std::int64_t>(written));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const int reason = errno;
-      if (::ftruncate(descriptor_, end_) != 0) written = 0;  // a torn record is also recognised when read
-      fail_runtime("cannot write {}: {}; finished work is kept, go on with --resume", file_.string(),
-                   std::strerror(reason));
-    }
-    written += static_cast<std::size_t>(count);
+  if (!descriptor_.write_at(bytes, end_)) {
+    const int reason = errno;
+    // Should this fail too: a torn record is recognised when it is read.
+    [[maybe_unused]] const int cut = ::ftruncate(descriptor_.get(), end_);
+    fail_runtime("cannot write {}: {}; finished work is kept, go on with --resume", file_.string(), std::strerror(reason));
   }
   end_ += static_cast<std::int64_t>(bytes.size());
 }

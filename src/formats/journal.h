@@ -9,15 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "core/descriptor.h"
+
 namespace headscope {
 
 class Journal {
  public:
   // Opens or creates the file and reads the records it holds; a damaged end is cut off.
   explicit Journal(std::filesystem::path file);
-  ~Journal();
-  Journal(const Journal&) = delete;
-  Journal& operator=(const Journal&) = delete;
 
   [[nodiscard]] const std::vector<std::string>& records() const { return records_; }
 
@@ -27,7 +26,7 @@ class Journal {
  private:
   std::filesystem::path file_;
   std::vector<std::string> records_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   std::int64_t end_ = 0;
   std::mutex mutex_;
 };

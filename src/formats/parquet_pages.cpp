@@ -138,7 +138,7 @@ float widen(half value) {
 template <class Stored, class Value>
 void read_plain(const std::uint8_t* bytes, std::size_t count, Value* out) {
   if constexpr (std::is_same_v<Stored, Value>) {
-    std::memcpy(out, bytes, count * sizeof(Stored));
+    if (count > 0) std::memcpy(out, bytes, count * sizeof(Stored));  // empty arrays may have no address
   } else {
     for (std::size_t i = 0; i < count; ++i) {
       Stored stored;

@@ -108,15 +108,11 @@ RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description
   write("config.yaml", yaml_of(description_.config));
 }
 
-RunFolder::~RunFolder() {
-  if (lock_ >= 0) ::close(lock_);
-}
-
 void RunFolder::take_lock() {
   const fs::path file = path_ / lock_name;
-  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) fail_input("--out {}: cannot be written: {}", path_.string(), std::strerror(errno));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0)
+  lock_ = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock_.open()) fail_input("--out {}: cannot be written: {}", path_.string(), std::strerror(errno));
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     fail_input("--out {}: another process is writing it; wait for it or choose another folder", path_.string());
   sweep_temporary_files(path_);
 }

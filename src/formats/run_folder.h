@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "core/descriptor.h"
 
 namespace headscope {
 
@@ -30,9 +33,6 @@ class RunFolder {
   // neither `overwrite` nor `resume` is given, when it is not a run folder, when it is of another command, when another
   // process writes it, or when `resume` meets a changed configuration (the differing keys are named; `free_keys` may differ).
   RunFolder(const RunFolderOptions& options, RunDescription description, const std::vector<std::string>& free_keys = {});
-  ~RunFolder();
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }
@@ -51,7 +51,7 @@ class RunFolder {
   std::filesystem::path path_;
   RunDescription description_;
   std::string started_;
-  int lock_ = -1;
+  Descriptor lock_;
   bool already_complete_ = false;
 };
 

@@ -159,7 +159,7 @@ Figure layer_page(std::int64_t layer, const std::vector<BucketCell>& cells, cons
   const Axis y{.low = static_cast<double>(buckets.first_q) - 0.5,
                .high = static_cast<double>(page.rows - 1) * page.step_y + static_cast<double>(buckets.last_q) + 0.5};
   figure.setup = frame_commands(figure, around, fmt::format("Layer {}", layer), whose) + legend_below(figure, around) +
-                 "unset grid; unset border\nset xlabel 'key bucket'\n" + y_label("'query bucket'") +
+                 "unset grid; unset border\n" + axis_labels(figure, "'key bucket'", "'query bucket'") +
                  axis_commands("x", x) + reversed(y) +
                  panel_tics("x", page.columns, page.step_x, buckets.first_k, buckets.last_k) +
                  panel_tics("y", page.rows, page.step_y, buckets.first_q, buckets.last_q) +
@@ -186,7 +186,7 @@ Figure bucket_heatmap(const std::vector<BucketCell>& cells, std::string_view who
   if (has_values && std::max(buckets.rows(), buckets.columns()) <= 10)
     clauses.emplace_back("cells using \"x\":\"y\":\"text\":\"ink\" with labels textcolor rgb variable font ',11' notitle");
   figure.setup = frame_commands(figure, around, what, whose) + legend_below(figure, around) +
-                 "unset grid; unset border\nset tics scale 0\nset xlabel 'key bucket'\n" + y_label("'query bucket'") +
+                 "unset grid; unset border\nset tics scale 0\n" + axis_labels(figure, "'key bucket'", "'query bucket'") +
                  axis_commands("x", integer_axis(buckets.first_k, buckets.last_k, 12)) +
                  reversed(integer_axis(buckets.first_q, buckets.last_q, 12)) +
                  (has_values ? colour_bar(figure, around, axis, plasticity_label, theme.sequential) : "");
@@ -239,19 +239,19 @@ Figure distance_figure(const std::vector<BucketCell>& cells, std::string_view wh
   const bool one_distance = summary.size() == 1;  // a band of no width cannot be seen: draw a bar
   figure.data = {{"overall", overall}, {"layers", curves.table}};
   figure.setup = frame_commands(figure, around, what, whose) + legend_above(figure, around) +
-                 "set xlabel 'query bucket − key bucket'\n" + y_label(plasticity_label) +
+                 axis_labels(figure, "'query bucket − key bucket'", plasticity_label) +
                  "set grid noxtics ytics\n" +
                  axis_commands("x", padded(integer_axis(distance.front(), distance.back(), 12), -0.02)) +
                  axis_commands("y", padded(unit_axis(shown), 0.02)) +
                  layer_colours(figure, around, curves.first, curves.last, theme);
   figure.plot = curves.commands + plot_command(
       {one_distance ? "overall using \"distance\":\"mean\":(column(\"distance\")-0.1):(column(\"distance\")+0.1):\"q25\":\"q75\" "
-                      "with boxxyerror fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 % of heads'"
+                      "with boxxyerror fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'"
                     : "overall using \"distance\":\"q25\":\"q75\" with filledcurves fc rgb accent fs transparent solid 0.22 "
-                      "noborder title 'middle 50 % of heads'",
+                      "noborder title 'middle 50 %'",
        curves.clause,
        one_distance ? "" : "for [quartile in 'q25 q75'] overall using \"distance\":(column(quartile)) with lines lc rgb ink lw 0.8 dt 3 notitle",
-       "overall using \"distance\":\"mean\" with linespoints pt 7 ps 0.5 lc rgb ink lw 2 title 'mean'"});
+       "overall using \"distance\":\"mean\" with linespoints pt 7 ps 0.5 lc rgb ink lw 2 title 'mean over heads'"});
   return figure;
 }
 

@@ -139,7 +139,7 @@ Figure scatter(const PlasticityComparison& comparison, const std::vector<Pair>& 
       shown.push_back(std::clamp(value, 0.0, 1.0));  // an interval may reach beyond; the values do not
   const Axis axis = padded(unit_axis(shown), 0.03);
   const double side = 384;
-  const Margins around{.left = 66, .right = 30, .top = 50, .bottom = 46};
+  const Margins around{.left = 66, .right = 30, .top = 50, .bottom = 48};
   Figure figure{.name = name};
   figure.height = static_cast<int>(side + around.top + around.bottom);
 
@@ -171,7 +171,7 @@ Figure scatter(const PlasticityComparison& comparison, const std::vector<Pair>& 
   }
   const auto axis_label = [](const std::string& run) { return gnuplot_text("plasticity, " + shorten(run, 34)); };
   figure.setup = frame_commands(figure, around, what, "") + legend_above(figure, around) +
-                 fmt::format("set xlabel {}\n", axis_label(comparison.name_1)) + y_label(axis_label(comparison.name_2)) +
+                 axis_labels(figure, axis_label(comparison.name_1), axis_label(comparison.name_2)) +
                  axis_commands("x", axis) + axis_commands("y", axis);
   figure.plot = plot_command(clauses);
   return figure;

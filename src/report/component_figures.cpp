@@ -27,7 +27,7 @@ Figure component_weights_figure(const PlasticityTables& tables, const Theme& the
   std::string tics = "set xtics (";
   for (std::int64_t i = 1; i <= dimension; i *= 2) tics += fmt::format("{}{}", i == 1 ? "" : ", ", i);
   figure.setup = frame_commands(figure, around, what, tables.title) + legend_above(figure, around) +
-                 "set xlabel 'heaviest components of the query'\n" + y_label("'cumulative share'") +
+                 axis_labels(figure, "'heaviest components of the query'", "'cumulative share'") +
                  fmt::format("set logscale x 2; set xrange [0.95:{}]\n", std::max<double>(static_cast<double>(dimension), 2) * 1.05) +
                  tics + ")\n" + axis_commands("y", {.low = 0, .high = 1.02}) +
                  layer_colours(figure, around, curves.first, curves.last, theme);

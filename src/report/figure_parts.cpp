@@ -20,10 +20,12 @@ std::string frame_commands(const Figure& figure, const Margins& around, std::str
                      around.left / figure.width, 1 - 14.0 / figure.height);
 }
 
-std::string y_label(std::string_view label) {
-  const bool two_lines = label.find("\\n") != std::string_view::npos;
-  return fmt::format("set label 2 {} at screen 0,graph 0.5 center rotate by 90 offset character {},0 textcolor rgb ink font ',{}'\n",
-                     label, two_lines ? 0.7 : 1.1, two_lines ? 12 : 14);
+std::string axis_labels(const Figure& figure, std::string_view x, std::string_view y) {
+  const bool two_lines = y.find("\\n") != std::string_view::npos;
+  return fmt::format(
+      "set label 2 {} at graph 0.5,screen {:.4f} center textcolor rgb ink font ',14'\n"
+      "set label 3 {} at screen {:.4f},graph 0.5 center rotate by 90 textcolor rgb ink font ',{}'\n",
+      x, 11.0 / figure.height, y, (two_lines ? 8.0 : 10.0) / figure.width, two_lines ? 12 : 14);
 }
 
 std::string legend_above(const Figure& figure, const Margins& around) {
@@ -33,7 +35,7 @@ std::string legend_above(const Figure& figure, const Margins& around) {
 
 std::string legend_below(const Figure& figure, const Margins& around) {
   return fmt::format("set key at screen {:.4f},{:.4f} right center horizontal Left reverse\n",
-                     1 - (around.right - 4) / figure.width, 12.0 / figure.height);
+                     1 - (around.right - 4) / figure.width, 11.0 / figure.height);
 }
 
 std::string colour_bar(const Figure& figure, const Margins& around, const Axis& axis, std::string_view label,
@@ -44,8 +46,9 @@ std::string colour_bar(const Figure& figure, const Margins& around, const Axis& 
   return palette_command(colours) + axis_commands("cb", axis) +
          fmt::format(
              "set colorbox user origin screen {:.4f},{:.4f} size screen {:.4f},{:.4f} noborder\n"
-             "set label 3 {} at screen 1,graph 0.5 center rotate by 90 offset character {},0 textcolor rgb ink font ',12'\n",
-             x, around.bottom / figure.height, 9.0 / figure.width, height, label, two_lines ? "-3" : "-1.2");
+             "set label 4 {} at screen {:.4f},graph 0.5 center rotate by 90 textcolor rgb ink font ',12'\n",
+             x, around.bottom / figure.height, 9.0 / figure.width, height, label,
+             1 - (two_lines ? 26.0 : 10.0) / figure.width);
 }
 
 double layer_bar_width(std::int64_t first, std::int64_t last) { return first == last ? 12 : 62; }
@@ -85,7 +88,7 @@ Figure empty_figure(const std::string& name, std::string_view what, std::string_
   Figure figure{.name = name, .height = 150};
   figure.setup = frame_commands(figure, {}, what, whose) +
                  "unset border; unset tics; unset grid; unset key\nset xrange [0:1]; set yrange [0:1]\n"
-                 "set label 4 'no values' at graph 0.5,0.5 center textcolor rgb muted\n";
+                 "set label 5 'no values' at graph 0.5,0.5 center textcolor rgb muted\n";
   figure.plot = "plot NaN notitle\n";
   return figure;
 }

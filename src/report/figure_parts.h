@@ -18,7 +18,7 @@ struct Margins {
   double left = 50;
   double right = 12;
   double top = 30;  // 48 with a legend
-  double bottom = 44;
+  double bottom = 48;
 };
 
 // "L3H5".
@@ -27,8 +27,9 @@ std::string head_name(std::int64_t layer, std::int64_t q_head);
 // Margins and, at the left end of the plot, the title: "what, whose"; shortened when it would not fit.
 std::string frame_commands(const Figure& figure, const Margins& around, std::string_view what, std::string_view whose);
 
-// The label of the y axis, at the left edge whatever the width of the tics' numbers. A gnuplot string of one line or two.
-std::string y_label(std::string_view label);
+// The labels of the axes, at the lower and left edge: gnuplot's own move with the width of the numbers and differ between
+// formats. Gnuplot strings; y of one line or two.
+std::string axis_labels(const Figure& figure, std::string_view x, std::string_view y);
 
 // The legend in one row between title and plot: never over data.
 std::string legend_above(const Figure& figure, const Margins& around);

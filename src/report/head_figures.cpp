@@ -100,8 +100,8 @@ std::string rank_axis(const std::vector<HeadValue>& ranked) {
   if (ranked.front().value == ranked.back().value) return ranks;  // nobody is first
   return ranks +
          fmt::format(
-             "set label 4 '{}' at graph 0.02,1 left boxed offset 0,-0.6 textcolor rgb ink font ',12'\n"
-             "set label 5 '{}' at graph 0.98,0 right boxed offset 0,0.6 textcolor rgb ink font ',12'\n",
+             "set label 5 '{}' at graph 0.02,1 left offset 0,-0.6 textcolor rgb ink font ',12'\n"
+             "set label 6 '{}' at graph 0.98,0 right offset 0,0.6 textcolor rgb ink font ',12'\n",
              names_of(ranked, 0, few, "highest"), names_of(ranked, ranked.size() - few, few, "lowest"));
 }
 
@@ -138,7 +138,7 @@ Figure head_map(const std::string& name, std::string_view what, std::string_view
   const double height = std::clamp(std::min(tile, 60.0) * n_heads, 176.0, 380.0);
   figure.height = static_cast<int>(std::lround((height + around.top + around.bottom) / 3)) * 3;
   figure.setup = frame_commands(figure, around, what, whose) + legend_below(figure, around) + "unset grid; unset border\n" +
-                 "set tics scale 0\nset xlabel 'layer'\n" + y_label("'query head'") +
+                 "set tics scale 0\n" + axis_labels(figure, "'layer'", "'query head'") +
                  axis_commands("x", integer_axis(extent.first_layer, extent.last_layer, 10)) +
                  axis_commands("y", integer_axis(extent.first_head, extent.last_head, 8)) +
                  (present.empty() ? "" : colour_bar(figure, around, axis, bar_label, colours));
@@ -182,7 +182,7 @@ Figure layer_distribution(const std::string& name, std::string_view what, std::s
 
   figure.data = {{"points", points}, {"layers", layers}};
   figure.setup = frame_commands(figure, around, what, whose) + legend_above(figure, around) +
-                 "set xlabel 'layer'\n" + y_label(label) + "set grid noxtics ytics\n" +
+                 axis_labels(figure, "'layer'", label) + "set grid noxtics ytics\n" +
                  axis_commands("x", padded(integer_axis(extent.first_layer, extent.last_layer, 10), 0.01)) +
                  axis_commands("y", padded(axis, 0.02));
   const double size = present.size() <= 64 ? 0.45 : present.size() <= 400 ? 0.32 : 0.22;
@@ -211,11 +211,11 @@ Figure ranked_heads(const std::string& name, std::string_view what, std::string_
   const Margins around{.left = 68,
                        .right = layer_bar_width(extent.first_layer, extent.last_layer),
                        .top = intervals ? 50.0 : 30.0,
-                       .bottom = all_named ? 68.0 : 44.0};
+                       .bottom = all_named ? 68.0 : 48.0};
   Axis axis = padded(unit_axis(shown), 0.03);
   if (!all_named) make_room(axis, shown, 20 / (figure.height - around.top - around.bottom));
   figure.setup = frame_commands(figure, around, what, whose) + legend_above(figure, around) +
-                 fmt::format("set xlabel '{}'\n", all_named ? "head" : "head, by rank") + y_label(label) +
+                 axis_labels(figure, all_named ? "'head'" : "'head, by rank'", label) +
                  "set grid noxtics ytics\n" + (all_named ? named_axis(ranked) : rank_axis(ranked)) +
                  axis_commands("y", axis) + layer_colours(figure, around, extent.first_layer, extent.last_layer, theme);
   figure.data.push_back({"heads", ranked_table(ranked)});

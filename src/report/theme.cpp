@@ -43,7 +43,7 @@ const Theme& light_theme() {
       .absent = "#e3e5e8",
       .categories = {"#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#f0e442", "#000000"},
       .sequential = viridis,
-      .ordered = part(viridis, 0.0, 0.88, 10),  // yellow vanishes on white
+      .ordered = part(viridis, 0.0, 1.0, 10),  // yellow vanishes on white
       .diverging = {"#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582",
                     "#d6604d", "#b2182b", "#67001f"},
   };
@@ -85,10 +85,8 @@ std::string style_commands(const Theme& theme) {
       "set border 3 lw 0.6 lc rgb ink\n"
       "set tics nomirror out scale 0.4 textcolor rgb ink font ',12'\n"
       "set xtics offset 0,0.2\n"
-      "set style textbox opaque noborder fillcolor rgb paper margins 0.4,0.2\n"
       "set grid back lt -1 lw 0.5 lc rgb faint\n"
       "set key textcolor rgb ink font ',12' samplen 1 spacing 1\n"
-      "set xlabel textcolor rgb ink font ',14' offset 0,0.55\n"
       "set cbtics scale 0 font ',12' textcolor rgb ink offset -0.4,0\n"
       "set style fill solid noborder\n";
   return text;

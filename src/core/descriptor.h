@@ -1,0 +1,44 @@
+// An open file descriptor, closed on the way out whatever happens.
+#pragma once
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace headscope {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value = -1) : value_(value) {}
+  Descriptor(Descriptor&& other) noexcept : value_(std::exchange(other.value_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  [[nodiscard]] int get() const { return value_; }
+  [[nodiscard]] bool open() const { return value_ >= 0; }
+  // close() reports write errors that some file systems delay until then.
+  [[nodiscard]] bool close() { return ::close(std::exchange(value_, -1)) == 0; }
+
+  // All of it, at `offset`; false with errno set when that fails.
+  [[nodiscard]] bool write_at(std::string_view content, off_t offset) const {
+    while (!content.empty()) {
+      const ssize_t written = ::pwrite(value_, content.data(), content.size(), offset);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return false;
+      content.remove_prefix(static_cast<std::size_t>(written));
+      offset += written;
+    }
+    return true;
+  }
+
+ private:
+  int value_;
+};
+
+}  // namespace headscope

@@ -1,0 +1,103 @@
+#include "core/config.h"
+
+#include <gtest/gtest.h>
+
+#include "core/atomic_file.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+
+enum class Shape { round, square };
+template <>
+struct EnumNames<Shape> {
+  static constexpr std::array<std::string_view, 2> names = {"round", "square"};
+};
+
+namespace {
+
+using testing::expect_error;
+
+struct Options {
+  std::int64_t count = 3;
+  std::uint64_t seed = 7;
+  double rate = 0.5;
+  bool fast = false;
+  std::string name = "plain";
+  Shape shape = Shape::round;
+  std::optional<std::int64_t> limit;
+  double inner_rate = 1;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("count", self.count, "");
+    visit("seed", self.seed, "");
+    visit("rate", self.rate, "");
+    visit("fast", self.fast, "");
+    visit("name", self.name, "");
+    visit("shape", self.shape, "");
+    visit("limit", self.limit, "");
+    visit("inner.rate", self.inner_rate, "");
+  }
+};
+
+Options from_yaml(const std::string& text) {
+  Options options;
+  for (const ConfigEntry& entry : parse_yaml(text, "f.yaml")) apply(options, entry);
+  return options;
+}
+
+TEST(Config, ReadsEveryTypeFromYaml) {
+  const Options options =
+      from_yaml("count: -4\nseed: 18446744073709551615\nrate: 1e-3\nfast: true\nname: \"a b\"\nshape: square\n"
+                "limit: 9\ninner:\n  rate: 2.5\n");
+  EXPECT_EQ(options.count, -4);
+  EXPECT_EQ(options.seed, 18446744073709551615ULL);
+  EXPECT_EQ(options.rate, 1e-3);
+  EXPECT_TRUE(options.fast);
+  EXPECT_EQ(options.name, "a b");
+  EXPECT_EQ(options.shape, Shape::square);
+  EXPECT_EQ(options.limit, 9);
+  EXPECT_EQ(options.inner_rate, 2.5);
+}
+
+TEST(Config, ResolvedYamlGivesTheSameOptions) {
+  Options options;
+  options.rate = 0.1 + 0.2;  // needs 17 digits
+  options.name = "yes: [no] #";
+  options.shape = Shape::square;
+  const Options again = from_yaml(yaml_of(to_json(options)));
+  EXPECT_EQ(to_json(again), to_json(options));
+  EXPECT_EQ(again.rate, options.rate);
+}
+
+TEST(Config, NullLeavesTheDefault) { EXPECT_EQ(from_yaml("limit: null\ncount: ~\n").count, 3); }
+
+TEST(Config, ErrorsNameFileLineAndNearestKey) {
+  expect_error(Fault::input, "f.yaml:2: unknown key 'cuont'; did you mean 'count'?", [] { from_yaml("rate: 1\ncuont: 3"); });
+  expect_error(Fault::input, "f.yaml:1: 'count' is 'many'; expected a whole number", [] { from_yaml("count: many"); });
+  expect_error(Fault::input, "'seed' is '-1'; expected a whole number, not negative", [] { from_yaml("seed: -1"); });
+  expect_error(Fault::input, "'count' is '3.5'", [] { from_yaml("count: 3.5"); });
+  expect_error(Fault::input, "'fast' is 'maybe'; expected true or false", [] { from_yaml("fast: maybe"); });
+  expect_error(Fault::input, "expected one of round, square", [] { from_yaml("shape: oval"); });
+  expect_error(Fault::input, "'inner.rate' is 'x'", [] { from_yaml("inner: {rate: x}"); });
+  expect_error(Fault::input, "f.yaml:2: 'rate' is given twice", [] { from_yaml("rate: 1\nrate: 2"); });
+  expect_error(Fault::input, "f.yaml:1: not valid YAML", [] { from_yaml("a: [1, 2"); });
+  expect_error(Fault::input, "expected 'key: value' lines", [] { from_yaml("- 1\n- 2"); });
+  expect_error(Fault::input, "known are count, seed", [] { from_yaml("something_else_entirely: 1"); });
+  expect_error(Fault::input, "nested list", [] { from_yaml("name: [[1]]"); });
+}
+
+TEST(Config, AssignmentSplitsAtTheFirstEqualsSign) {
+  const ConfigEntry entry = parse_assignment("a.b=c=d");
+  EXPECT_EQ(entry.key, "a.b");
+  EXPECT_EQ(entry.value, "c=d");
+  expect_error(Fault::input, "expected key=value", [] { parse_assignment("novalue"); });
+}
+
+TEST(Config, MissingFileIsNamed) {
+  expect_error(Fault::input, "no such file.yaml", [] { read_yaml("no such file.yaml"); });
+}
+
+}  // namespace
+}  // namespace headscope

@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "core/atomic_file.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryFolder;
+
+std::size_t entries(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(WriteFile, ReplacesTheContentAndLeavesNothingElse) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "first, and longer");
+  write_file(folder / "a", std::string_view("se\0cond", 7));
+  EXPECT_EQ(read_file(folder / "a"), std::string("se\0cond", 7));
+  EXPECT_EQ(entries(folder.path()), 1U);
+}
+
+TEST(WriteFile, AFailureKeepsTheOldFileAndRemovesTheTemporaryOne) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "target" / "occupied");  // a rename onto it fails
+  expect_error(Fault::runtime, "cannot write", [&] { write_file(folder / "target", "x"); });
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "target" / "occupied"));
+  EXPECT_EQ(entries(folder.path()), 1U);
+  expect_error(Fault::runtime, "No such file or directory", [&] { write_file(folder / "no" / "such", "x"); });
+}
+
+TEST(ReadFile, NamesWhatCannotBeRead) {
+  const TemporaryFolder folder;
+  expect_error(Fault::input, "absent: No such file or directory", [&] { read_file(folder / "absent"); });
+  expect_error(Fault::input, "Is a directory", [&] { read_file(folder.path()); });
+  expect_error(Fault::input, "not a regular file", [] { read_file("/dev/null"); });
+}
+
+}  // namespace
+}  // namespace headscope

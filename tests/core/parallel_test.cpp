@@ -1,0 +1,55 @@
+#include "core/parallel.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <csignal>
+#include <stdexcept>
+#include <vector>
+
+#include "core/interrupt.h"
+
+namespace headscope {
+namespace {
+
+TEST(ParallelFor, CallsEachJobOnce) {
+  for (const std::size_t workers : {1U, 2U, 7U, 100U}) {
+    std::vector<std::atomic<int>> calls(57);
+    parallel_for(calls.size(), workers, [&](std::size_t index) { ++calls[index]; });
+    for (const auto& count : calls) EXPECT_EQ(count, 1);
+  }
+  parallel_for(0, 4, [](std::size_t) { FAIL(); });
+}
+
+TEST(ParallelFor, TheFirstExceptionReachesTheCallerAndStopsTheRest) {
+  std::atomic<int> calls = 0;
+  const auto job = [&](std::size_t index) {
+    ++calls;
+    if (index == 3) throw std::runtime_error("job 3");
+  };
+  EXPECT_THROW(
+      {
+        try {
+          parallel_for(100000, 2, job);
+        } catch (const std::runtime_error& error) {
+          EXPECT_STREQ(error.what(), "job 3");
+          throw;
+        }
+      },
+      std::runtime_error);
+  EXPECT_LT(calls, 100000);
+}
+
+TEST(Interrupt, ASignalSetsTheFlagWhileTheGuardLives) {
+  {
+    const InterruptGuard guard;
+    EXPECT_FALSE(interrupt_requested());
+    std::raise(SIGTERM);
+    EXPECT_TRUE(interrupt_requested());
+  }
+  const InterruptGuard again;
+  EXPECT_FALSE(interrupt_requested());
+}
+
+}  // namespace
+}  // namespace headscope

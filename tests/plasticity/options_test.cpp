@@ -1,0 +1,106 @@
+#include "plasticity/options.h"
+
+#include <gtest/gtest.h>
+
+#include "core/atomic_file.h"
+#include "plasticity/dataset.h"
+#include "plasticity/head.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using testing::expect_error;
+using testing::TemporaryFolder;
+namespace fs = std::filesystem;
+
+TEST(IndexList, HoldsNumbersAndRanges) {
+  EXPECT_EQ(parse_index_list("0,4-7,2", "--layers"), (std::vector<std::int64_t>{0, 2, 4, 5, 6, 7}));
+  for (const char* bad : {"", ",", "1,", "a", "3-1", "-1", "1-", "1--2", "1 2", "0-999999999999"})
+    expect_error(Fault::input, "expected numbers and ranges such as 0,4-7", [&] { parse_index_list(bad, "--layers"); });
+}
+
+TEST(PlasticityConfig, TheShippedFilesAreValid) {
+  for (const char* name : {"smollm2_135m.yaml", "qwen3_8b.yaml"}) {
+    PlasticityOptions options;
+    EXPECT_TRUE(load_plasticity_config(fs::path("configs/plasticity") / name, options).empty());
+    validate(options);
+    EXPECT_EQ(*options.num_q_heads % *options.num_k_heads, 0);
+  }
+}
+
+TEST(PlasticityConfig, RequiredAndIgnoredKeys) {
+  const TemporaryFolder folder;
+  PlasticityOptions options;
+  write_file(folder / "c.yaml", "model_dir: m\nnum_layers: 1\nnum_q_heads: 2\nnum_k_heads: 1\ndataset_cache_dir: x\n");
+  EXPECT_EQ(load_plasticity_config(folder / "c.yaml", options), std::vector<std::string>{"dataset_cache_dir"});
+  EXPECT_EQ(options.num_q_heads, 2);
+  write_file(folder / "c.yaml", "model_dir: m\nnum_layers: 1\nnum_k_heads: 1\n");
+  expect_error(Fault::input, "'num_q_heads' is missing", [&] { load_plasticity_config(folder / "c.yaml", options); });
+}
+
+TEST(PlasticityConfig, ValuesWithoutSenseAreRefused) {
+  PlasticityOptions options;
+  options.pairs_per_bucket = 0;
+  expect_error(Fault::input, "pairs_per_bucket is 0; expected at least 1", [&] { validate(options); });
+  options = {};
+  options.p_alpha = 1.5;
+  expect_error(Fault::input, "p_alpha is 1.5", [&] { validate(options); });
+}
+
+TEST(Dataset, FindsLayersAndHeadsByLooking) {
+  const TemporaryFolder folder;
+  for (const char* name : {"l00h00q", "l00h01q", "l00h00k", "l02h03q", "l02h01k", "notes", "l0h0q", "l00h00v"})
+    fs::create_directories(folder / name);
+  const Dataset dataset = open_dataset(folder.path(), {});
+  EXPECT_EQ(dataset.num_layers, 3);
+  EXPECT_EQ(dataset.num_q_heads, 4);
+  EXPECT_EQ(dataset.num_k_heads, 2);
+  ASSERT_EQ(dataset.heads.size(), 3U);
+  EXPECT_EQ(dataset.heads[2], (HeadId{2, 3, 1}));
+  EXPECT_EQ(dataset.key_file(dataset.heads[2]), folder / "l02h01k" / "data.parquet");
+
+  PlasticityOptions options;
+  options.layers = "2";
+  EXPECT_EQ(open_dataset(folder.path(), options).heads.size(), 1U);
+  options.layers = "1";
+  expect_error(Fault::input, "has none with number 1", [&] { open_dataset(folder.path(), options); });
+  options = {};
+  options.num_k_heads = 3;
+  expect_error(Fault::input, "4 query heads are not a multiple of 3 key heads", [&] { open_dataset(folder.path(), options); });
+}
+
+TEST(Dataset, RefusesAFolderWithoutHeads) {
+  const TemporaryFolder folder;
+  expect_error(Fault::input, "holds no heads", [&] { open_dataset(folder.path(), {}); });
+  expect_error(Fault::input, "is not a folder", [&] { open_dataset(folder / "absent", {}); });
+  expect_error(Fault::input, "no data: name the folder", [&] { open_dataset({}, {}); });
+}
+
+TEST(HeadRecord, SurvivesExactly) {
+  HeadResult head;
+  head.id = {3, 5, 1};
+  head.metrics.r2_pos = 0.1 + 0.2;
+  head.ap_overall = 5e-324;
+  head.cells = {{4, 2, 256, 40, 1.0 / 3, undefined, 0.25}, {5, 2, 0, 0, undefined, undefined, undefined}};
+  head.component_r2 = {1e-300, undefined};
+  head.component_weight = {0.75, 0.25};
+  head.overall = {0.5, 0.01, undefined};
+  head.replicates = {0.49, undefined};
+  head.constant_components = {7};
+  head.examples_hash = "x00";
+  const HeadResult again = from_record(to_record(head));
+  EXPECT_EQ(to_record(again), to_record(head));
+  EXPECT_EQ(again.id, head.id);
+  EXPECT_EQ(again.metrics.r2_pos, head.metrics.r2_pos);
+  EXPECT_EQ(again.ap_overall, 5e-324);
+  EXPECT_EQ(again.cells[0].plasticity, 1.0 / 3);
+  EXPECT_TRUE(std::isnan(again.cells[1].plasticity));
+  EXPECT_TRUE(std::isnan(again.replicates[1]));
+  EXPECT_EQ(again.constant_components, head.constant_components);
+  expect_error(Fault::input, "start again with --overwrite", [] { from_record("{\"scalars\": []}"); });
+}
+
+}  // namespace
+}  // namespace headscope
