@@ -1,4 +1,6 @@
 // headscope: one subcommand per file; this one parses, dispatches and turns errors into one line and an exit code.
+#include <malloc.h>
+
 #include <iostream>
 #include <new>
 
@@ -80,6 +82,10 @@ int run(int argc, char** argv, CommonFlags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Arrays of tens of megabytes come and go with every head: keep their memory instead of giving it back to the system,
+  // which would clear every page again.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
   CommonFlags flags;
   const auto report = [](std::string_view message) { Console().error(message); };
   try {

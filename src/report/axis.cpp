@@ -14,9 +14,13 @@ std::pair<double, double> extent(const std::vector<double>& values) {
   return {low, high};
 }
 
-// Multiples of the step, free of the dust that division leaves.
-double below(double value, double step) { return std::floor(value / step + 1e-9) * step; }
-double above(double value, double step) { return std::ceil(value / step - 1e-9) * step; }
+// Multiples of the step, free of the dust that division leaves; + 0.0 turns -0 into 0.
+double below(double value, double step) {
+  return std::floor(value / step + 1e-9) * step + 0.0;
+}
+double above(double value, double step) {
+  return std::ceil(value / step - 1e-9) * step + 0.0;
+}
 
 }  // namespace
 
@@ -86,7 +90,7 @@ Axis padded(Axis axis, double share) {
 
 std::string axis_commands(std::string_view name, const Axis& axis) {
   return fmt::format("set {0}range [{1:.10g}:{2:.10g}]; set {0}tics {3:.10g},{4:.10g},{5:.10g}\n", name, axis.low,
-                     axis.high, axis.first_tic, axis.step, axis.last_tic + axis.step * 1e-6);
+                     axis.high, axis.first_tic, axis.step, axis.last_tic);
 }
 
 }  // namespace headscope

@@ -16,8 +16,8 @@ struct Axis {
   double step = 0.2;
 };
 
-// For values of 0..1 (others are accepted): ends at round numbers around the finite values, at least 0.1 apart, and at 0 and
-// 1 when the values take most of that range anyway. Without values: 0..1.
+// For values of 0..1 (others are accepted): ends at round numbers around the finite values, at least 0.1 apart, and at
+// 0 and 1 when the values take most of that range anyway. Without values: 0..1.
 Axis unit_axis(const std::vector<double>& values);
 
 // For values >= 0: from 0 to a round number above the largest.

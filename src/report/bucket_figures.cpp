@@ -37,7 +37,8 @@ std::int64_t ink_on(double value, const Axis& axis, const Theme& theme) {
   return contrast(cell, "#ffffff") > contrast(cell, "#000000") ? 0xffffff : 0x000000;
 }
 
-// Where a panel stands on the page: the cells of several panels share one pair of axes, which is much faster than a multiplot.
+// Where a panel stands on the page: the cells of several panels share one pair of axes, which is much faster than a
+// multiplot.
 struct Panel {
   double x = 0, y = 0;
 };
@@ -94,7 +95,7 @@ std::string reversed(Axis axis) {
 // Panels of one page: up to 16 heads in a square, more in rows of eight, as wide as a page of text.
 struct Page {
   std::int64_t columns, rows;
-  double panel;  // side of a panel in units
+  double panel;           // side of a panel in units
   double step_x, step_y;  // distance between panels in buckets
 };
 
@@ -104,7 +105,10 @@ Page page_for(std::int64_t n_heads, const Buckets& buckets) {
   const double side = static_cast<double>(std::max(buckets.rows(), buckets.columns()));
   return {.columns = columns,
           .rows = (n_heads + columns - 1) / columns,
-          .panel = columns == 1 ? 260.0 : columns == 2 ? 170.0 : columns <= 4 ? 115.0 : 100.0,
+          .panel = columns == 1   ? 260.0
+                   : columns == 2 ? 170.0
+                   : columns <= 4 ? 115.0
+                                  : 100.0,
           .step_x = static_cast<double>(buckets.columns()) + 0.12 * side,
           .step_y = static_cast<double>(buckets.rows()) + (buckets.rows() == 1 ? 0.3 : 0.12) * side};
 }
@@ -144,8 +148,11 @@ Figure layer_page(std::int64_t layer, const std::vector<BucketCell>& cells, cons
   const bool one_row = buckets.rows() == 1;
   const Margins around{.right = 94, .top = one_row ? 46.0 : 30.0};
   Figure figure{.name = fmt::format("bucket_heatmap_l{:02}", layer)};
-  figure.width = static_cast<int>(std::lround((around.left + around.right + static_cast<double>(page.columns) * page.panel) / 3)) * 3;
-  figure.height = static_cast<int>(std::lround((around.top + around.bottom + static_cast<double>(page.rows) * page.panel) / 3)) * 3;
+  figure.width =
+      static_cast<int>(std::lround((around.left + around.right + static_cast<double>(page.columns) * page.panel) / 3)) *
+      3;
+  figure.height =
+      static_cast<int>(std::lround((around.top + around.bottom + static_cast<double>(page.rows) * page.panel) / 3)) * 3;
   auto clauses = add_cells(figure, cells, panels, axis, theme);
   const bool has_values = figure.data[0].name == "cells";
   Table labels("labels");
@@ -184,9 +191,11 @@ Figure bucket_heatmap(const std::vector<BucketCell>& cells, std::string_view who
   auto clauses = add_cells(figure, means, std::vector<Panel>(means.size()), axis, theme);
   const bool has_values = figure.data[0].name == "cells";
   if (has_values && std::max(buckets.rows(), buckets.columns()) <= 10)
-    clauses.emplace_back("cells using \"x\":\"y\":\"text\":\"ink\" with labels textcolor rgb variable font ',11' notitle");
+    clauses.emplace_back(
+        "cells using \"x\":\"y\":\"text\":\"ink\" with labels textcolor rgb variable font ',11' notitle");
   figure.setup = frame_commands(figure, around, what, whose) + legend_below(figure, around) +
-                 "unset grid; unset border\nset tics scale 0\n" + axis_labels(figure, "'key bucket'", "'query bucket'") +
+                 "unset grid; unset border\nset tics scale 0\n" +
+                 axis_labels(figure, "'key bucket'", "'query bucket'") +
                  axis_commands("x", integer_axis(buckets.first_k, buckets.last_k, 12)) +
                  reversed(integer_axis(buckets.first_q, buckets.last_q, 12)) +
                  (has_values ? colour_bar(figure, around, axis, plasticity_label, theme.sequential) : "");
@@ -202,7 +211,8 @@ std::vector<Figure> bucket_heatmap_pages(const std::vector<BucketCell>& cells, s
   std::map<std::int64_t, std::vector<BucketCell>> layers;
   for (const BucketCell& cell : cells) layers[cell.layer].push_back(cell);
   std::vector<Figure> pages;
-  for (const auto& [layer, of_layer] : layers) pages.push_back(layer_page(layer, of_layer, buckets, axis, whose, theme));
+  for (const auto& [layer, of_layer] : layers)
+    pages.push_back(layer_page(layer, of_layer, buckets, axis, whose, theme));
   return pages;
 }
 
@@ -239,19 +249,24 @@ Figure distance_figure(const std::vector<BucketCell>& cells, std::string_view wh
   const bool one_distance = summary.size() == 1;  // a band of no width cannot be seen: draw a bar
   figure.data = {{"overall", overall}, {"layers", curves.table}};
   figure.setup = frame_commands(figure, around, what, whose) + legend_above(figure, around) +
-                 axis_labels(figure, "'query bucket − key bucket'", plasticity_label) +
-                 "set grid noxtics ytics\n" +
+                 axis_labels(figure, "'query bucket − key bucket'", plasticity_label) + "set grid noxtics ytics\n" +
                  axis_commands("x", padded(integer_axis(distance.front(), distance.back(), 12), -0.02)) +
                  axis_commands("y", padded(unit_axis(shown), 0.02)) +
                  layer_colours(figure, around, curves.first, curves.last, theme);
-  figure.plot = curves.commands + plot_command(
-      {one_distance ? "overall using \"distance\":\"mean\":(column(\"distance\")-0.1):(column(\"distance\")+0.1):\"q25\":\"q75\" "
-                      "with boxxyerror fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'"
-                    : "overall using \"distance\":\"q25\":\"q75\" with filledcurves fc rgb accent fs transparent solid 0.22 "
-                      "noborder title 'middle 50 %'",
-       curves.clause,
-       one_distance ? "" : "for [quartile in 'q25 q75'] overall using \"distance\":(column(quartile)) with lines lc rgb ink lw 0.8 dt 3 notitle",
-       "overall using \"distance\":\"mean\" with linespoints pt 7 ps 0.5 lc rgb ink lw 2 title 'mean over heads'"});
+  figure.plot =
+      curves.commands +
+      plot_command(
+          {one_distance
+               ? "overall using "
+                 "\"distance\":\"mean\":(column(\"distance\")-0.1):(column(\"distance\")+0.1):\"q25\":\"q75\" "
+                 "with boxxyerror fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'"
+               : "overall using \"distance\":\"q25\":\"q75\" with filledcurves fc rgb accent fs transparent solid 0.22 "
+                 "noborder title 'middle 50 %'",
+           curves.clause,
+           one_distance ? ""
+                        : "for [quartile in 'q25 q75'] overall using \"distance\":(column(quartile)) with lines lc rgb "
+                          "ink lw 0.8 dt 3 notitle",
+           "overall using \"distance\":\"mean\" with linespoints pt 7 ps 0.5 lc rgb ink lw 2 title 'mean over heads'"});
   return figure;
 }
 

@@ -9,8 +9,8 @@
 
 namespace headscope {
 
-// Query bucket x key bucket, mean over heads. As in an attention matrix, queries go down and keys to the right. Cells that exist without
-// a value are grey with a stroke; up to ten buckets, values are written into the cells.
+// Query bucket x key bucket, mean over heads. As in an attention matrix, queries go down and keys to the right. Cells
+// that exist without a value are grey with a stroke; up to ten buckets, values are written into the cells.
 Figure bucket_heatmap(const std::vector<BucketCell>& cells, std::string_view whose, const Theme& theme);
 
 // A page for each layer, bucket_heatmap_l00 ..., with a panel for each head; one colour scale for all pages.

@@ -48,15 +48,14 @@ struct Name {
   const Pair* pair;
 };
 
-// Names for the significant heads that differ most, each right, left, above or below its point, where it meets the fewest other points
-// and no other name; a head that finds no such place stays without.
+// Names for the significant heads that differ most, each right, left, above or below its point, where it meets the
+// fewest other points and no other name; a head that finds no such place stays without.
 std::vector<Name> place_names(const std::vector<Pair>& pairs, const Axis& axis, double side, std::size_t limit) {
   std::vector<const Pair*> wanted;
   for (const Pair& pair : pairs)
     if (pair.significant) wanted.push_back(&pair);
-  std::stable_sort(wanted.begin(), wanted.end(), [](const Pair* a, const Pair* b) {
-    return std::abs(a->difference()) > std::abs(b->difference());
-  });
+  std::stable_sort(wanted.begin(), wanted.end(),
+                   [](const Pair* a, const Pair* b) { return std::abs(a->difference()) > std::abs(b->difference()); });
   wanted.resize(std::min(wanted.size(), limit));
   const double scale = side / (axis.high - axis.low);
   const auto place = [&](double value) { return (value - axis.low) * scale; };
@@ -68,8 +67,14 @@ std::vector<Name> place_names(const std::vector<Pair>& pairs, const Axis& axis, 
     std::optional<Name> best;
     std::size_t fewest = pairs.size() + 1;
     const double away = half_width + 5;
-    for (const auto& [dx, dy] : {std::pair{away, 0.0}, {-away, 0.0}, {0.0, 11.0}, {0.0, -11.0}, {away, 9.0}, {-away, 9.0},
-                                {away, -9.0}, {-away, -9.0}}) {
+    for (const auto& [dx, dy] : {std::pair{away, 0.0},
+                                 {-away, 0.0},
+                                 {0.0, 11.0},
+                                 {0.0, -11.0},
+                                 {away, 9.0},
+                                 {-away, 9.0},
+                                 {away, -9.0},
+                                 {-away, -9.0}}) {
       const double x = place(pair->one) + dx;
       const double y = place(pair->two) + dy;
       const Box box{x - half_width, x + half_width, y - half_height, y + half_height};
@@ -117,11 +122,12 @@ std::string point_clauses(std::string_view data, std::string_view colour, double
   std::string text;
   if (bars)
     text = fmt::format(
-        "{0} using \"ap_1\":\"bar_low\":(0):(column(\"bar_high\")-column(\"bar_low\")) with vectors nohead lc rgb {1} lw 0.5 "
+        "{0} using \"ap_1\":\"bar_low\":(0):(column(\"bar_high\")-column(\"bar_low\")) with vectors nohead lc rgb {1} "
+        "lw 0.5 "
         "notitle, \\\n     ",
         data, colour);
-  return text + fmt::format("{} using \"ap_1\":\"ap_2\" with points pt 7 ps {} lc rgb {} title '{}'", data, size, colour,
-                            legend);
+  return text + fmt::format("{} using \"ap_1\":\"ap_2\" with points pt 7 ps {} lc rgb {} title '{}'", data, size,
+                            colour, legend);
 }
 
 bool has_bars(const Table& points) {
@@ -148,11 +154,11 @@ Figure scatter(const PlasticityComparison& comparison, const std::vector<Pair>& 
   const double size = pairs.size() <= 100 ? 0.5 : 0.35;
   std::vector<std::string> clauses = {"x with lines lc rgb muted dt 2 lw 1 notitle"};
   if (same.rows() > 0) {
-    clauses.push_back(point_clauses("same", "muted", size, "not significant", has_bars(same)));
+    clauses.push_back(point_clauses("same", "muted", size, "no difference found", has_bars(same)));
     figure.data.push_back({"same", std::move(same)});
   }
   if (different.rows() > 0) {
-    clauses.push_back(point_clauses("different", "accent2", size * 1.3, "significant (95 %)", has_bars(different)));
+    clauses.push_back(point_clauses("different", "accent2", size * 1.3, "different (FDR 5 %)", has_bars(different)));
     figure.data.push_back({"different", std::move(different)});
   }
   const auto names = place_names(pairs, axis, side, 8);

@@ -18,7 +18,8 @@ Figure component_weights_figure(const PlasticityTables& tables, const Theme& the
   if (points.empty()) return empty_figure(name, what, tables.title);
   LayerCurves curves = layer_curves(points, "components");
   Numbers equal;
-  for (std::int64_t i = 1; i <= dimension; ++i) equal.push_back(static_cast<double>(i) / static_cast<double>(dimension));
+  for (std::int64_t i = 1; i <= dimension; ++i)
+    equal.push_back(static_cast<double>(i) / static_cast<double>(dimension));
   curves.table.add("equal", std::move(equal));
 
   Figure figure{.name = name};
@@ -28,13 +29,16 @@ Figure component_weights_figure(const PlasticityTables& tables, const Theme& the
   for (std::int64_t i = 1; i <= dimension; i *= 2) tics += fmt::format("{}{}", i == 1 ? "" : ", ", i);
   figure.setup = frame_commands(figure, around, what, tables.title) + legend_above(figure, around) +
                  axis_labels(figure, "'heaviest components of the query'", "'cumulative share'") +
-                 fmt::format("set logscale x 2; set xrange [0.95:{}]\n", std::max<double>(static_cast<double>(dimension), 2) * 1.05) +
+                 fmt::format("set logscale x 2; set xrange [0.95:{}]\n",
+                             std::max<double>(static_cast<double>(dimension), 2) * 1.05) +
                  tics + ")\n" + axis_commands("y", {.low = 0, .high = 1.02}) +
                  layer_colours(figure, around, curves.first, curves.last, theme);
-  figure.plot = curves.commands +
-                plot_command({fmt::format("layers using \"components\":\"equal\" with {} lc rgb muted dt 2 lw 1 title 'equal weights'",
-                                          dimension == 1 ? "points pt 6 ps 0.6" : "lines"),
-                              curves.clause});
+  figure.plot =
+      curves.commands +
+      plot_command(
+          {fmt::format("layers using \"components\":\"equal\" with {} lc rgb muted dt 2 lw 1 title 'equal weights'",
+                       dimension == 1 ? "points pt 6 ps 0.6" : "lines"),
+           curves.clause});
   return figure;
 }
 

@@ -8,8 +8,8 @@
 
 namespace headscope {
 
-// Share of positional information in a head's heaviest components, mean over the heads of each layer, a curve for each layer; dashed:
-// all components weigh the same.
+// Share of positional information in a head's heaviest components, mean over the heads of each layer, a curve for each
+// layer; dashed: all components weigh the same.
 Figure component_weights_figure(const PlasticityTables& tables, const Theme& theme);
 
 // The effective number of components, exp of the entropy of the weights, of every head, by layer.

@@ -5,6 +5,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "core/parallel.h"
 #include "report/gnuplot.h"
 
@@ -13,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double pixels_per_unit(const Figure& figure) { return figure.width <= 600 ? 10.0 / 3 : 2.0; }
+double pixels_per_unit(const Figure& figure) {
+  return figure.width <= 600 ? 10.0 / 3 : 2.0;
+}
 
 std::string data_file(const Figure& figure, const FigureData& data) {
   return figure.data.size() == 1 ? figure.name + ".dat" : fmt::format("{}.{}.dat", figure.name, data.name);
@@ -45,7 +48,8 @@ std::string cell_text(const Column& column, std::size_t row) {
   if (const auto* numbers = std::get_if<Numbers>(&column.values))
     return std::isnan((*numbers)[row]) ? "NaN" : fmt::format("{}", (*numbers)[row]);
   std::string text = std::get<Texts>(column.values)[row];
-  std::replace_if(text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
   return text;
 }
 
@@ -53,9 +57,12 @@ std::string cell_text(const Column& column, std::size_t row) {
 std::string draw_share(std::span<const Figure> figures, std::size_t first, std::size_t stride, const fs::path& folder,
                        const fs::path& workshop) {
   std::vector<std::string> scripts;
-  for (std::size_t i = first; i < figures.size(); i += stride) scripts.push_back(fmt::format("../{}.gp", figures[i].name));
+  for (std::size_t i = first; i < figures.size(); i += stride)
+    scripts.push_back(fmt::format("../{}.gp", figures[i].name));
   const GnuplotRun run = run_gnuplot(scripts, workshop, "..");
   if (run.ok) return run.warnings;
+  // Ctrl-C reaches the child as well; then its end is no failure of the figure.
+  if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted while drawing figures");
   const fs::path script = run.script.empty() ? folder : folder / fs::path(run.script).filename();
   fail_runtime("gnuplot could not draw {}: {}", script.string(), run.message);
 }
@@ -91,15 +98,16 @@ std::string margins(const Figure& figure, double left, double right, double top,
 }
 
 std::string script_of(const Figure& figure, const Theme& theme) {
-  std::string text = fmt::format("# Edit and draw again, in this folder: gnuplot {}.gp\nreset session\nset encoding utf8\n",
-                                 figure.name);
+  std::string text = fmt::format(
+      "# Edit and draw again, in this folder: gnuplot {}.gp\nreset session\nset encoding utf8\n", figure.name);
   text += "set datafile separator tab\nset datafile columnheaders\nset datafile missing 'NaN'\n";
   for (const FigureData& data : figure.data)
     text += fmt::format("{} = {}\n", data.name, gnuplot_literal(data_file(figure, data)));
   text += fmt::format("\n{}\n{}\n", style_commands(theme), figure.setup);
   const double scale = pixels_per_unit(figure);
   const auto pixels = [&](int units) { return static_cast<int>(std::lround(units * scale)); };
-  // pngcairo takes font sizes in points at 96 dots per inch, svg in units: 3/4 makes them equal. Its points are smaller, too.
+  // pngcairo takes font sizes in points at 96 dots per inch, svg in units: 3/4 makes them equal. Its points are
+  // smaller, too.
   text += fmt::format(
       "do for [format in 'png svg'] {{\n"
       "if (format eq 'png') {{\n"
@@ -109,8 +117,8 @@ std::string script_of(const Figure& figure, const Theme& theme) {
       "set terminal svg enhanced size {6},{7} fixed name '{8}' font 'DejaVu Sans,14' rounded background '{5}'\n"
       "}}\n"
       "set output '{8}.'.format\n",
-      pixels(figure.width), pixels(figure.height), scale * 0.75, scale, scale * 1.33,
-      theme.paper, figure.width, figure.height, figure.name);
+      pixels(figure.width), pixels(figure.height), scale * 0.75, scale, scale * 1.33, theme.paper, figure.width,
+      figure.height, figure.name);
   text += figure.plot;
   text += "}\nunset output\n";
   return text;

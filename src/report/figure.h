@@ -20,13 +20,13 @@ struct FigureData {
 
 struct Figure {
   std::string name;  // stem of the files: letters, digits, _ and -
-  // Size in units: fonts are 14 and 12 units high. 480 units are one column: printed 8.5 cm wide, the fonts come out as 7 and 6
-  // points, what journals ask for, and the 1600 pixels of the PNG as 478 dots per inch. A figure wider than 600 units is meant for the
-  // width of a page and has 2 pixels per unit, about 280 dots per inch.
+  // Size in units: fonts are 14 and 12 units high. 480 units are one column: printed 8.5 cm wide, the fonts come out as
+  // 7 and 6 points, what journals ask for, and the 1600 pixels of the PNG as 478 dots per inch. A figure wider than 600
+  // units is meant for the width of a page and has 2 pixels per unit, about 280 dots per inch.
   int width = 480;
   int height = 300;
-  std::string setup = {};        // commands before the drawing: ranges, labels, margins
-  std::string plot = {};         // commands that draw; run once for each format
+  std::string setup = {};             // commands before the drawing: ranges, labels, margins
+  std::string plot = {};              // commands that draw; run once for each format
   std::vector<FigureData> data = {};  // NAME.dat, or NAME.<data name>.dat when there are several
 };
 
@@ -35,10 +35,10 @@ struct Drawn {
   std::string warnings;                      // what gnuplot printed; empty as a rule
 };
 
-// Writes NAME.png, NAME.svg, NAME.gp and the data of every figure into `folder` (made when absent), each file atomically. Several
-// figures share a gnuplot process, and processes run beside each other. The same figures give the same bytes.
-// Throws Error(Fault::runtime), with gnuplot's message and the script's path, when a figure cannot be drawn; images drawn
-// before are then not written, scripts and data are.
+// Writes NAME.png, NAME.svg, NAME.gp and the data of every figure into `folder` (made when absent), each file
+// atomically. Several figures share a gnuplot process, and processes run beside each other. The same figures give the
+// same bytes. Throws Error(Fault::runtime), with gnuplot's message and the script's path, when a figure cannot be
+// drawn; images drawn before are then not written, scripts and data are.
 Drawn draw(std::span<const Figure> figures, const std::filesystem::path& folder, const Theme& theme);
 Drawn draw(const Figure& figure, const std::filesystem::path& folder, const Theme& theme);
 

@@ -4,10 +4,11 @@
 
 namespace headscope {
 
-std::string head_name(std::int64_t layer, std::int64_t q_head) { return fmt::format("L{}H{}", layer, q_head); }
+std::string head_name(std::int64_t layer, std::int64_t q_head) {
+  return fmt::format("L{}H{}", layer, q_head);
+}
 
-std::string frame_commands(const Figure& figure, const Margins& around, std::string_view what,
-                           std::string_view whose) {
+std::string frame_commands(const Figure& figure, const Margins& around, std::string_view what, std::string_view whose) {
   const double character = 8.1;  // mean width of a character of DejaVu Sans at 14 units
   const auto room = static_cast<std::size_t>((figure.width - around.left - 8) / character);
   std::string title(what);
@@ -51,7 +52,9 @@ std::string colour_bar(const Figure& figure, const Margins& around, const Axis& 
              1 - (two_lines ? 26.0 : 10.0) / figure.width);
 }
 
-double layer_bar_width(std::int64_t first, std::int64_t last) { return first == last ? 12 : 62; }
+double layer_bar_width(std::int64_t first, std::int64_t last) {
+  return first == last ? 12 : 62;
+}
 
 std::string layer_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
                           const Theme& theme) {
@@ -72,8 +75,10 @@ std::string value_tiles(std::string_view data) {
 
 std::string absent_tiles(std::string_view data, std::string_view legend) {
   return fmt::format(
-      "{0} using \"x\":\"y\":(0.5):(0.5) with boxxyerror fc rgb absent lw 0.5 fs solid border rgb paper title '{1}', \\\n"
-      "     {0} using (column(\"x\")-0.4):(column(\"y\")-0.4):(0.8):(0.8) with vectors nohead lc rgb muted lw 0.5 notitle",
+      "{0} using \"x\":\"y\":(0.5):(0.5) with boxxyerror fc rgb absent lw 0.5 fs solid border rgb paper title '{1}', "
+      "\\\n"
+      "     {0} using (column(\"x\")-0.4):(column(\"y\")-0.4):(0.8):(0.8) with vectors nohead lc rgb muted lw 0.5 "
+      "notitle",
       data, legend);
 }
 

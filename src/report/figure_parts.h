@@ -27,8 +27,8 @@ std::string head_name(std::int64_t layer, std::int64_t q_head);
 // Margins and, at the left end of the plot, the title: "what, whose"; shortened when it would not fit.
 std::string frame_commands(const Figure& figure, const Margins& around, std::string_view what, std::string_view whose);
 
-// The labels of the axes, at the lower and left edge: gnuplot's own move with the width of the numbers and differ between
-// formats. Gnuplot strings; y of one line or two.
+// The labels of the axes, at the lower and left edge: gnuplot's own move with the width of the numbers and differ
+// between formats. Gnuplot strings; y of one line or two.
 std::string axis_labels(const Figure& figure, std::string_view x, std::string_view y);
 
 // The legend in one row between title and plot: never over data.
@@ -37,7 +37,8 @@ std::string legend_above(const Figure& figure, const Margins& around);
 // The legend at the right end of the line of the x axis's label, for the tiles without a value.
 std::string legend_below(const Figure& figure, const Margins& around);
 
-// A colour bar right of the plot; `around.right` is at least 94 with a label of two lines and 62 with one. The label is a gnuplot string.
+// A colour bar right of the plot; `around.right` is at least 94 with a label of two lines and 62 with one. The label is
+// a gnuplot string.
 std::string colour_bar(const Figure& figure, const Margins& around, const Axis& axis, std::string_view label,
                        const std::vector<std::string>& colours);
 
@@ -46,7 +47,8 @@ std::string layer_colours(const Figure& figure, const Margins& around, std::int6
                           const Theme& theme);
 double layer_bar_width(std::int64_t first, std::int64_t last);  // right margin that it needs
 
-// Plot clauses for tiles of width and height 1 at columns "x", "y": coloured by column "value", or grey with a stroke through.
+// Plot clauses for tiles of width and height 1 at columns "x", "y": coloured by column "value", or grey with a stroke
+// through.
 std::string value_tiles(std::string_view data);
 std::string absent_tiles(std::string_view data, std::string_view legend);
 

@@ -104,9 +104,13 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-std::string gnuplot_text(std::string_view text) { return quote(text, "_^{}@&~\\"); }
+std::string gnuplot_text(std::string_view text) {
+  return quote(text, "_^{}@&~\\");
+}
 
-std::string gnuplot_literal(std::string_view text) { return quote(text, ""); }
+std::string gnuplot_literal(std::string_view text) {
+  return quote(text, "");
+}
 
 std::string shorten(std::string_view text, std::size_t limit) {
   std::vector<std::string> characters;

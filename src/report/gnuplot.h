@@ -8,9 +8,9 @@
 
 namespace headscope {
 
-// A single-quoted gnuplot string that shows `text` as it is: characters that enhanced text would interpret (_ ^ { } @ & ~ \)
-// are escaped, control characters become spaces. In single quotes gnuplot runs no `command` and expands no @macro, so
-// a hostile model name stays a name.
+// A single-quoted gnuplot string that shows `text` as it is: characters that enhanced text would interpret (_ ^ { } @ &
+// ~ \) are escaped, control characters become spaces. In single quotes gnuplot runs no `command` and expands no @macro,
+// so a hostile model name stays a name.
 std::string gnuplot_text(std::string_view text);
 
 // The same without enhanced text: for file names.
@@ -26,9 +26,9 @@ struct GnuplotRun {
   std::string warnings;  // all that it printed when it succeeded
 };
 
-// Runs `gnuplot -d script...` with working directory `folder`, where it writes; scripts are relative to `folder`, and data files
-// are also looked for in `data_folder` (relative to `folder`). The user's own gnuplot start-up file is not read.
-// Throws Error(Fault::runtime) when gnuplot is not installed or cannot be started.
+// Runs `gnuplot -d script...` with working directory `folder`, where it writes; scripts are relative to `folder`, and
+// data files are also looked for in `data_folder` (relative to `folder`). The user's own gnuplot start-up file is not
+// read. Throws Error(Fault::runtime) when gnuplot is not installed or cannot be started.
 GnuplotRun run_gnuplot(const std::vector<std::string>& scripts, const std::filesystem::path& folder,
                        const std::string& data_folder);
 

@@ -51,7 +51,8 @@ std::vector<HeadValue> absent_heads(const std::vector<HeadValue>& present, const
   return absent;
 }
 
-// Bit reversal (van der Corput): spreads 0 ... count - 1 evenly over -0.5 ... 0.5, without the slope that their order would draw.
+// Bit reversal (van der Corput): spreads 0 ... count - 1 evenly over -0.5 ... 0.5, without the slope that their order
+// would draw.
 double spread(std::int64_t index, std::int64_t count) {
   double place = -0.5;
   double half = 0.5;
@@ -87,7 +88,8 @@ Table ranked_table(const std::vector<HeadValue>& ranked) {
 
 // Every head named at its tic.
 std::string named_axis(const std::vector<HeadValue>& ranked) {
-  std::string text = fmt::format("set xrange [0.4:{}.6]; set xtics rotate by 90 right font ',11' scale 0 (", ranked.size());
+  std::string text =
+      fmt::format("set xrange [0.4:{}.6]; set xtics rotate by 90 right font ',11' scale 0 (", ranked.size());
   for (std::size_t i = 0; i < ranked.size(); ++i)
     text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", head_name(ranked[i].layer, ranked[i].q_head), i + 1);
   return text + ")\n";
@@ -96,13 +98,13 @@ std::string named_axis(const std::vector<HeadValue>& ranked) {
 // Ranks at the tics, and the names of the first and last five in the corners that `make_room` keeps free.
 std::string rank_axis(const std::vector<HeadValue>& ranked) {
   const std::size_t few = 5;
-  const std::string ranks = axis_commands("x", padded(integer_axis(1, static_cast<std::int64_t>(ranked.size()), 6), 0.01));
+  const std::string ranks =
+      axis_commands("x", padded(integer_axis(1, static_cast<std::int64_t>(ranked.size()), 6), 0.01));
   if (ranked.front().value == ranked.back().value) return ranks;  // nobody is first
-  return ranks +
-         fmt::format(
-             "set label 5 '{}' at graph 0.02,1 left offset 0,-0.6 textcolor rgb ink font ',12'\n"
-             "set label 6 '{}' at graph 0.98,0 right offset 0,0.6 textcolor rgb ink font ',12'\n",
-             names_of(ranked, 0, few, "highest"), names_of(ranked, ranked.size() - few, few, "lowest"));
+  return ranks + fmt::format(
+                     "set label 5 '{}' at graph 0.02,1 left offset 0,-0.6 textcolor rgb ink font ',12'\n"
+                     "set label 6 '{}' at graph 0.98,0 right offset 0,0.6 textcolor rgb ink font ',12'\n",
+                     names_of(ranked, 0, few, "highest"), names_of(ranked, ranked.size() - few, few, "lowest"));
 }
 
 // Widens the axis until a line of text, `line` of the axis high, fits above and below all that is shown.
@@ -131,21 +133,21 @@ Figure head_map(const std::string& name, std::string_view what, std::string_view
   const auto absent = absent_heads(present, extent);
   const Margins around{.right = 94};
   Figure figure{.name = name};
-  const double tile = (figure.width - around.left - around.right) /
-                      static_cast<double>(extent.last_layer - extent.first_layer + 1);
+  const double tile =
+      (figure.width - around.left - around.right) / static_cast<double>(extent.last_layer - extent.first_layer + 1);
   const double n_heads = static_cast<double>(extent.last_head - extent.first_head + 1);
   // Square tiles where the count allows it; at least as high as the colour bar's label is long.
   const double height = std::clamp(std::min(tile, 60.0) * n_heads, 176.0, 380.0);
   figure.height = static_cast<int>(std::lround((height + around.top + around.bottom) / 3)) * 3;
-  figure.setup = frame_commands(figure, around, what, whose) + legend_below(figure, around) + "unset grid; unset border\n" +
-                 "set tics scale 0\n" + axis_labels(figure, "'layer'", "'query head'") +
+  figure.setup = frame_commands(figure, around, what, whose) + legend_below(figure, around) +
+                 "unset grid; unset border\n" + "set tics scale 0\n" + axis_labels(figure, "'layer'", "'query head'") +
                  axis_commands("x", integer_axis(extent.first_layer, extent.last_layer, 10)) +
                  axis_commands("y", integer_axis(extent.first_head, extent.last_head, 8)) +
                  (present.empty() ? "" : colour_bar(figure, around, axis, bar_label, colours));
   if (!present.empty()) figure.data.push_back({"tiles", tiles(present)});
   if (!absent.empty()) figure.data.push_back({"empty", tiles(absent)});
-  figure.plot = plot_command({present.empty() ? "" : value_tiles("tiles"),
-                              absent.empty() ? "" : absent_tiles("empty", "no value")});
+  figure.plot = plot_command(
+      {present.empty() ? "" : value_tiles("tiles"), absent.empty() ? "" : absent_tiles("empty", "no value")});
   return figure;
 }
 
@@ -163,7 +165,8 @@ Figure layer_distribution(const std::string& name, std::string_view what, std::s
   for (const HeadValue& head : present) {
     layer.push_back(head.layer);
     q_head.push_back(head.q_head);
-    x.push_back(static_cast<double>(head.layer) + 0.6 * spread(head.q_head - extent.first_head, extent.last_head - extent.first_head + 1));
+    x.push_back(static_cast<double>(head.layer) +
+                0.6 * spread(head.q_head - extent.first_head, extent.last_head - extent.first_head + 1));
     y.push_back(head.value);
   }
   points.add("layer", layer).add("q_head", q_head).add("x", x).add("value", y);
@@ -187,7 +190,8 @@ Figure layer_distribution(const std::string& name, std::string_view what, std::s
                  axis_commands("y", padded(axis, 0.02));
   const double size = present.size() <= 64 ? 0.45 : present.size() <= 400 ? 0.32 : 0.22;
   figure.plot = plot_command(
-      {"layers using \"layer\":\"median\":(column(\"layer\")-0.38):(column(\"layer\")+0.38):\"q25\":\"q75\" with boxxyerror "
+      {"layers using \"layer\":\"median\":(column(\"layer\")-0.38):(column(\"layer\")+0.38):\"q25\":\"q75\" with "
+       "boxxyerror "
        "fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'",
        fmt::format("points using \"x\":\"value\" with points pt 7 ps {} lc rgb muted title 'head'", size),
        "layers using (column(\"layer\")-0.38):\"median\":(0.76):(0) with vectors nohead lc rgb accent2 lw 1.6 title "
@@ -204,7 +208,8 @@ Figure ranked_heads(const std::string& name, std::string_view what, std::string_
   const Extent extent = extent_of(ranked);
   std::vector<double> shown;
   for (const HeadValue& head : ranked) shown.insert(shown.end(), {head.value, head.low, head.high});
-  const bool intervals = std::any_of(ranked.begin(), ranked.end(), [](const HeadValue& head) { return std::isfinite(head.low); });
+  const bool intervals =
+      std::any_of(ranked.begin(), ranked.end(), [](const HeadValue& head) { return std::isfinite(head.low); });
   const bool all_named = ranked.size() <= 24;
 
   Figure figure{.name = name};
@@ -215,13 +220,14 @@ Figure ranked_heads(const std::string& name, std::string_view what, std::string_
   Axis axis = padded(unit_axis(shown), 0.03);
   if (!all_named) make_room(axis, shown, 20 / (figure.height - around.top - around.bottom));
   figure.setup = frame_commands(figure, around, what, whose) + legend_above(figure, around) +
-                 axis_labels(figure, all_named ? "'head'" : "'head, by rank'", label) +
-                 "set grid noxtics ytics\n" + (all_named ? named_axis(ranked) : rank_axis(ranked)) +
-                 axis_commands("y", axis) + layer_colours(figure, around, extent.first_layer, extent.last_layer, theme);
+                 axis_labels(figure, all_named ? "'head'" : "'head, by rank'", label) + "set grid noxtics ytics\n" +
+                 (all_named ? named_axis(ranked) : rank_axis(ranked)) + axis_commands("y", axis) +
+                 layer_colours(figure, around, extent.first_layer, extent.last_layer, theme);
   figure.data.push_back({"heads", ranked_table(ranked)});
   const double size = ranked.size() <= 24 ? 0.6 : ranked.size() <= 400 ? 0.38 : 0.32;
   figure.plot = plot_command(
-      {intervals ? "heads using \"rank\":\"low\":(0):(column(\"high\")-column(\"low\")) with vectors nohead lc rgb muted lw 0.4 "
+      {intervals ? "heads using \"rank\":\"low\":(0):(column(\"high\")-column(\"low\")) with vectors nohead lc rgb "
+                   "muted lw 0.4 "
                    "title '95 % interval'"
                  : "",
        fmt::format("heads using \"rank\":\"value\":\"layer\" with points pt 7 ps {} lc palette notitle", size)});

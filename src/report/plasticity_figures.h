@@ -12,7 +12,7 @@ namespace headscope {
 
 struct PlasticityFigureOptions {
   Theme theme = light_theme();  // light, since figures end up on paper
-  bool per_head = false;        // a page of bucket heat maps per layer, too: one panel per head; off because it is a page per layer
+  bool per_head = false;        // a page per layer with the bucket heat map of each head; off: it is dozens of files
 };
 
 // Draws into `folder` and returns every file written (png, svg, gp, dat):

@@ -74,7 +74,8 @@ std::vector<HeadValue> effective_components(const PlasticityTables& tables) {
     double entropy = 0;
     for (const double w : weights)
       if (w > 0) entropy -= w * std::log(w);
-    result.push_back({.layer = head.first, .q_head = head.second, .value = weights.empty() ? missing_value : std::exp(entropy)});
+    result.push_back(
+        {.layer = head.first, .q_head = head.second, .value = weights.empty() ? missing_value : std::exp(entropy)});
   }
   return result;
 }

@@ -11,8 +11,8 @@
 
 namespace headscope {
 
-// What `headscope plasticity` writes. Columns as in the CSV files of seed 003, of either variant: the cell value is `plasticity`
-// or `ap_bucket`, the component weight `weight` or `component_weight`.
+// What `headscope plasticity` writes. Columns as in the CSV files of seed 003, of either variant: the cell value is
+// `plasticity` or `ap_bucket`, the component weight `weight` or `component_weight`.
 struct PlasticityTables {
   Table heads = Table("heads");            // layer, q_head, ap_overall, ...
   Table cells = Table("cells");            // layer, q_head, q_bucket, k_bucket, plasticity | ap_bucket
@@ -35,8 +35,8 @@ struct HeadValue {
 // ap_overall of every head of the table, in order of layer and head, with its interval.
 std::vector<HeadValue> head_plasticity(const PlasticityTables& tables);
 
-// exp(H(w)), H the entropy in nats of a head's component weights: the number of equally weighted components that would be
-// as spread out. 1: one component carries all positional information; d: all carry the same.
+// exp(H(w)), H the entropy in nats of a head's component weights: the number of equally weighted components that would
+// be as spread out. 1: one component carries all positional information; d: all carry the same.
 std::vector<HeadValue> effective_components(const PlasticityTables& tables);
 
 // Quartiles of the finite values, linear between order statistics (numpy's default); missing when there are none.
@@ -67,8 +67,8 @@ struct BucketCell {
 std::vector<BucketCell> bucket_cells(const PlasticityTables& tables);
 std::vector<BucketCell> mean_over_heads(const std::vector<BucketCell>& cells);  // in order of query and key bucket
 
-// Plasticity by distance = q_bucket - k_bucket. A head's value at a distance is the plain mean of its cells there; mean and
-// quartiles are over heads.
+// Plasticity by distance = q_bucket - k_bucket. A head's value at a distance is the plain mean of its cells there; mean
+// and quartiles are over heads.
 struct DistanceSummary {
   std::int64_t distance = 0;
   double mean = missing_value;

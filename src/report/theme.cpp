@@ -43,9 +43,9 @@ const Theme& light_theme() {
       .absent = "#e3e5e8",
       .categories = {"#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#f0e442", "#000000"},
       .sequential = viridis,
-      .ordered = part(viridis, 0.0, 1.0, 10),  // yellow vanishes on white
-      .diverging = {"#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582",
-                    "#d6604d", "#b2182b", "#67001f"},
+      .ordered = part(viridis, 0.0, 0.88, 10),  // yellow vanishes on white
+      .diverging = {"#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d",
+                    "#b2182b", "#67001f"},
   };
   return theme;
 }
@@ -85,6 +85,7 @@ std::string style_commands(const Theme& theme) {
       "set border 3 lw 0.6 lc rgb ink\n"
       "set tics nomirror out scale 0.4 textcolor rgb ink font ',12'\n"
       "set xtics offset 0,0.2\n"
+      "set format '%g'\n"  // the default leaves room for a sign, which moves numbers off their tics
       "set grid back lt -1 lw 0.5 lc rgb faint\n"
       "set key textcolor rgb ink font ',12' samplen 1 spacing 1\n"
       "set cbtics scale 0 font ',12' textcolor rgb ink offset -0.4,0\n"
@@ -94,8 +95,7 @@ std::string style_commands(const Theme& theme) {
 
 std::string palette_command(const std::vector<std::string>& colours) {
   std::string text = "set palette maxcolors 0 defined (";
-  for (std::size_t i = 0; i < colours.size(); ++i)
-    text += fmt::format("{}{} '{}'", i == 0 ? "" : ", ", i, colours[i]);
+  for (std::size_t i = 0; i < colours.size(); ++i) text += fmt::format("{}{} '{}'", i == 0 ? "" : ", ", i, colours[i]);
   return text + ")\n";
 }
 

@@ -27,7 +27,8 @@ const Theme& dark_theme();
 // "light" or "dark". Throws Error(Fault::input) for another name.
 const Theme& theme_named(std::string_view name);
 
-// The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2), line types, fonts, axes.
+// The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2), line types,
+// fonts, axes.
 std::string style_commands(const Theme& theme);
 
 // "set palette defined (...)" with these colours at equal distances.

@@ -14,7 +14,7 @@ double ks_statistic(std::span<const double> z);
 double ks_statistic(std::span<const double> x, double mean, double sd);
 
 // P(D_n >= d) as scipy.stats.kstwo.sf(d, n): the same choice among exact and asymptotic forms, so the same number
-// (within 1e-12; relative error below 1e-11 in the upper tail). NaN for d = NaN or n < 1.
+// (within 1e-13; relative error below 1e-11 in the upper tail, down to 1e-300). NaN for d = NaN or n < 1.
 double ks_survival(double d, std::int64_t n);
 
 }  // namespace headscope

@@ -28,19 +28,17 @@ constexpr std::size_t kSortAll = 128;
 // Far above the rounding of the bounds (a few eps), far below anything that would make bins useless.
 constexpr double kSlack = 1e-12;
 
-// Bins of equal width in z on [-kSpan, kSpan); the outermost two are open.
+// Bins of equal width in z on [-kSpan, kSpan). The outermost two are open, which changes no bound: Phi(-kSpan) is 1e-17.
 class Bins {
  public:
   explicit Bins(int per_unit) : per_unit_(per_unit), phi_(static_cast<std::size_t>(2 * kSpan * per_unit) + 1) {
     for (std::size_t i = 0; i < phi_.size(); ++i) phi_[i] = static_cast<double>(i) / per_unit - kSpan;
     normal_cdf(phi_, phi_);
-    phi_.front() = 0;
-    phi_.back() = 1;
     last_ = static_cast<double>(count() - 1);
   }
 
   [[nodiscard]] std::size_t count() const { return phi_.size() - 1; }
-  // Phi at the lower edge of each bin, and 1 at the end.
+  // Phi at the edges: bin b lies between phi()[b] and phi()[b + 1].
   [[nodiscard]] const std::vector<double>& phi() const { return phi_; }
   // NaN falls into bin 0.
   [[nodiscard]] std::int32_t index(double z) const {
@@ -51,7 +49,7 @@ class Bins {
   }
 
  private:
-  static constexpr double kSpan = 8.5;  // Phi(-8.5) < 1e-16
+  static constexpr double kSpan = 8.5;
   double per_unit_;
   double last_ = 0;
   std::vector<double> phi_;

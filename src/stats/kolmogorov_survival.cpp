@@ -109,9 +109,8 @@ Eigen::MatrixXd durbin_matrix(Eigen::Index k, double h) {
 
 // n!/n^n 2^exponent, where n!/n^n = sqrt(2 pi n) exp(-n + Stirling's error) may underflow on its own.
 double scaled_factorial_ratio(double n, std::int64_t exponent) {
-  constexpr double ln2_low = 0x1.abc9e3b39803fp-56;
   const double twos = std::round(n * std::numbers::log2e);
-  const double remainder = std::fma(twos, ln2_low, std::fma(twos, std::numbers::ln2, -n));
+  const double remainder = std::fma(twos, std::numbers::ln2, -n);
   const double ratio = std::sqrt(2 * kPi * n) * std::exp(remainder + stirling_error(n));
   return std::ldexp(ratio, static_cast<int>(exponent - static_cast<std::int64_t>(twos)));
 }

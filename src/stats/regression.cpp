@@ -10,6 +10,9 @@
 namespace headscope {
 namespace {
 
+// A total sum of squares below this counts as this, so that a constant column divides 0 by it.
+constexpr double kLeastTotal = 1e-12;
+
 // The regressor about its mean, shared by the columns.
 struct CentredRegressor {
   double mean = 0;
@@ -40,12 +43,11 @@ ColumnFit fit_column(const CentredRegressor& t, const double* x) {
   const auto count = static_cast<double>(n);
   const double* dt = t.deviations.data();
   const double rough = rough_mean({x, n});
-  const auto [s1, s2, s1t] = sums<3>(n, [=](std::size_t i) {
+  const auto [s1, ss_total, s1t] = sums<3>(n, [=](std::size_t i) {
     const double d = x[i] - rough;
     return std::array{d, d * d, d * dt[i]};
   });
   const double mean = rough + s1 / count;
-  const double ss_total = std::max(s2 - s1 * s1 / count, 0.0);
   const bool degenerate = !(t.sum_squares > 0);
   const double beta = degenerate ? 0 : s1t / t.sum_squares;
   // From the residuals themselves: SStot - beta^2 sum(dt^2) would lose all digits of a good fit.
@@ -57,7 +59,7 @@ ColumnFit fit_column(const CentredRegressor& t, const double* x) {
       .mean = mean,
       .alpha = mean - beta * t.mean,
       .beta = beta,
-      .r2 = degenerate ? 0 : std::min(1.0, 1 - ss_residual / std::max(ss_total, 1e-12)),
+      .r2 = degenerate ? 0 : 1 - ss_residual / std::max(ss_total, kLeastTotal),
       .resid_variance = n < 2 ? 1 : ss_residual / (count - 1),
   };
 }
