@@ -38,7 +38,8 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
     std::string flag = "--" + name;
     std::replace(flag.begin(), flag.end(), '_', '-');
     if constexpr (std::is_same_v<T, bool>) {
-      command.add_flag_callback(flag, [&entries, name, flag] { entries.push_back({name, "true", flag}); }, help);
+      command.add_flag_callback(flag, [&entries, name, flag] { entries.push_back({name, "true", flag}); }, help)
+          ->group("Configuration");
     } else {
       const nlohmann::json shown = json_value(value);
       const bool has_default = !shown.is_null() && shown != "";

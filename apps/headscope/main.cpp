@@ -39,22 +39,34 @@ const CLI::App& innermost(const CLI::App& app) {
   return chosen.empty() ? app : innermost(*chosen.front());
 }
 
-// CLI11's message on one line, with the nearest flag for a slip of the pen.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& command = innermost(app);
-  const std::string name = &command == &app ? "headscope" : command.get_display_name();
-  std::string message = error.what();
+// "headscope plasticity compare"
+std::string full_name(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command.get_name() : full_name(*command.get_parent()) + " " + command.get_name();
+}
+
+// What was probably meant by a word that the command does not know; empty when it knows all of them.
+std::string unknown_word(const CLI::App& command) {
   const auto extras = command.remaining();
-  const auto unknown = std::find_if(extras.begin(), extras.end(), [](const std::string& text) { return text.starts_with("-"); });
-  if (unknown != extras.end()) {
-    std::vector<std::string> known;
+  if (extras.empty()) return "";
+  const std::string word = extras.front().substr(0, extras.front().find('='));
+  const bool is_flag = word.starts_with("-");
+  std::vector<std::string> known;
+  if (is_flag) {
     for (const CLI::Option* option : command.get_options())
       for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
-    const std::string nearest = nearest_name(unknown->substr(0, unknown->find('=')), known);
-    message = fmt::format("unknown flag '{}'", *unknown);
-    if (!nearest.empty()) message += fmt::format("; did you mean '{}'?", nearest);
+  } else {
+    for (const CLI::App* subcommand : command.get_subcommands(nullptr)) known.push_back(subcommand->get_name());
   }
-  return fmt::format("{} (see '{} --help')", message, name);
+  const std::string nearest = nearest_name(word, known);
+  return fmt::format("unknown {} '{}'{}", is_flag ? "flag" : "argument", word,
+                     nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
+}
+
+// CLI11's message on one line, with the nearest name for a slip of the pen.
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = innermost(app);
+  const std::string unknown = unknown_word(command);
+  return fmt::format("{} (see '{} --help')", unknown.empty() ? error.what() : unknown, full_name(command));
 }
 
 int run(int argc, char** argv, CommonFlags& flags) {

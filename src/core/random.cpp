@@ -12,8 +12,8 @@
 namespace headscope {
 namespace {
 
-// NumPy's SeedSequence (after M. E. O'Neill's randutils seed_seq_fe): a pool of four 32-bit words into which the words of
-// the seed are hashed, each word then mixed into all others.
+// NumPy's SeedSequence (after M. E. O'Neill's randutils seed_seq_fe): a pool of four 32-bit words into which the words
+// of the seed are hashed, each word then mixed into all others.
 class SeedSequence {
  public:
   explicit SeedSequence(std::uint64_t seed) {
@@ -86,7 +86,9 @@ class TakenSet {
 };
 
 // NumPy shuffles the tail of 0..n-1 where that is cheaper than a set: for many draws out of a large population.
-bool prefers_tail_shuffle(std::int64_t n, std::int64_t k) { return n > 10000 && k > n / 50; }
+bool prefers_tail_shuffle(std::int64_t n, std::int64_t k) {
+  return n > 10000 && k > n / 50;
+}
 
 }  // namespace
 
@@ -136,14 +138,17 @@ std::uint32_t NumpyGenerator::next32() {
   return static_cast<std::uint32_t>(both);
 }
 
-double NumpyGenerator::uniform() { return static_cast<double>(next64() >> 11) * 0x1p-53; }
+double NumpyGenerator::uniform() {
+  return static_cast<double>(next64() >> 11) * 0x1p-53;
+}
 
 // Lemire's method: the high half of draw * size, rejecting the draws that would favour some results.
 std::uint64_t NumpyGenerator::bounded32(std::uint64_t last) {
   const auto size = static_cast<std::uint32_t>(last + 1);
   std::uint64_t product = std::uint64_t{next32()} * size;
   if (static_cast<std::uint32_t>(product) < size) {
-    const std::uint32_t threshold = (std::numeric_limits<std::uint32_t>::max() - static_cast<std::uint32_t>(last)) % size;
+    const std::uint32_t threshold =
+        (std::numeric_limits<std::uint32_t>::max() - static_cast<std::uint32_t>(last)) % size;
     while (static_cast<std::uint32_t>(product) < threshold) product = std::uint64_t{next32()} * size;
   }
   return product >> 32;

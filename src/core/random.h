@@ -1,5 +1,5 @@
-// NumPy's default generator, bit for bit: SeedSequence, PCG64, Generator.integers, Generator.random and Generator.choice
-// without replacement. Results drawn here can be compared with NumPy programs to the last digit.
+// NumPy's default generator, bit for bit: SeedSequence, PCG64, Generator.integers, Generator.random and
+// Generator.choice without replacement. Results drawn here can be compared with NumPy programs to the last digit.
 #pragma once
 
 #include <array>

@@ -119,6 +119,7 @@ void control_false_discoveries(std::vector<HeadDifference>& heads, double rate) 
 }
 
 CompareOutcome compare_runs(const CompareJob& job) {
+  theme_named(job.theme);
   const Run run_1 = read_run(job.run_1), run_2 = read_run(job.run_2);
   CompareOutcome outcome;
   for (const auto& [id, head_1] : run_1.heads) {

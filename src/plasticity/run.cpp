@@ -229,6 +229,7 @@ ordered_json stages_json(const StageTimes& times) {
 PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   const auto start = std::chrono::steady_clock::now();
   validate(job.options);
+  theme_named(job.theme);  // an unknown name is refused before the work, not after it
   const Dataset dataset = job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
   const PlasticityOptions options = resolved(job.options, dataset);
   const ordered_json facts = {{"variant", json_value(options.variant)},

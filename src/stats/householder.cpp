@@ -34,7 +34,8 @@ Reflection reflection_onto(const Eigen::Ref<const Eigen::VectorXd>& beta) {
   const double norm = beta.stableNorm();
   if (norm < kNegligible) return identity;
   Eigen::VectorXd v = beta / norm;
-  // v[0] - 1 as -(1 - v[0]^2) / (1 + v[0]): the plain difference has no correct digit for a direction within 1e-8 of e1.
+  // v[0] - 1 as -(1 - v[0]^2) / (1 + v[0]): the plain difference has no correct digit for a direction within 1e-8 of
+  // e1.
   const double others = v.tail(v.size() - 1).squaredNorm();
   v[0] = v[0] > 0 ? -others / (1 + v[0]) : v[0] - 1;
   const double length = v.norm();
@@ -42,8 +43,12 @@ Reflection reflection_onto(const Eigen::Ref<const Eigen::VectorXd>& beta) {
   return {.v = v / length, .identity = false};
 }
 
-void reflect(const Reflection& reflection, Eigen::Ref<Eigen::MatrixXd> x_nd) { reflect_rows(reflection, x_nd); }
+void reflect(const Reflection& reflection, Eigen::Ref<Eigen::MatrixXd> x_nd) {
+  reflect_rows(reflection, x_nd);
+}
 
-void reflect(const Reflection& reflection, Eigen::Ref<RowMajorMatrix> x_nd) { reflect_rows(reflection, x_nd); }
+void reflect(const Reflection& reflection, Eigen::Ref<RowMajorMatrix> x_nd) {
+  reflect_rows(reflection, x_nd);
+}
 
 }  // namespace headscope

@@ -28,7 +28,8 @@ constexpr std::size_t kSortAll = 128;
 // Far above the rounding of the bounds (a few eps), far below anything that would make bins useless.
 constexpr double kSlack = 1e-12;
 
-// Bins of equal width in z on [-kSpan, kSpan). The outermost two are open, which changes no bound: Phi(-kSpan) is 1e-17.
+// Bins of equal width in z on [-kSpan, kSpan). The outermost two are open, which changes no bound: Phi(-kSpan) is
+// 1e-17.
 class Bins {
  public:
   explicit Bins(int per_unit) : per_unit_(per_unit), phi_(static_cast<std::size_t>(2 * kSpan * per_unit) + 1) {
@@ -129,8 +130,8 @@ Search find_candidates(const Bins& bins, const std::vector<std::int32_t>& count,
   return search;
 }
 
-// Calls visit(i, bin of sample i) for all samples. Bins are computed by the block, which is vectorised, and twice in all
-// rather than stored: memory of n indices costs more.
+// Calls visit(i, bin of sample i) for all samples. Bins are computed by the block, which is vectorised, and twice in
+// all rather than stored: memory of n indices costs more.
 template <class SampleAt, class Visit>
 void visit_bins(const Bins& bins, std::size_t n, const SampleAt& z_at, const Visit& visit) {
   constexpr std::size_t block = 512;

@@ -53,8 +53,8 @@ double below_one_step(double t, double n) {
 // Terms of Smirnov's sum that are evaluated. See smirnov_sum.
 constexpr std::int64_t kSmirnovTerms = 512;
 
-// P(D_n^+ >= x) = sum_v t/(t + v) Binomial(v; n, p = (t + v)/n) over 0 <= v <= n - t. In the saddle-point form of Loader
-// (2000) the exponents, which would be of size n, leave
+// P(D_n^+ >= x) = sum_v t/(t + v) Binomial(v; n, p = (t + v)/n) over 0 <= v <= n - t. In the saddle-point form of
+// Loader (2000) the exponents, which would be of size n, leave
 //   v log(1 + t/v) + (n - v) log(1 - t/(n - v)) + Stirling errors - log(2 pi v (n - v)/n)/2.
 double smirnov_term(double v, double t, double n) {
   if (v == 0) return std::exp(n * std::log1p(-t / n));
@@ -67,10 +67,10 @@ double smirnov_term(double v, double t, double n) {
 
 // For large n every h-th term times h is as good as all of them: the terms are samples of a smooth function of q = v/n,
 // about exp(-c / (q (1 - q))) with c = n x^2 / 2, that vanishes with all derivatives at both ends, so by Poisson's
-// summation formula N samples are wrong by its Fourier coefficient of order N: about exp(-2 sqrt(pi c N) + 4 c) relative
-// to the sum while that is small, and exp(-pi^2 N^2 / (16 c)) where the function is a Gaussian. Smirnov's sum is used for
-// n > 140 from c = 1.1 on, where N = 512 gives 1e-34, up to c = 185: 1e-379. The end at v = 0 is not quite 0 but
-// exp(-t): 1e-18 of the sum at n = 1024, where terms begin to be left out, and less beyond.
+// summation formula N samples are wrong by its Fourier coefficient of order N: about exp(-2 sqrt(pi c N) + 4 c)
+// relative to the sum while that is small, and exp(-pi^2 N^2 / (16 c)) where the function is a Gaussian. Smirnov's sum
+// is used for n > 140 from c = 1.1 on, where N = 512 gives 1e-34, up to c = 185: 1e-379. The end at v = 0 is not quite
+// 0 but exp(-t): 1e-18 of the sum at n = 1024, where terms begin to be left out, and less beyond.
 double smirnov_sum(double x, std::int64_t n) {
   const double t = static_cast<double>(n) * x;
   const std::int64_t stride = std::max<std::int64_t>(1, n / kSmirnovTerms);
@@ -87,8 +87,8 @@ double smirnov(double x, std::int64_t n) {
   return smirnov_sum(x, n);
 }
 
-// The matrix of Durbin in the form of Marsaglia, Tsang and Wang (2003, J. Stat. Software 8(18)): P(D_n < x) is the central
-// element of n!/n^n H^n, where t = k - h, 0 <= h < 1, and H has 2k - 1 rows.
+// The matrix of Durbin in the form of Marsaglia, Tsang and Wang (2003, J. Stat. Software 8(18)): P(D_n < x) is the
+// central element of n!/n^n H^n, where t = k - h, 0 <= h < 1, and H has 2k - 1 rows.
 Eigen::MatrixXd durbin_matrix(Eigen::Index k, double h) {
   const Eigen::Index m = 2 * k - 1;
   Eigen::VectorXd inverse_factorial(m + 1);
@@ -141,8 +141,8 @@ double cdf_by_matrix(double x, std::int64_t n) {
   return row[k - 1] * scaled_factorial_ratio(static_cast<double>(n), row_exponent);
 }
 
-// Pelz and Good (1976, J. R. Stat. Soc. B 38): P(D_n < x) = K0(z) + K1(z)/n^(1/2) + K2(z)/n + K3(z)/n^(3/2), z = x sqrt(n),
-// the K as sums over exp(-a^2/(2 z^2)) with a = pi (k + 1/2), and for K2, K3 also a = pi k.
+// Pelz and Good (1976, J. R. Stat. Soc. B 38): P(D_n < x) = K0(z) + K1(z)/n^(1/2) + K2(z)/n + K3(z)/n^(3/2), z = x
+// sqrt(n), the K as sums over exp(-a^2/(2 z^2)) with a = pi (k + 1/2), and for K2, K3 also a = pi k.
 double cdf_by_pelz_good(double x, std::int64_t n) {
   const double root = std::sqrt(static_cast<double>(n));
   const double z = x * root;
@@ -155,7 +155,8 @@ double cdf_by_pelz_good(double x, std::int64_t n) {
     k0 += weight;
     k1 += weight * (h2 - z2);
     k2 += weight * (6 * z6 + 2 * z4 + (2 * z4 - 5 * z2) * h2 + (1 - 2 * z2) * h4);
-    k3 += weight * (-30 * z6 - 90 * z8 + (135 * z4 - 96 * z6) * h2 + (212 * z4 - 60 * z2) * h4 + (5 - 30 * z2) * h2 * h4);
+    k3 +=
+        weight * (-30 * z6 - 90 * z8 + (135 * z4 - 96 * z6) * h2 + (212 * z4 - 60 * z2) * h4 + (5 - 30 * z2) * h2 * h4);
     const double whole = kPi * k, w2 = whole * whole;
     const double whole_weight = std::exp(-w2 / (2 * z2));
     k2_whole += whole_weight * w2;

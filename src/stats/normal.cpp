@@ -17,8 +17,8 @@ namespace {
 // Beyond z = 39 the tail is below the smallest subnormal number.
 constexpr double kLargest = 40;
 
-// (z + 1) exp(z^2/2) Phi(-z) on 0 <= z <= 40 is nearly flat (0.5 to 0.41), so a polynomial in t = (z - 5)/(z + 5) fits it.
-// Degree 22, interpolated at Chebyshev points with 60 digits (mpmath); relative error 0.33 eps, rounding of the
+// (z + 1) exp(z^2/2) Phi(-z) on 0 <= z <= 40 is nearly flat (0.5 to 0.41), so a polynomial in t = (z - 5)/(z + 5) fits
+// it. Degree 22, interpolated at Chebyshev points with 60 digits (mpmath); relative error 0.33 eps, rounding of the
 // coefficients included. The second one is rounded so that Phi(0) is exactly 1/2.
 constexpr std::array kScaledTail = {
     0.46151582985003775,    -0.09155228183400882,   0.03103036842596338,    0.010002352385204274,
@@ -47,15 +47,16 @@ template <std::size_t N>
     double sum = coefficients[N - 1];
     ((sum = std::fma(sum, x, coefficients[N - 2 - K])), ...);
     return sum;
-  }(std::make_index_sequence<N - 1>{});
+  }
+  (std::make_index_sequence<N - 1>{});
 }
 
-// exp(-z^2/2) for 0 <= z <= 40. The rounding of z^2 is carried along: exp would magnify it by z^2/2. Branch-free, so that
-// a loop over it is vectorised; every fused multiplication is written out, so that scalar and vector code agree.
+// exp(-z^2/2) for 0 <= z <= 40. The rounding of z^2 is carried along: exp would magnify it by z^2/2. Branch-free, so
+// that a loop over it is vectorised; every fused multiplication is written out, so that scalar and vector code agree.
 [[gnu::always_inline]] inline double gaussian(double z) {
   constexpr double ln2_high = 0x1.62e42fefa39efp-1, ln2_low = 0x1.abc9e3b39803fp-56;
   constexpr double to_integer = 0x1.8p52;  // adding it rounds to an integer, kept in the low bits of the mantissa
-  constexpr std::uint64_t bias = 600;      // the power of two is built as 2^(k+600) * 2^-600: the result may be subnormal
+  constexpr std::uint64_t bias = 600;  // the power of two is built as 2^(k+600) * 2^-600: the result may be subnormal
   const double square = z * z;
   const double square_low = std::fma(z, z, -square);
   const double exponent = -0.5 * square;
@@ -94,9 +95,13 @@ struct UpperTail {
 
 }  // namespace
 
-double normal_cdf(double z) { return cdf(z); }
+double normal_cdf(double z) {
+  return cdf(z);
+}
 
-double normal_plasticity(double z) { return plasticity(z); }
+double normal_plasticity(double z) {
+  return plasticity(z);
+}
 
 void normal_cdf(std::span<const double> z, std::span<double> out) {
   HEADSCOPE_CHECK(z.size() == out.size(), "{} values, room for {}", z.size(), out.size());

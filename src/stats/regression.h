@@ -1,4 +1,5 @@
-// Ordinary least squares with an intercept on one regressor: x = alpha + beta t + residual (PLASTICITY steps 5, 6, 8, 9).
+// Ordinary least squares with an intercept on one regressor: x = alpha + beta t + residual (PLASTICITY steps 5, 6, 8,
+// 9).
 //   beta = sum (t - tbar)(x - xbar) / sum (t - tbar)^2,  alpha = xbar - beta tbar,
 //   R2 = 1 - SSres / max(SStot, 1e-12), which is at most 1. NaN in a column gives NaN for that column.
 // All t equal (or one row): beta 0, R2 0, alpha xbar. A constant x has R2 = 1 by this formula.
