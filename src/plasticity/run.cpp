@@ -180,41 +180,48 @@ void write_tables(const RunFolder& folder, const std::vector<HeadResult>& heads,
   write(head_replicates_csv, replicate_table(heads));
 }
 
-ordered_json results_json(const PlasticityOutcome& outcome, const Dataset& dataset) {
-  ordered_json failed = ordered_json::array(), inputs = ordered_json::object();
-  std::int64_t dropped = 0;
-  for (const HeadFailure& failure : outcome.failures)
-    failed.push_back({{"head", failure.id.name()}, {"message", failure.message}});
-  std::map<std::string, std::int64_t> dropped_in_file;  // a key file counts once
-  for (const HeadResult& head : outcome.heads) {
-    const std::string q_file = dataset.query_file(head.id).string(), k_file = dataset.key_file(head.id).string();
-    inputs[q_file] = head.q_hash;
-    inputs[k_file] = head.k_hash;
-    dropped_in_file[q_file] = head.q_dropped;
-    dropped_in_file[k_file] = head.k_dropped;
+// Vectors that were left out, by file: a key file counts once, whoever reads it.
+std::map<std::string, std::int64_t> dropped_vectors(const std::vector<HeadResult>& heads, const Dataset& dataset) {
+  std::map<std::string, std::int64_t> dropped;
+  for (const HeadResult& head : heads) {
+    if (head.q_dropped > 0) dropped[dataset.query_file(head.id).string()] = head.q_dropped;
+    if (head.k_dropped > 0) dropped[dataset.key_file(head.id).string()] = head.k_dropped;
   }
-  for (const auto& [file, count] : dropped_in_file) dropped += count;
-  return {{"heads", outcome.heads.size()}, {"failed", failed},          {"dropped_nonfinite", dropped},
-          {"seconds", outcome.seconds},    {"stages", outcome.stages}, {"inputs_xxh3_128", inputs}};
+  return dropped;
 }
 
-void warn_about(const std::vector<HeadResult>& heads, Console& console) {
-  const HeadResult* first = nullptr;
-  std::size_t constant = 0;
-  std::int64_t dropped = 0;
-  for (const HeadResult& head : heads) {
-    dropped += head.q_dropped + head.k_dropped;
-    if (head.constant_components.empty()) continue;
-    if (first == nullptr) first = &head;
-    ++constant;
+ordered_json results_json(const PlasticityOutcome& outcome, const Dataset& dataset) {
+  ordered_json failed = ordered_json::array(), inputs = ordered_json::object(), dropped = ordered_json::object();
+  for (const HeadFailure& failure : outcome.failures)
+    failed.push_back({{"head", failure.id.name()}, {"message", failure.message}});
+  for (const HeadResult& head : outcome.heads) {
+    inputs[dataset.query_file(head.id).string()] = head.q_hash;
+    inputs[dataset.key_file(head.id).string()] = head.k_hash;
   }
-  if (first != nullptr)
+  std::int64_t total = 0;
+  for (const auto& [file, count] : dropped_vectors(outcome.heads, dataset)) {
+    dropped[file] = count;
+    total += count;
+  }
+  return {{"heads", outcome.heads.size()},
+          {"failed", failed},
+          {"dropped_nonfinite", total},
+          {"dropped_nonfinite_by_file", dropped},
+          {"seconds", outcome.seconds},
+          {"stages", outcome.stages},
+          {"inputs_xxh3_128", inputs}};
+}
+
+void warn_about(const std::vector<HeadResult>& heads, const Dataset& dataset, Console& console) {
+  const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
+  const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
+  if (first != heads.end())
     console.warn(fmt::format("{} of {} heads have constant query components (first: {}, component {}); their R² is 1 by "
                              "definition and dominates the component weights",
-                             constant, heads.size(), first->id.name(), first->constant_components.front()));
-  if (dropped > 0)
-    console.warn(fmt::format("{} vectors with NaN or infinity were left out (a key file counts for each of its query heads)",
-                             dropped));
+                             std::count_if(first, heads.end(), is_constant), heads.size(), first->id.name(),
+                             first->constant_components.front()));
+  for (const auto& [file, count] : dropped_vectors(heads, dataset))
+    console.warn(fmt::format("{}: {} vectors with NaN or infinity were left out", file, count));
 }
 
 ordered_json stages_json(const StageTimes& times) {
@@ -228,6 +235,7 @@ ordered_json stages_json(const StageTimes& times) {
 
 PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   const auto start = std::chrono::steady_clock::now();
+  const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
   const Dataset dataset = job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
@@ -240,11 +248,13 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   PlasticityOutcome outcome;
   outcome.out = folder.path();
   outcome.already_complete = folder.already_complete();
-  if (outcome.already_complete) return outcome;
+  if (outcome.already_complete) {
+    fs::remove(folder / journal_name);  // a kill right after the last manifest leaves it
+    return outcome;
+  }
 
   StageTimes times;
   try {
-    const InterruptGuard guard;
     if (job.demo) write_demo(dataset, options.seed, options.variant == Variant::diagonal);
     Journal journal(folder / journal_name);
     HeadLoop loop(job, dataset, journal, times, console);
@@ -268,7 +278,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     }
     throw;
   }
-  warn_about(outcome.heads, console);
+  warn_about(outcome.heads, dataset, console);
   outcome.stages = stages_json(times);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const bool complete = outcome.failures.empty();
