@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "core/interrupt.h"
 #include "core/parallel.h"
@@ -190,22 +191,22 @@ std::map<std::string, std::int64_t> dropped_vectors(const std::vector<HeadResult
   return dropped;
 }
 
+std::int64_t total_of(const std::map<std::string, std::int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}, [](std::int64_t sum, const auto& entry) { return sum + entry.second; });
+}
+
 ordered_json results_json(const PlasticityOutcome& outcome, const Dataset& dataset) {
-  ordered_json failed = ordered_json::array(), inputs = ordered_json::object(), dropped = ordered_json::object();
+  ordered_json failed = ordered_json::array(), inputs = ordered_json::object();
   for (const HeadFailure& failure : outcome.failures)
     failed.push_back({{"head", failure.id.name()}, {"message", failure.message}});
   for (const HeadResult& head : outcome.heads) {
     inputs[dataset.query_file(head.id).string()] = head.q_hash;
     inputs[dataset.key_file(head.id).string()] = head.k_hash;
   }
-  std::int64_t total = 0;
-  for (const auto& [file, count] : dropped_vectors(outcome.heads, dataset)) {
-    dropped[file] = count;
-    total += count;
-  }
+  const std::map<std::string, std::int64_t> dropped = dropped_vectors(outcome.heads, dataset);
   return {{"heads", outcome.heads.size()},
           {"failed", failed},
-          {"dropped_nonfinite", total},
+          {"dropped_nonfinite", total_of(dropped)},
           {"dropped_nonfinite_by_file", dropped},
           {"seconds", outcome.seconds},
           {"stages", outcome.stages},
@@ -220,8 +221,10 @@ void warn_about(const std::vector<HeadResult>& heads, const Dataset& dataset, Co
                              "definition and dominates the component weights",
                              std::count_if(first, heads.end(), is_constant), heads.size(), first->id.name(),
                              first->constant_components.front()));
-  for (const auto& [file, count] : dropped_vectors(heads, dataset))
-    console.warn(fmt::format("{}: {} vectors with NaN or infinity were left out", file, count));
+  const std::map<std::string, std::int64_t> dropped = dropped_vectors(heads, dataset);
+  if (!dropped.empty())
+    console.warn(fmt::format("{} vectors with NaN or infinity were left out, in {} files (first: {}; all in manifest.json)",
+                             total_of(dropped), dropped.size(), dropped.begin()->first));
 }
 
 ordered_json stages_json(const StageTimes& times) {
