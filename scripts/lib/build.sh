@@ -1,0 +1,96 @@
+# shellcheck shell=bash
+# CMake and Ninja: one folder build/PRESET for each preset, quiet unless something is wrong.
+
+RELEASE=$ROOT/build/release
+PROGRAM=$RELEASE/headscope
+# Says what the release folder was configured from. While it is true, nothing need be checked or installed.
+STAMP=$RELEASE/configured
+
+# configure PRESET [-DNAME=VALUE...]
+configure() {
+  local folder=$ROOT/build/$1 log=$ROOT/build/$1/configure.log pyarrow
+  forget_moved_cache "$folder"
+  pyarrow=$(pyarrow_folder)
+  (cd "$ROOT" && cmake --preset "$@" "-DHEADSCOPE_PYARROW=$pyarrow" </dev/null >"$log" 2>&1) || {
+    sed -n '/^CMake Error/,$p' "$log" >&2
+    die 1 "CMake failed; all it said is in $log"
+  }
+}
+
+# A folder that was copied or moved with its clone still names the old place; CMake refuses it, and Ninja would build
+# the old clone.
+forget_moved_cache() {
+  local cache=$1/CMakeCache.txt
+  [[ -e $cache ]] || return 0
+  grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$cache" || rm -rf "$cache" "$1/CMakeFiles" "$1/build.ninja"
+}
+
+# build PRESET WHAT TARGET...
+build() {
+  local folder=$ROOT/build/$1 what=$2
+  local log=$folder/build.log
+  shift 2
+  NINJA_STATUS='[%f/%t] ' ninja -C "$folder" "$@" </dev/null 2>&1 | announce "$what" >"$log" || {
+    # The cause may be a package that is gone: next time, look again.
+    rm -f "$STAMP"
+    show_failure "$log"
+    die 1 "the build failed"
+  }
+}
+
+# From the first failure on, or everything if Ninja could not even start.
+show_failure() {
+  local from
+  from=$(grep -n -m 1 '^FAILED' "$1" | cut -d: -f1) || from=1
+  tail -n "+$from" "$1" >&2
+}
+
+# Passes Ninja's output on, and says WHAT once there is work: a step is done, or a second has passed without a word.
+# CMake looks for new source files before every build; that alone is no work. The interrupt is ignored, so that
+# Ninja can say its last words and tidy up.
+announce() {
+  local line status told=''
+  trap '' INT
+  while status=0; IFS= read -r -t 1 line || status=$?; ((status != 1)); do
+    ((status)) || line+=$'\n'  # otherwise the time is up, with or without the beginning of a line
+    printf '%s' "$line"
+    if [[ -z $told && $line != 'ninja: '* && $line != *'Re-checking globbed'* ]]; then
+      say "$1"
+      told=yes
+    fi
+  done
+}
+
+# configure_release [-DNAME=VALUE...]
+configure_release() {
+  rm -f "$STAMP"
+  configure release "$@"
+  stamp_text "$(pyarrow_folder)" >"$STAMP"
+}
+
+stamp_text() {
+  printf '%s\n' "$1" "$ROOT" "${HEADSCOPE_PYARROW:-}" "$(<"$ROOT/lock/debian.txt")" "$(<"$ROOT/lock/build.txt")"
+}
+
+release_is_configured() {
+  local stamp pyarrow
+  [[ -e $STAMP && -e $RELEASE/build.ninja ]] || return 1
+  stamp=$(<"$STAMP")
+  pyarrow=${stamp%%$'\n'*}
+  [[ -e $pyarrow/include && $stamp == "$(stamp_text "$pyarrow")" ]]
+}
+
+# Brings the program up to date, installing first what is missing.
+update_program() {
+  local what=building
+  local -a fresh=()
+  [[ -e $PROGRAM ]] || what='building (first time: about a minute)'
+  if ! release_is_configured; then
+    forget_moved_cache "$RELEASE"
+    # The program alone needs no test libraries. A folder that scripts/test has made keeps its tests.
+    [[ -e $RELEASE/CMakeCache.txt ]] || fresh=(-DHEADSCOPE_TESTS=OFF)
+    install_all build
+    configure_release "${fresh[@]}"
+  fi
+  build release "$what" headscope_program
+}
