@@ -19,7 +19,8 @@ void choose_out(RunFolderOptions& folder, const std::string& name) {
   if (folder.resume || folder.overwrite) fail_input("--resume and --overwrite need the folder: name it with --out");
   const std::filesystem::path runs = "runs";
   folder.out = runs / name;
-  for (int number = 2; std::filesystem::exists(folder.out); ++number) folder.out = runs / fmt::format("{}-{}", name, number);
+  for (int number = 2; std::filesystem::exists(folder.out); ++number)
+    folder.out = runs / fmt::format("{}-{}", name, number);
 }
 
 }  // namespace headscope

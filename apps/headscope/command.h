@@ -29,8 +29,8 @@ void add_out_flags(CLI::App& command, RunFolderOptions& folder);
 // `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
 void choose_out(RunFolderOptions& folder, const std::string& name);
 
-// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head. Values go to `entries`, to
-// be applied after the configuration file.
+// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head. Values go to `entries`,
+// to be applied after the configuration file.
 template <class Options>
 void add_option_flags(CLI::App& command, const Options& defaults, std::vector<ConfigEntry>& entries) {
   Options::fields(defaults, [&](std::string name, const auto& value, const char* help) {
@@ -38,26 +38,39 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
     std::string flag = "--" + name;
     std::replace(flag.begin(), flag.end(), '_', '-');
     if constexpr (std::is_same_v<T, bool>) {
-      command.add_flag_callback(flag, [&entries, name, flag] { entries.push_back({name, "true", flag}); }, help)
+      command
+          .add_flag_callback(
+              flag,
+              [&entries, name, flag] {
+                entries.push_back({name, "true", flag});
+              },
+              help)
           ->group("Configuration");
     } else {
       const nlohmann::json shown = json_value(value);
       const bool has_default = !shown.is_null() && shown != "";
-      const std::string text = has_default ? fmt::format("{} [{}]", help, shown.is_string() ? shown.get<std::string>() : shown.dump())
-                                           : std::string(help);
+      const std::string text =
+          has_default ? fmt::format("{} [{}]", help, shown.is_string() ? shown.get<std::string>() : shown.dump())
+                      : std::string(help);
       const std::string names = name == "max_workers" ? flag + ",--workers" : flag;
-      command.add_option_function<std::string>(
-                 names, [&entries, name, flag](const std::string& text_value) { entries.push_back({name, text_value, flag}); }, text)
+      command
+          .add_option_function<std::string>(
+              names,
+              [&entries, name, flag](const std::string& text_value) {
+                entries.push_back({name, text_value, flag});
+              },
+              text)
           ->type_name(std::is_arithmetic_v<T> || IsOptional<T>::value ? "N" : "TEXT")
           ->group("Configuration");
     }
   });
-  command.add_option_function<std::vector<std::string>>(
-             "--set",
-             [&entries](const std::vector<std::string>& assignments) {
-               for (const std::string& assignment : assignments) entries.push_back(parse_assignment(assignment));
-             },
-             "Any configuration key, as key=value")
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--set",
+          [&entries](const std::vector<std::string>& assignments) {
+            for (const std::string& assignment : assignments) entries.push_back(parse_assignment(assignment));
+          },
+          "Any configuration key, as key=value")
       ->type_name("KEY=VALUE");
 }
 

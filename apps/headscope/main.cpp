@@ -41,7 +41,8 @@ const CLI::App& innermost(const CLI::App& app) {
 
 // "headscope plasticity compare"
 std::string full_name(const CLI::App& command) {
-  return command.get_parent() == nullptr ? command.get_name() : full_name(*command.get_parent()) + " " + command.get_name();
+  return command.get_parent() == nullptr ? command.get_name()
+                                         : full_name(*command.get_parent()) + " " + command.get_name();
 }
 
 // What was probably meant by a word that the command does not know; empty when it knows all of them.

@@ -59,7 +59,10 @@ std::optional<Summary> summarise(const std::vector<HeadResult>& heads) {
 }
 
 ordered_json head_json(const HeadResult& head) {
-  return {{"layer", head.id.layer}, {"q_head", head.id.q_head}, {"k_head", head.id.k_head}, {"ap_overall", head.ap_overall}};
+  return {{"layer", head.id.layer},
+          {"q_head", head.id.q_head},
+          {"k_head", head.id.k_head},
+          {"ap_overall", head.ap_overall}};
 }
 
 void print_json(const PlasticityOutcome& outcome, const std::vector<DemoRow>& demo) {
@@ -71,10 +74,14 @@ void print_json(const PlasticityOutcome& outcome, const std::vector<DemoRow>& de
     failed.push_back({{"head", failure.id.name()}, {"message", failure.message}});
   object["failed"] = failed;
   if (const auto summary = summarise(outcome.heads))
-    object["ap_overall"] = {{"mean", summary->mean}, {"median", summary->median},
-                            {"lowest", head_json(*summary->lowest)}, {"highest", head_json(*summary->highest)}};
+    object["ap_overall"] = {{"mean", summary->mean},
+                            {"median", summary->median},
+                            {"lowest", head_json(*summary->lowest)},
+                            {"highest", head_json(*summary->highest)}};
   for (const DemoRow& row : demo)
-    object["demo"].push_back({{"head", row.id.name()}, {"truth", row.truth}, {"estimate", row.estimate.value},
+    object["demo"].push_back({{"head", row.id.name()},
+                              {"truth", row.truth},
+                              {"estimate", row.estimate.value},
                               {"se", row.estimate.standard_error()}});
   object["seconds"] = outcome.seconds;
   object["stages"] = outcome.stages;
@@ -95,7 +102,8 @@ void print_demo(const std::vector<DemoRow>& rows) {
   fmt::print("\n");
 }
 
-void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& options, const std::vector<DemoRow>& demo) {
+void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& options,
+                   const std::vector<DemoRow>& demo) {
   if (outcome.already_complete) {
     fmt::print("{} is complete; nothing is left to do\n", outcome.out.string());
     return;
@@ -109,16 +117,21 @@ void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& op
   fmt::print("tables and figures: {}\n", outcome.out.string());
 }
 
-int report(const PlasticityOutcome& outcome, const PlasticityFlags& flags, const CommonFlags& common, Console& console) {
-  const std::vector<DemoRow> demo =
-      flags.job.demo ? compare_with_truth(outcome.heads, flags.job.options.seed, flags.job.options) : std::vector<DemoRow>{};
-  if (common.json) print_json(outcome, demo);
-  else if (!common.console.quiet) print_summary(outcome, flags.job.options, demo);
+int report(const PlasticityOutcome& outcome, const PlasticityFlags& flags, const CommonFlags& common,
+           Console& console) {
+  const std::vector<DemoRow> demo = flags.job.demo
+                                        ? compare_with_truth(outcome.heads, flags.job.options.seed, flags.job.options)
+                                        : std::vector<DemoRow>{};
+  if (common.json)
+    print_json(outcome, demo);
+  else if (!common.console.quiet)
+    print_summary(outcome, flags.job.options, demo);
   if (outcome.failures.empty()) return 0;
   std::vector<std::string> names;
   for (const HeadFailure& failure : outcome.failures) names.push_back(failure.id.name());
-  console.error(fmt::format("{} of {} heads could not be analysed: {}; mend their files and go on with --resume --out {}",
-                            names.size(), names.size() + outcome.heads.size(), fmt::join(names, ", "), outcome.out.string()));
+  console.error(
+      fmt::format("{} of {} heads could not be analysed: {}; mend their files and go on with --resume --out {}",
+                  names.size(), names.size() + outcome.heads.size(), fmt::join(names, ", "), outcome.out.string()));
   return static_cast<int>(Fault::runtime);
 }
 
@@ -135,17 +148,23 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
       choose_out(job->folder, "plasticity-compare");
       job->command_line = common.command_line;
       const CompareOutcome outcome = compare_runs(*job);
-      const auto significant = std::count_if(outcome.heads.begin(), outcome.heads.end(), [](const auto& head) { return head.significant; });
-      const HeadDifference& largest = *std::max_element(outcome.heads.begin(), outcome.heads.end(), [](const auto& a, const auto& b) {
-        return std::abs(a.difference) < std::abs(b.difference);
-      });
+      const auto significant =
+          std::count_if(outcome.heads.begin(), outcome.heads.end(), [](const auto& head) { return head.significant; });
+      const HeadDifference& largest = *std::max_element(
+          outcome.heads.begin(), outcome.heads.end(),
+          [](const auto& a, const auto& b) { return std::abs(a.difference) < std::abs(b.difference); });
       if (common.json) {
-        fmt::print("{}\n", ordered_json{{"out", outcome.out.string()}, {"heads", outcome.heads.size()},
-                                        {"significant", significant}, {"only_in_one", outcome.only_in_one}}.dump(2));
+        fmt::print("{}\n", ordered_json{{"out", outcome.out.string()},
+                                        {"heads", outcome.heads.size()},
+                                        {"significant", significant},
+                                        {"only_in_one", outcome.only_in_one}}
+                               .dump(2));
       } else if (!common.console.quiet) {
         fmt::print("{} heads compared{}: {} differ (false discovery rate 5 %)\n", outcome.heads.size(),
-                   outcome.only_in_one > 0 ? fmt::format(" ({} are in one run only)", outcome.only_in_one) : "", significant);
-        fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference, largest.low, largest.high);
+                   outcome.only_in_one > 0 ? fmt::format(" ({} are in one run only)", outcome.only_in_one) : "",
+                   significant);
+        fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference,
+                   largest.low, largest.high);
         fmt::print("table and figures: {}\n", outcome.out.string());
       }
       return 0;
@@ -158,7 +177,8 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
 void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto flags = std::make_shared<PlasticityFlags>();
   auto* command = app.add_subcommand("plasticity", "Attention plasticity from captured queries and keys");
-  command->add_option("data", flags->job.data, "Folder with l00h00q/data.parquet, l00h00k/data.parquet, ...")->type_name("DATA");
+  command->add_option("data", flags->job.data, "Folder with l00h00q/data.parquet, l00h00k/data.parquet, ...")
+      ->type_name("DATA");
   command->add_option("--config", flags->config, "YAML configuration; flags override it")->type_name("FILE");
   command->add_flag("--demo", flags->job.demo, "Analyse a made-up dataset whose plasticity is known");
   command->add_flag("--fail-fast", flags->job.fail_fast, "Stop at the first head that cannot be analysed");

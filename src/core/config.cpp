@@ -92,8 +92,7 @@ std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file) {
 
 ConfigEntry parse_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
-  if (equals == 0 || equals == std::string_view::npos)
-    fail_input("--set: '{}' has no value; expected key=value", text);
+  if (equals == 0 || equals == std::string_view::npos) fail_input("--set: '{}' has no value; expected key=value", text);
   return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)), "--set"};
 }
 
@@ -111,8 +110,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 
 void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known) {
   const std::string nearest = nearest_name(entry.key, known);
-  if (nearest.empty())
-    fail_input("{}: unknown key '{}'; known are {}", entry.where, entry.key, fmt::join(known, ", "));
+  if (nearest.empty()) fail_input("{}: unknown key '{}'; known are {}", entry.where, entry.key, fmt::join(known, ", "));
   fail_input("{}: unknown key '{}'; did you mean '{}'?", entry.where, entry.key, nearest);
 }
 

@@ -36,13 +36,20 @@ struct IsOptional<std::optional<T>> : std::true_type {};
 // What a field of this type accepts, for messages: "a whole number".
 template <class T>
 std::string expected_value() {
-  if constexpr (IsOptional<T>::value) return expected_value<typename T::value_type>();
-  else if constexpr (std::is_enum_v<T>) return fmt::format("one of {}", fmt::join(EnumNames<T>::names, ", "));
-  else if constexpr (std::is_same_v<T, bool>) return "true or false";
-  else if constexpr (std::is_unsigned_v<T>) return "a whole number, not negative";
-  else if constexpr (std::is_integral_v<T>) return "a whole number";
-  else if constexpr (std::is_floating_point_v<T>) return "a number";
-  else return "text";
+  if constexpr (IsOptional<T>::value)
+    return expected_value<typename T::value_type>();
+  else if constexpr (std::is_enum_v<T>)
+    return fmt::format("one of {}", fmt::join(EnumNames<T>::names, ", "));
+  else if constexpr (std::is_same_v<T, bool>)
+    return "true or false";
+  else if constexpr (std::is_unsigned_v<T>)
+    return "a whole number, not negative";
+  else if constexpr (std::is_integral_v<T>)
+    return "a whole number";
+  else if constexpr (std::is_floating_point_v<T>)
+    return "a number";
+  else
+    return "text";
 }
 
 // False when the text is not such a value.
@@ -71,9 +78,12 @@ bool parse_value(std::string_view text, T& value) {
 
 template <class T>
 nlohmann::json json_value(const T& value) {
-  if constexpr (IsOptional<T>::value) return value ? json_value(*value) : nlohmann::json();
-  else if constexpr (std::is_enum_v<T>) return EnumNames<T>::names[static_cast<std::size_t>(value)];
-  else return value;
+  if constexpr (IsOptional<T>::value)
+    return value ? json_value(*value) : nlohmann::json();
+  else if constexpr (std::is_enum_v<T>)
+    return EnumNames<T>::names[static_cast<std::size_t>(value)];
+  else
+    return value;
 }
 
 struct ConfigEntry {

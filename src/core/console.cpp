@@ -31,9 +31,13 @@ void Console::detail(std::string_view message) {
   if (options_.verbose) print("", message);
 }
 
-void Console::warn(std::string_view message) { print("warning: ", on_one_line(message)); }
+void Console::warn(std::string_view message) {
+  print("warning: ", on_one_line(message));
+}
 
-void Console::error(std::string_view message) { print("", on_one_line(message)); }
+void Console::error(std::string_view message) {
+  print("", on_one_line(message));
+}
 
 void Console::print(std::string_view prefix, std::string_view message) {
   const std::scoped_lock lock(mutex_);
@@ -53,7 +57,9 @@ Progress::Progress(Console& console, std::string label, std::string unit, std::s
   if (console_.terminal_) show(false);
 }
 
-Progress::~Progress() { show(true); }
+Progress::~Progress() {
+  show(true);
+}
 
 void Progress::step() {
   const std::scoped_lock lock(console_.mutex_);

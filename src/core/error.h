@@ -38,11 +38,11 @@ template <class... Args>
 }
 
 // An invariant of our own code. The message carries the values: HEADSCOPE_CHECK(n > 0, "n = {}", n).
-#define HEADSCOPE_CHECK(condition, ...)                                                                           \
-  do {                                                                                                            \
-    if (!(condition))                                                                                             \
-      ::headscope::fail_runtime("internal check failed: {} ({}) at {}:{}", #condition, fmt::format(__VA_ARGS__),  \
-                                __FILE__, __LINE__);                                                              \
+#define HEADSCOPE_CHECK(condition, ...)                                                                          \
+  do {                                                                                                           \
+    if (!(condition))                                                                                            \
+      ::headscope::fail_runtime("internal check failed: {} ({}) at {}:{}", #condition, fmt::format(__VA_ARGS__), \
+                                __FILE__, __LINE__);                                                             \
   } while (false)
 
 }  // namespace headscope

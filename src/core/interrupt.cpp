@@ -33,6 +33,8 @@ InterruptGuard::~InterruptGuard() {
   std::signal(SIGTERM, SIG_DFL);
 }
 
-bool interrupt_requested() { return requested != 0; }
+bool interrupt_requested() {
+  return requested != 0;
+}
 
 }  // namespace headscope

@@ -31,8 +31,9 @@ std::shared_ptr<arrow::Array> int32_array(const std::vector<std::int64_t>& value
 
 void write_captured_vectors(const std::filesystem::path& file, const CapturedVectors& vectors) {
   const auto rows = static_cast<std::int64_t>(vectors.rows);
-  const auto values = std::make_shared<arrow::FloatArray>(rows * static_cast<std::int64_t>(vectors.dim),
-                                                          arrow::Buffer::Wrap(vectors.vector32.data(), vectors.vector32.size()));
+  const auto values =
+      std::make_shared<arrow::FloatArray>(rows * static_cast<std::int64_t>(vectors.dim),
+                                          arrow::Buffer::Wrap(vectors.vector32.data(), vectors.vector32.size()));
   const auto list = value_of(arrow::FixedSizeListArray::FromArrays(values, static_cast<std::int32_t>(vectors.dim)));
   const auto table = arrow::Table::Make(
       arrow::schema({arrow::field("bucket", arrow::int32()), arrow::field("example_id", arrow::int32()),

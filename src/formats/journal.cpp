@@ -19,7 +19,9 @@ struct RecordHeader {
   std::uint64_t hash;
 };
 
-RecordHeader header_of(std::string_view record) { return {record.size(), XXH3_64bits(record.data(), record.size())}; }
+RecordHeader header_of(std::string_view record) {
+  return {record.size(), XXH3_64bits(record.data(), record.size())};
+}
 
 }  // namespace
 
@@ -60,7 +62,8 @@ void Journal::append(std::string_view record) {
     const int reason = errno;
     // Should this fail too: a torn record is recognised when it is read.
     [[maybe_unused]] const int cut = ::ftruncate(descriptor_.get(), end_);
-    fail_runtime("cannot write {}: {}; finished work is kept, go on with --resume", file_.string(), std::strerror(reason));
+    fail_runtime("cannot write {}: {}; finished work is kept, go on with --resume", file_.string(),
+                 std::strerror(reason));
   }
   end_ += static_cast<std::int64_t>(bytes.size());
 }

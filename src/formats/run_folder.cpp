@@ -37,7 +37,9 @@ std::string utc_now() {
 }
 
 // Hidden files are ours: the lock, and temporary files that a killed process left.
-bool is_hidden(const fs::path& file) { return file.filename().string().starts_with('.'); }
+bool is_hidden(const fs::path& file) {
+  return file.filename().string().starts_with('.');
+}
 
 bool has_entries(const fs::path& folder) {
   return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
@@ -58,9 +60,11 @@ std::vector<std::string> differences(const ordered_json& before, const ordered_j
     std::string key = pointer.substr(1);
     std::replace(key.begin(), key.end(), '/', '.');
     if (std::find(free_keys.begin(), free_keys.end(), key) != free_keys.end()) return;
-    if (old_value != new_value) found.push_back(fmt::format("{} (was {}, now {})", key, old_value.dump(), new_value.dump()));
+    if (old_value != new_value)
+      found.push_back(fmt::format("{} (was {}, now {})", key, old_value.dump(), new_value.dump()));
   };
-  for (const auto& [pointer, value] : flat_now.items()) compare(pointer, flat_before.value(pointer, ordered_json()), value);
+  for (const auto& [pointer, value] : flat_now.items())
+    compare(pointer, flat_before.value(pointer, ordered_json()), value);
   for (const auto& [pointer, value] : flat_before.items())
     if (!flat_now.contains(pointer)) compare(pointer, value, ordered_json());
   return found;
@@ -82,7 +86,8 @@ RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description
     fail_input("--out {}: is a file; expected a folder", path_.string());
   const bool occupied = fs::is_directory(path_, error) && has_entries(path_);
   if (occupied && !fs::exists(path_ / manifest_name, error))
-    fail_input("--out {}: holds files but no {}, so it is not a run folder; choose another", path_.string(), manifest_name);
+    fail_input("--out {}: holds files but no {}, so it is not a run folder; choose another", path_.string(),
+               manifest_name);
   if (occupied && !options.overwrite && !options.resume)
     fail_input("--out {}: exists; go on with --resume, replace it with --overwrite, or choose another", path_.string());
   fs::create_directories(path_, error);
@@ -94,7 +99,8 @@ RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description
     if (command != description_.command)
       fail_input("--out {}: is a run of '{}', not of '{}'", path_.string(), command, description_.command);
     if (options.resume) {
-      const auto changed = differences(manifest.value("config", ordered_json::object()), description_.config, free_keys);
+      const auto changed =
+          differences(manifest.value("config", ordered_json::object()), description_.config, free_keys);
       if (!changed.empty())
         fail_input("--resume {}: the configuration changed: {}", path_.string(), fmt::join(changed, ", "));
       already_complete_ = manifest.value("status", "") == status_name(RunStatus::complete);
@@ -126,12 +132,9 @@ void RunFolder::write(const fs::path& name, std::string_view content) const {
 }
 
 void RunFolder::write_manifest(RunStatus status, const ordered_json& results) const {
-  ordered_json manifest = {{"program", "headscope"},
-                           {"version", HEADSCOPE_VERSION},
-                           {"command", description_.command},
-                           {"command_line", description_.command_line},
-                           {"status", status_name(status)},
-                           {"started", started_}};
+  ordered_json manifest = {{"program", "headscope"},          {"version", HEADSCOPE_VERSION},
+                           {"command", description_.command}, {"command_line", description_.command_line},
+                           {"status", status_name(status)},   {"started", started_}};
   if (status != RunStatus::running) manifest["ended"] = utc_now();
   manifest["config"] = description_.config;
   for (const auto& [key, value] : description_.facts.items()) manifest[key] = value;
@@ -139,7 +142,9 @@ void RunFolder::write_manifest(RunStatus status, const ordered_json& results) co
   write(manifest_name, manifest.dump(2) + "\n");
 }
 
-void RunFolder::finish(RunStatus status, const ordered_json& results) { write_manifest(status, results); }
+void RunFolder::finish(RunStatus status, const ordered_json& results) {
+  write_manifest(status, results);
+}
 
 ordered_json read_manifest(const fs::path& run) {
   const fs::path file = run / manifest_name;

@@ -31,8 +31,10 @@ class RunFolder {
  public:
   // Creates the folder, or opens it to resume, and locks it. Throws Error(Fault::input) when the folder exists and
   // neither `overwrite` nor `resume` is given, when it is not a run folder, when it is of another command, when another
-  // process writes it, or when `resume` meets a changed configuration (the differing keys are named; `free_keys` may differ).
-  RunFolder(const RunFolderOptions& options, RunDescription description, const std::vector<std::string>& free_keys = {});
+  // process writes it, or when `resume` meets a changed configuration (the differing keys are named; `free_keys` may
+  // differ).
+  RunFolder(const RunFolderOptions& options, RunDescription description,
+            const std::vector<std::string>& free_keys = {});
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::filesystem::path operator/(const std::filesystem::path& name) const { return path_ / name; }

@@ -94,7 +94,8 @@ class CsvReader {
         ++place_;
         if (!done() && text_[place_] == '\r') ++place_;
         if (!done() && text_[place_] != ',' && text_[place_] != '\n')
-          fail_input("{}: line {}: text after a closing quote; expected a comma or the end of the line", origin_, line_);
+          fail_input("{}: line {}: text after a closing quote; expected a comma or the end of the line", origin_,
+                     line_);
         return cell;
       }
     }
@@ -219,6 +220,8 @@ Table parse_csv(std::string_view text, const std::string& origin) {
   return table;
 }
 
-Table read_csv(const std::filesystem::path& file) { return parse_csv(read_file(file), file.string()); }
+Table read_csv(const std::filesystem::path& file) {
+  return parse_csv(read_file(file), file.string());
+}
 
 }  // namespace headscope

@@ -46,12 +46,12 @@ class KeyDifferences {
 
 // Mean and variance of the score difference q·Δ over the queries of one bucket.
 struct ScoreModel {
-  Eigen::VectorXd mean_d;          // E[q]
-  Eigen::VectorXd variance_d;      // diagonal part of Cov[q]
-  // Full covariance Σ of components 1 … d-1, empty in the diagonal variant: its lower triangle with the diagonal halved,
-  // so that xᵀΣx = 2 xᵀLx costs half the multiplications.
+  Eigen::VectorXd mean_d;      // E[q]
+  Eigen::VectorXd variance_d;  // diagonal part of Cov[q]
+  // Full covariance Σ of components 1 … d-1, empty in the diagonal variant: its lower triangle with the diagonal
+  // halved, so that xᵀΣx = 2 xᵀLx costs half the multiplications.
   Eigen::MatrixXd semantic_half_ss;
-  double variance_if_zero = 0;      // stands in for a variance that is not positive; NaN leaves the pair out
+  double variance_if_zero = 0;  // stands in for a variance that is not positive; NaN leaves the pair out
 };
 
 constexpr double variance_floor = 1e-12;
@@ -150,7 +150,7 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
   std::vector<KeyPair> pairs;
   KeyDifferences differences(keys, model.rotation);
   for (const QueryBucket& query : queries.buckets) {
-    if (query.bucket <= 0) continue;  // nothing lies before the first bucket
+    if (query.bucket <= 0) continue;                           // nothing lies before the first bucket
     const bool reported = !seed_variant || query.size() >= 2;  // no covariance of one row
     ScoreModel score;
     if (reported) {
@@ -170,8 +170,7 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
       cell.k_bucket = keys.buckets[k].bucket;
       cell.key_bucket_index = k;
       if (seed_variant) cell.weight = static_cast<double>(query.size());
-      if (!pairs.empty())
-        summarise(cell, pairs, pair_plasticities(score, differences.of(pairs)));
+      if (!pairs.empty()) summarise(cell, pairs, pair_plasticities(score, differences.of(pairs)));
       cells.push_back(std::move(cell));
     }
   }

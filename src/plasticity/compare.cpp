@@ -48,8 +48,10 @@ Run read_run(const fs::path& folder) {
   const Numbers value = heads.numbers("ap_overall"), se_pairs = heads.numbers("se_pairs"),
                 se_examples = heads.numbers("se_examples");
   for (std::size_t row = 0; row < heads.rows(); ++row)
-    run.heads[id_of(heads, row)] = {value[row], Estimate{value[row], se_pairs[row], se_examples[row]}.standard_error(),
-                                    heads.texts("examples_hash")[row], {}};
+    run.heads[id_of(heads, row)] = {value[row],
+                                    Estimate{value[row], se_pairs[row], se_examples[row]}.standard_error(),
+                                    heads.texts("examples_hash")[row],
+                                    {}};
   const Table replicates = read_csv(folder / head_replicates_csv);
   const Numbers replicate_value = replicates.numbers("ap_overall");
   for (std::size_t row = 0; row < replicates.rows(); ++row)
@@ -130,8 +132,8 @@ CompareOutcome compare_runs(const CompareJob& job) {
   outcome.only_in_one = run_1.heads.size() + run_2.heads.size() - 2 * outcome.heads.size();
   control_false_discoveries(outcome.heads, 0.05);
 
-  const ordered_json config = {{"run_1", job.run_1.string()}, {"run_2", job.run_2.string()},
-                               {"name_1", run_1.name},        {"name_2", run_2.name}};
+  const ordered_json config = {
+      {"run_1", job.run_1.string()}, {"run_2", job.run_2.string()}, {"name_1", run_1.name}, {"name_2", run_2.name}};
   RunFolder folder(job.folder, {command_name, job.command_line, config, {{"device", "cpu"}}});
   outcome.out = folder.path();
   folder.write(comparison_csv, to_csv(to_table(outcome.heads)));

@@ -36,9 +36,11 @@ FoundHeads look(const fs::path& root) {
 
 fs::path resolve_root(const fs::path& data, const PlasticityOptions& options) {
   if (data.empty() && options.dataset_local_root.empty())
-    fail_input("no data: name the folder that holds l00h00q/data.parquet, or set dataset_local_root (nothing is downloaded)");
+    fail_input(
+        "no data: name the folder that holds l00h00q/data.parquet, or set dataset_local_root (nothing is downloaded)");
   const fs::path root = data.empty() ? fs::path(options.dataset_local_root) / options.model_dir : data;
-  if (!fs::is_directory(root)) fail_input("{}: is not a folder; expected one that holds l00h00q/data.parquet", root.string());
+  if (!fs::is_directory(root))
+    fail_input("{}: is not a folder; expected one that holds l00h00q/data.parquet", root.string());
   return root;
 }
 
@@ -55,10 +57,16 @@ void select(std::vector<HeadId>& heads, std::int64_t HeadId::*member, const std:
 
 }  // namespace
 
-std::string HeadId::name() const { return fmt::format("l{:02}h{:02}", layer, q_head); }
+std::string HeadId::name() const {
+  return fmt::format("l{:02}h{:02}", layer, q_head);
+}
 
-fs::path Dataset::query_file(const HeadId& head) const { return capture_file(root, head.layer, head.q_head, 'q'); }
-fs::path Dataset::key_file(const HeadId& head) const { return capture_file(root, head.layer, head.k_head, 'k'); }
+fs::path Dataset::query_file(const HeadId& head) const {
+  return capture_file(root, head.layer, head.q_head, 'q');
+}
+fs::path Dataset::key_file(const HeadId& head) const {
+  return capture_file(root, head.layer, head.k_head, 'k');
+}
 
 Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
   Dataset dataset;

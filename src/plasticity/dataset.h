@@ -27,7 +27,8 @@ struct Dataset {
 };
 
 // `data` is the folder of the command line; empty: dataset_local_root/model_dir. The heads are those of the
-// configuration, or, where it gives no numbers, those whose query folders are there; then the layers and heads asked for.
+// configuration, or, where it gives no numbers, those whose query folders are there; then the layers and heads asked
+// for.
 Dataset open_dataset(const std::filesystem::path& data, const PlasticityOptions& options);
 
 }  // namespace headscope

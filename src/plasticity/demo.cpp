@@ -34,13 +34,14 @@ class Gaussian {
 
 Eigen::MatrixXd orthonormal(Eigen::MatrixXd columns) {
   const Eigen::Index rows = columns.rows(), cols = columns.cols();
-  return Eigen::HouseholderQR<Eigen::MatrixXd>(std::move(columns)).householderQ() * Eigen::MatrixXd::Identity(rows, cols);
+  return Eigen::HouseholderQR<Eigen::MatrixXd>(std::move(columns)).householderQ() *
+         Eigen::MatrixXd::Identity(rows, cols);
 }
 
 // What the query heads of one key head share: the noise of the queries, and where the keys vary.
 struct GroupTruth {
-  Eigen::MatrixXd axes_dd;              // eigenvectors of the query covariance; positions drift along the first
-  Eigen::VectorXd deviation_d;          // square roots of its eigenvalues
+  Eigen::MatrixXd axes_dd;               // eigenvectors of the query covariance; positions drift along the first
+  Eigen::VectorXd deviation_d;           // square roots of its eigenvalues
   std::vector<Eigen::MatrixXd> keys_dr;  // for each key bucket: whitened directions in which keys vary
 
   [[nodiscard]] Eigen::VectorXd whiten(const Eigen::VectorXd& x) const {
@@ -57,7 +58,8 @@ GroupTruth group_truth(std::int64_t layer, std::int64_t k_head, std::uint64_t se
   Gaussian gaussian(seed + 1000 + static_cast<std::uint64_t>(layer * k_heads + k_head));
   GroupTruth group;
   group.axes_dd = orthonormal(gaussian.matrix(dim, dim));
-  group.deviation_d = isotropic ? Eigen::VectorXd::Ones(dim) : Eigen::VectorXd(gaussian.matrix(dim, 1).array().abs() + 0.5);
+  group.deviation_d =
+      isotropic ? Eigen::VectorXd::Ones(dim) : Eigen::VectorXd(gaussian.matrix(dim, 1).array().abs() + 0.5);
   for (int bucket = 0; bucket < buckets; ++bucket) group.keys_dr.push_back(orthonormal(gaussian.matrix(dim, key_rank)));
   return group;
 }
@@ -72,7 +74,9 @@ HeadTruth head_truth(const HeadId& head, const GroupTruth& group, std::uint64_t 
   return truth;
 }
 
-int bucket_of(std::int64_t position) { return static_cast<int>(std::floor(std::log2(static_cast<double>(position) + 1))); }
+int bucket_of(std::int64_t position) {
+  return static_cast<int>(std::floor(std::log2(static_cast<double>(position) + 1)));
+}
 
 // Every position of every example, so that the mean position of a bucket is known.
 CapturedVectors every_position() {
@@ -108,8 +112,9 @@ void write_queries(const Dataset& dataset, const HeadId& head, std::uint64_t see
   Gaussian gaussian(noise_seed(seed, head.layer, head.q_head, false));
   const Eigen::MatrixXd colour_dd = group.axes_dd * group.deviation_d.asDiagonal();
   write_captured_vectors(dataset.query_file(head), fill([&](std::int64_t position, std::size_t) -> Eigen::VectorXd {
-    return truth.offset_d + truth.slope_d * static_cast<double>(position) + colour_dd * gaussian.matrix(dim, 1);
-  }));
+                           return truth.offset_d + truth.slope_d * static_cast<double>(position) +
+                                  colour_dd * gaussian.matrix(dim, 1);
+                         }));
 }
 
 void write_keys(const Dataset& dataset, const HeadId& head, std::uint64_t seed, bool isotropic) {
@@ -118,8 +123,8 @@ void write_keys(const Dataset& dataset, const HeadId& head, std::uint64_t seed, 
   const Eigen::VectorXd centre_d = gaussian.matrix(dim, 1);
   const Eigen::MatrixXd spread_dd = group.axes_dd * group.deviation_d.cwiseInverse().asDiagonal();
   write_captured_vectors(dataset.key_file(head), fill([&](std::int64_t, std::size_t bucket) -> Eigen::VectorXd {
-    return centre_d + spread_dd * (group.keys_dr[bucket] * gaussian.matrix(key_rank, 1));
-  }));
+                           return centre_d + spread_dd * (group.keys_dr[bucket] * gaussian.matrix(key_rank, 1));
+                         }));
 }
 
 double mean_position(std::int64_t bucket) {
@@ -141,7 +146,8 @@ double plasticity_of_uniform(double r) {
   // Antiderivative of Phi - Phi²: x Phi + phi - x Phi² - 2 Phi phi + Phi(√2 x)/√π.
   const auto integral = [](double x) {
     const double cdf = normal_cdf(x), density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
-    return x * cdf * (1 - cdf) + density * (1 - 2 * cdf) + normal_cdf(std::numbers::sqrt2 * x) / std::sqrt(std::numbers::pi);
+    return x * cdf * (1 - cdf) + density * (1 - 2 * cdf) +
+           normal_cdf(std::numbers::sqrt2 * x) / std::sqrt(std::numbers::pi);
   };
   return 4 * (integral(r) - integral(0)) / r;
 }
@@ -161,7 +167,8 @@ void write_demo(const Dataset& dataset, std::uint64_t seed, bool isotropic) {
   }
 }
 
-std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed, const PlasticityOptions& options) {
+std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed,
+                                        const PlasticityOptions& options) {
   const bool isotropic = options.variant == Variant::diagonal;
   std::vector<DemoRow> rows;
   for (const HeadResult& head : heads) {

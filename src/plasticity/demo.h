@@ -16,8 +16,8 @@ double plasticity_of_uniform(double r);
 // The layers and heads of the demonstration, as if it were found in `root`.
 Dataset demo_dataset(const std::filesystem::path& root);
 
-// Writes the files of the dataset. The same seed gives the same bytes. With `isotropic` the noise of the queries has the
-// same variance in every direction, which the diagonal variant needs to be exact.
+// Writes the files of the dataset. The same seed gives the same bytes. With `isotropic` the noise of the queries has
+// the same variance in every direction, which the diagonal variant needs to be exact.
 void write_demo(const Dataset& dataset, std::uint64_t seed, bool isotropic);
 
 struct DemoRow {
@@ -27,6 +27,7 @@ struct DemoRow {
 };
 
 // The true plasticity of each head, over the cells and weights that the analysis used, beside its estimate.
-std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed, const PlasticityOptions& options);
+std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed,
+                                        const PlasticityOptions& options);
 
 }  // namespace headscope

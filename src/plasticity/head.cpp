@@ -33,7 +33,8 @@ void visit_scalars(Result& r, Visit&& visit) {
                       &m.resid0_kurt, &m.resid0_ks_p, &m.noise_med_abs_skew, &m.noise_med_abs_kurt, &m.noise_med_ks_p,
                       &m.noise_frac_ks_p_lt_alpha, &r.ap_overall})
     visit(*value);
-  for (auto* e : {&r.overall, &r.first_20, &r.last_20, &r.drop}) visit(e->value), visit(e->se_pairs), visit(e->se_examples);
+  for (auto* e : {&r.overall, &r.first_20, &r.last_20, &r.drop})
+    visit(e->value), visit(e->se_pairs), visit(e->se_examples);
   visit(r.q_hash), visit(r.k_hash), visit(r.examples_hash);
 }
 
@@ -47,10 +48,12 @@ using nlohmann::json;
 
 template <class T>
 void load(const json& value, T& target) {
-  if constexpr (std::is_same_v<T, double>) target = value.is_null() ? undefined : value.get<double>();
+  if constexpr (std::is_same_v<T, double>)
+    target = value.is_null() ? undefined : value.get<double>();
   else if constexpr (std::is_same_v<T, std::vector<double>>)
     for (const json& item : value) load(item, target.emplace_back());
-  else value.get_to(target);
+  else
+    value.get_to(target);
 }
 
 }  // namespace
@@ -98,8 +101,8 @@ std::string to_record(const HeadResult& result) {
   json scalars = json::array(), cells = json::array();
   visit_scalars(result, [&](const auto& value) { scalars.push_back(value); });
   for (const CellResult& cell : result.cells) visit_cell(cell, [&](const auto& value) { cells.push_back(value); });
-  return json{{"scalars", std::move(scalars)}, {"cells", std::move(cells)},
-              {"r2", result.component_r2}, {"weight", result.component_weight},
+  return json{{"scalars", std::move(scalars)},   {"cells", std::move(cells)},
+              {"r2", result.component_r2},       {"weight", result.component_weight},
               {"replicates", result.replicates}, {"constant", result.constant_components}}
       .dump();
 }

@@ -29,11 +29,11 @@ struct HeadResult {
   std::vector<double> component_r2, component_weight;
   Estimate overall, first_20, last_20, drop;
   std::int64_t n_examples = 0;
-  std::string examples_hash;                       // of the set of examples behind the pairs
-  std::vector<double> replicates;                  // ap_overall in each bootstrap replicate
-  std::vector<std::int64_t> constant_components;   // R² of 1 by definition
-  std::int64_t q_dropped = 0, k_dropped = 0;       // vectors with NaN or infinity that were left out
-  std::string q_hash, k_hash;                      // of the files
+  std::string examples_hash;                      // of the set of examples behind the pairs
+  std::vector<double> replicates;                 // ap_overall in each bootstrap replicate
+  std::vector<std::int64_t> constant_components;  // R² of 1 by definition
+  std::int64_t q_dropped = 0, k_dropped = 0;      // vectors with NaN or infinity that were left out
+  std::string q_hash, k_hash;                     // of the files
 };
 
 HeadResult analyse_head(const HeadId& id, const CapturedVectors& queries, const Keys& keys,

@@ -1,5 +1,5 @@
-// The key side of a head: orientation, rows in use, and the pairs of keys that are compared (PLASTICITY steps 2, 3, 10).
-// Shared by all query heads that read the same key head.
+// The key side of a head: orientation, rows in use, and the pairs of keys that are compared (PLASTICITY steps 2, 3,
+// 10). Shared by all query heads that read the same key head.
 #pragma once
 
 #include <Eigen/Core>

@@ -35,9 +35,11 @@ void validate(const PlasticityOptions& options) {
   at_least("pairs_per_bucket", options.pairs_per_bucket, 1);
   at_least("bootstrap_replicates", options.bootstrap_replicates, 0);
   at_least("max_workers", options.max_workers.value_or(1), 1);
-  if (!(options.p_alpha > 0 && options.p_alpha < 1)) fail_input("p_alpha is {}; expected between 0 and 1", options.p_alpha);
-  for (const auto& [key, file] : {std::pair("output_csv", &options.output_csv), std::pair("bucket_csv", &options.bucket_csv),
-                                  std::pair("component_csv", &options.component_csv)})
+  if (!(options.p_alpha > 0 && options.p_alpha < 1))
+    fail_input("p_alpha is {}; expected between 0 and 1", options.p_alpha);
+  for (const auto& [key, file] :
+       {std::pair("output_csv", &options.output_csv), std::pair("bucket_csv", &options.bucket_csv),
+        std::pair("component_csv", &options.component_csv)})
     if (file->empty()) fail_input("{} is empty; expected a file name", key);
 }
 
@@ -51,8 +53,10 @@ std::vector<std::int64_t> parse_index_list(std::string_view text, std::string_vi
     const std::size_t dash = part.find('-');
     std::int64_t first = 0, last = 0;
     if (!parse_value(part.substr(0, dash), first)) refuse();
-    if (dash == std::string_view::npos) last = first;
-    else if (!parse_value(part.substr(dash + 1), last)) refuse();
+    if (dash == std::string_view::npos)
+      last = first;
+    else if (!parse_value(part.substr(dash + 1), last))
+      refuse();
     if (first < 0 || last < first || last > largest) refuse();
     for (std::int64_t member = first; member <= last; ++member) members.insert(member);
   }

@@ -28,9 +28,9 @@ struct EnumNames<WindowUnit> {
 
 struct PlasticityOptions {
   // What to read.
-  std::string model_dir;           // folder of the model inside dataset_local_root
-  std::string dataset_name;        // where the data came from; recorded only
-  std::string dataset_local_root;  // folder that holds model_dir
+  std::string model_dir;                                             // folder of the model inside dataset_local_root
+  std::string dataset_name;                                          // where the data came from; recorded only
+  std::string dataset_local_root;                                    // folder that holds model_dir
   std::optional<std::int64_t> num_layers, num_q_heads, num_k_heads;  // found by looking when none is given
   std::string layers;                                                // "0,4-7"; empty: all
   std::string heads;                                                 // query heads, the same

@@ -33,8 +33,9 @@ void transpose_oriented(const Scalar* vectors, const std::vector<std::uint32_t>&
       for (Eigen::Index c = c0; c < std::min(c0 + tile, d); ++c) {
         double* out = x_nd.col(c).data();
         for (Eigen::Index r = r0; r < std::min(r0 + tile, n); ++r)
-          out[r] = sign_d[c] * static_cast<double>(vectors[rows[static_cast<std::size_t>(r)] * static_cast<std::size_t>(d) +
-                                                           static_cast<std::size_t>(c)]);
+          out[r] =
+              sign_d[c] * static_cast<double>(vectors[rows[static_cast<std::size_t>(r)] * static_cast<std::size_t>(d) +
+                                                      static_cast<std::size_t>(c)]);
       }
 }
 
@@ -46,8 +47,8 @@ std::optional<double> common_window(const CapturedVectors& captured, const std::
   for (const std::uint32_t row : rows) {
     const double value = captured.sliding_window[row];
     if (value != first && !(std::isnan(value) && std::isnan(first)))
-      fail_input("column 'sliding_window' holds {} in row {} and {} in row {}; expected one value for a head", text(first),
-                 rows.front(), text(value), row);
+      fail_input("column 'sliding_window' holds {} in row {} and {} in row {}; expected one value for a head",
+                 text(first), rows.front(), text(value), row);
   }
   if (std::isnan(first) || first <= 0) return std::nullopt;
   return first;
@@ -70,8 +71,9 @@ void predict_position(const Queries& queries, const Eigen::VectorXd& beta_d, Que
   const auto n = static_cast<double>(y.size());
   metrics.beta_norm = beta_d.norm();
   metrics.mae_baseline = (y.array() - y.mean()).abs().sum() / n;
-  const Eigen::VectorXd projection =
-      metrics.beta_norm > 0 ? Eigen::VectorXd(queries.x_nd * (beta_d / metrics.beta_norm)) : Eigen::VectorXd::Zero(y.size());
+  const Eigen::VectorXd projection = metrics.beta_norm > 0
+                                         ? Eigen::VectorXd(queries.x_nd * (beta_d / metrics.beta_norm))
+                                         : Eigen::VectorXd::Zero(y.size());
   const LineFit fit = fit_line(view(projection), view(y));
   double residual_sum = 0;
   for (const double residual : fit.residuals) residual_sum += std::abs(residual);
@@ -102,7 +104,8 @@ void test_semantic_components(const Queries& queries, const PlasticityOptions& o
     skews.push_back(std::abs(columns.back().skewness()));
     kurtoses.push_back(std::abs(columns.back().excess_kurtosis()));
   }
-  for (const std::int64_t c : NumpyGenerator(options.seed).choice(semantic, std::min(options.normality_max_dims, semantic))) {
+  for (const std::int64_t c :
+       NumpyGenerator(options.seed).choice(semantic, std::min(options.normality_max_dims, semantic))) {
     const Moments& column = columns[static_cast<std::size_t>(c)];
     const double deviation = std::sqrt(column.variance());
     const double distance = ks_statistic(column_of(queries.x_nd, c + 1), column.mean, deviation == 0 ? 1.0 : deviation);

@@ -84,8 +84,8 @@ HeadResult analyse(const Dataset& dataset, const HeadId& head, const PlasticityO
   const CapturedVectors queries = read_queries(dataset, head, options, times);
   const std::shared_ptr<const Keys> keys = shared.get(head);
   if (queries.dim != keys->captured.dim)
-    fail_input("{}: vectors have dimension {}, those of {} have {}; expected the same", dataset.query_file(head).string(),
-               queries.dim, dataset.key_file(head).string(), keys->captured.dim);
+    fail_input("{}: vectors have dimension {}, those of {} have {}; expected the same",
+               dataset.query_file(head).string(), queries.dim, dataset.key_file(head).string(), keys->captured.dim);
   return analyse_head(head, queries, *keys, options, times);
 }
 
@@ -105,10 +105,12 @@ class HeadLoop {
     SharedKeys shared(dataset_, job_.options, times_);
     for (const HeadId& head : left) shared.announce(head);
     Progress progress(console_, "plasticity", "heads", dataset_.heads.size(), dataset_.heads.size() - left.size());
-    const auto workers = job_.options.max_workers ? static_cast<std::size_t>(*job_.options.max_workers) : available_cores();
+    const auto workers =
+        job_.options.max_workers ? static_cast<std::size_t>(*job_.options.max_workers) : available_cores();
     parallel_for(left.size(), workers, [&](std::size_t index) {
       if (interrupt_requested())
-        throw Error(Fault::interrupted, fmt::format("interrupted; go on with --resume --out {}", job_.folder.out.string()));
+        throw Error(Fault::interrupted,
+                    fmt::format("interrupted; go on with --resume --out {}", job_.folder.out.string()));
       one_head(left[index], shared);
       shared.done_with(left[index]);
       progress.step();
@@ -156,8 +158,9 @@ ordered_json definitions(Variant variant) {
   if (variant == Variant::diagonal)
     return {{"cell", "mean over pairs of 4 p (1 - p), p = Phi(m / sqrt(v)), diagonal residual variance of all queries"},
             {"head", "plain mean over non-empty cells"}};
-  return {{"cell", "mean over pairs of 4 p (1 - p), p = Phi(m / sqrt(v)), full semantic covariance of the query bucket"},
-          {"head", "mean over non-empty cells, weight = number of queries in the query bucket"}};
+  return {
+      {"cell", "mean over pairs of 4 p (1 - p), p = Phi(m / sqrt(v)), full semantic covariance of the query bucket"},
+      {"head", "mean over non-empty cells, weight = number of queries in the query bucket"}};
 }
 
 // The options as they were resolved, complete: the configuration file of the run gives the same run again.
@@ -192,7 +195,8 @@ std::map<std::string, std::int64_t> dropped_vectors(const std::vector<HeadResult
 }
 
 std::int64_t total_of(const std::map<std::string, std::int64_t>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}, [](std::int64_t sum, const auto& entry) { return sum + entry.second; });
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0},
+                         [](std::int64_t sum, const auto& entry) { return sum + entry.second; });
 }
 
 ordered_json results_json(const PlasticityOutcome& outcome, const Dataset& dataset) {
@@ -217,14 +221,16 @@ void warn_about(const std::vector<HeadResult>& heads, const Dataset& dataset, Co
   const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
   const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
   if (first != heads.end())
-    console.warn(fmt::format("{} of {} heads have constant query components (first: {}, component {}); their R² is 1 by "
-                             "definition and dominates the component weights",
-                             std::count_if(first, heads.end(), is_constant), heads.size(), first->id.name(),
-                             first->constant_components.front()));
+    console.warn(
+        fmt::format("{} of {} heads have constant query components (first: {}, component {}); their R² is 1 by "
+                    "definition and dominates the component weights",
+                    std::count_if(first, heads.end(), is_constant), heads.size(), first->id.name(),
+                    first->constant_components.front()));
   const std::map<std::string, std::int64_t> dropped = dropped_vectors(heads, dataset);
   if (!dropped.empty())
-    console.warn(fmt::format("{} vectors with NaN or infinity were left out, in {} files (first: {}; all in manifest.json)",
-                             total_of(dropped), dropped.size(), dropped.begin()->first));
+    console.warn(
+        fmt::format("{} vectors with NaN or infinity were left out, in {} files (first: {}; all in manifest.json)",
+                    total_of(dropped), dropped.size(), dropped.begin()->first));
 }
 
 ordered_json stages_json(const StageTimes& times) {
@@ -241,11 +247,11 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
-  const Dataset dataset = job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
+  const Dataset dataset =
+      job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
   const PlasticityOptions options = resolved(job.options, dataset);
-  const ordered_json facts = {{"variant", json_value(options.variant)},
-                              {"definitions", definitions(options.variant)},
-                              {"device", "cpu"}};
+  const ordered_json facts = {
+      {"variant", json_value(options.variant)}, {"definitions", definitions(options.variant)}, {"device", "cpu"}};
   RunFolder folder(job.folder, {"plasticity", job.command_line, to_json(options), facts},
                    {"dataset_local_root", "max_workers"});
   PlasticityOutcome outcome;

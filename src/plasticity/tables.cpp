@@ -40,7 +40,9 @@ Table begin_table(const std::vector<Item>& items, Head head) {
   return table;
 }
 
-const HeadResult& itself(const HeadResult& head) { return head; }
+const HeadResult& itself(const HeadResult& head) {
+  return head;
+}
 
 template <class Row>
 Table begin_table(const std::vector<Entry<Row>>& items) {

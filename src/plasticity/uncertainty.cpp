@@ -106,12 +106,19 @@ Estimate estimate(const CellMean& mean, bool several_examples) {
 
 }  // namespace
 
-double Estimate::standard_error() const { return std::isnan(se_examples) ? se_pairs : se_examples; }
-double Estimate::low() const { return value - normal_quantile_975 * standard_error(); }
-double Estimate::high() const { return value + normal_quantile_975 * standard_error(); }
+double Estimate::standard_error() const {
+  return std::isnan(se_examples) ? se_pairs : se_examples;
+}
+double Estimate::low() const {
+  return value - normal_quantile_975 * standard_error();
+}
+double Estimate::high() const {
+  return value + normal_quantile_975 * standard_error();
+}
 
 double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate) {
-  const std::uint64_t word = mix(mix(mix(seed + golden) ^ static_cast<std::uint64_t>(example_id)) + golden * (replicate + 1));
+  const std::uint64_t word =
+      mix(mix(mix(seed + golden) ^ static_cast<std::uint64_t>(example_id)) + golden * (replicate + 1));
   const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
   // Inverse of the Poisson(1) distribution function: P(W = w) = exp(-1) / w!.
   double weight = 0, term = std::exp(-1.0), cumulative = term;

@@ -29,9 +29,9 @@ struct HeadUncertainty {
   Estimate first_20, last_20;  // the nearest and the farthest cells, each at least a fifth of the non-empty ones
   Estimate drop;               // first_20 - last_20
   std::int64_t n_examples = 0;
-  std::uint64_t examples_hash = 0;          // of the set of example ids: equal sets can be compared pair by pair
-  std::vector<double> cell_se_examples;     // of each cell
-  Eigen::VectorXd overall_replicates;       // of overall; for paired comparisons of heads and runs
+  std::uint64_t examples_hash = 0;       // of the set of example ids: equal sets can be compared pair by pair
+  std::vector<double> cell_se_examples;  // of each cell
+  Eigen::VectorXd overall_replicates;    // of overall; for paired comparisons of heads and runs
 };
 
 // Poisson(1) weights of the examples, one row a replicate: a function of (seed, example id, replicate) alone, so every

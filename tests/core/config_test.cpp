@@ -48,9 +48,9 @@ Options from_yaml(const std::string& text) {
 }
 
 TEST(Config, ReadsEveryTypeFromYaml) {
-  const Options options =
-      from_yaml("count: -4\nseed: 18446744073709551615\nrate: 1e-3\nfast: true\nname: \"a b\"\nshape: square\n"
-                "limit: 9\ninner:\n  rate: 2.5\n");
+  const Options options = from_yaml(
+      "count: -4\nseed: 18446744073709551615\nrate: 1e-3\nfast: true\nname: \"a b\"\nshape: square\n"
+      "limit: 9\ninner:\n  rate: 2.5\n");
   EXPECT_EQ(options.count, -4);
   EXPECT_EQ(options.seed, 18446744073709551615ULL);
   EXPECT_EQ(options.rate, 1e-3);
@@ -71,10 +71,13 @@ TEST(Config, ResolvedYamlGivesTheSameOptions) {
   EXPECT_EQ(again.rate, options.rate);
 }
 
-TEST(Config, NullLeavesTheDefault) { EXPECT_EQ(from_yaml("limit: null\ncount: ~\n").count, 3); }
+TEST(Config, NullLeavesTheDefault) {
+  EXPECT_EQ(from_yaml("limit: null\ncount: ~\n").count, 3);
+}
 
 TEST(Config, ErrorsNameFileLineAndNearestKey) {
-  expect_error(Fault::input, "f.yaml:2: unknown key 'cuont'; did you mean 'count'?", [] { from_yaml("rate: 1\ncuont: 3"); });
+  expect_error(Fault::input, "f.yaml:2: unknown key 'cuont'; did you mean 'count'?",
+               [] { from_yaml("rate: 1\ncuont: 3"); });
   expect_error(Fault::input, "f.yaml:1: 'count' is 'many'; expected a whole number", [] { from_yaml("count: many"); });
   expect_error(Fault::input, "'seed' is '-1'; expected a whole number, not negative", [] { from_yaml("seed: -1"); });
   expect_error(Fault::input, "'count' is '3.5'", [] { from_yaml("count: 3.5"); });

@@ -154,7 +154,7 @@ TEST(CapturedDamage, ClaimsTooLargeForTheFileTakeNoMemory) {
   struct rusage before {};
   ::getrusage(RUSAGE_SELF, &before);
   const std::string file = Capture(20, 3).write();
-  for (const std::int64_t claim : {1LL << 28, 1LL << 34, 1LL << 60, (1LL << 62) + 1}) {
+  for (const long long claim : {1LL << 28, 1LL << 34, 1LL << 60, (1LL << 62) + 1}) {
     const auto lying = with_footer(file, [&](Thrift& tree) {
       tree[footer::num_rows].number = claim;
       tree[footer::row_groups].items.at(0)[footer::group_rows].number = claim;
@@ -167,7 +167,7 @@ TEST(CapturedDamage, ClaimsTooLargeForTheFileTakeNoMemory) {
         file, [&](Thrift& tree) { column_of(tree, "vector")[footer::num_values].number = claim; });
     EXPECT_THAT(refusal(values), HasSubstr("too many for a file of"));
     const auto size = with_footer(
-        file, [&](Thrift& tree) { column_of(tree, "vector")[footer::uncompressed_size].number = claim * 2; });
+        file, [&](Thrift& tree) { column_of(tree, "vector")[footer::uncompressed_size].number = std::max(claim, 1LL << 30); });
     EXPECT_THAT(refusal(size), HasSubstr("too many for a file of"));
   }
   struct rusage after {};

@@ -60,21 +60,26 @@ TEST(RunFolder, ExistingFoldersAreNotTouchedUnasked) {
 TEST(RunFolder, ResumeNamesChangedKeysAndAllowsFreeOnes) {
   const TemporaryFolder folder;
   { RunFolder run({folder / "run"}, description(1)); }
-  expect_error(Fault::input, "the configuration changed: rate (was 1, now 2)",
-               [&] { RunFolder({folder / "run", false, true}, description(2)); });
+  expect_error(Fault::input, "the configuration changed: rate (was 1, now 2)", [&] {
+    RunFolder({folder / "run", false, true}, description(2));
+  });
   RunDescription more_workers = description(1);
   more_workers.config["workers"] = 8;
   expect_error(Fault::input, "workers (was 2, now 8)", [&] { RunFolder({folder / "run", false, true}, more_workers); });
   EXPECT_FALSE(RunFolder({folder / "run", false, true}, more_workers, {"workers"}).already_complete());
   RunDescription other = description(1);
   other.command = "train";
-  expect_error(Fault::input, "is a run of 'measure', not of 'train'", [&] { RunFolder({folder / "run", false, true}, other); });
+  expect_error(Fault::input, "is a run of 'measure', not of 'train'", [&] {
+    RunFolder({folder / "run", false, true}, other);
+  });
 }
 
 TEST(RunFolder, ASecondWriterIsRefused) {
   const TemporaryFolder folder;
   const RunFolder first({folder / "run"}, description());
-  expect_error(Fault::input, "another process is writing it", [&] { RunFolder({folder / "run", false, true}, description()); });
+  expect_error(Fault::input, "another process is writing it", [&] {
+    RunFolder({folder / "run", false, true}, description());
+  });
 }
 
 TEST(RunFolder, AKillBeforeTheFirstManifestLeavesAFolderThatCanBeUsed) {

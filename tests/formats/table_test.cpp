@@ -37,7 +37,8 @@ TEST(Csv, EveryDoubleSurvives) {
   table.add("x", values).add("half", Numbers(values.size(), 0.5));
   const Numbers again = parse_csv(to_csv(table), "t").numbers("x");
   ASSERT_EQ(again.size(), values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::memcmp(&again[i], &values[i], sizeof(double)), 0) << values[i];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    EXPECT_EQ(std::memcmp(&again[i], &values[i], sizeof(double)), 0) << values[i];
 }
 
 TEST(Csv, ReadsTypesByContent) {
@@ -61,8 +62,10 @@ TEST(Csv, ErrorsNameTheTableTheLineAndTheColumn) {
   expect_error(Fault::input, "t: line 2: a quoted cell is never closed", [] { parse_csv("a\n\"x\n\n", "t"); });
   expect_error(Fault::input, "t: line 2: text after a closing quote", [] { parse_csv("a\n\"x\"y\n", "t"); });
   expect_error(Fault::input, "t: there is no column 'z'", [] { (void)parse_csv("a\n1\n", "t").numbers("z"); });
-  expect_error(Fault::input, "column 'a' holds something else than numbers", [] { (void)parse_csv("a\nq\n", "t").numbers("a"); });
-  expect_error(Fault::input, "column 'a' holds something else than whole numbers", [] { (void)parse_csv("a\n1.5\n", "t").integers("a"); });
+  expect_error(Fault::input, "column 'a' holds something else than numbers",
+               [] { (void)parse_csv("a\nq\n", "t").numbers("a"); });
+  expect_error(Fault::input, "column 'a' holds something else than whole numbers",
+               [] { (void)parse_csv("a\n1.5\n", "t").integers("a"); });
 }
 
 }  // namespace

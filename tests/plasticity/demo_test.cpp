@@ -38,7 +38,8 @@ PlasticityJob demo_job(const TemporaryFolder& folder, Variant variant, std::uint
 }
 
 // The estimate is unbiased and its standard error is honest: over heads and seeds, (estimate - truth) / error has mean
-// near 0 and spread near 1. With 32 values the standard error of the mean is 0.18, of the spread 0.13; bounds at 4 of them.
+// near 0 and spread near 1. With 32 values the standard error of the mean is 0.18, of the spread 0.13; bounds at 4 of
+// them.
 class DemoTruth : public ::testing::TestWithParam<Variant> {};
 
 TEST_P(DemoTruth, EstimatesScatterAroundTheTruthByTheirStandardErrors) {

@@ -7,7 +7,8 @@
 namespace headscope {
 namespace {
 
-CapturedVectors captured(std::vector<std::int64_t> bucket, std::vector<std::int64_t> example, std::vector<float> first_component) {
+CapturedVectors captured(std::vector<std::int64_t> bucket, std::vector<std::int64_t> example,
+                         std::vector<float> first_component) {
   CapturedVectors vectors;
   vectors.rows = bucket.size();
   vectors.dim = 2;
@@ -22,7 +23,8 @@ CapturedVectors captured(std::vector<std::int64_t> bucket, std::vector<std::int6
 }
 
 TEST(Orientation, IsTheSignOfTheMeanOfBucketMeansNotOfAllRows) {
-  // Bucket 0 has mean -1 from three rows, bucket 1 mean +2 from one row: the mean over buckets is positive, over rows negative.
+  // Bucket 0 has mean -1 from three rows, bucket 1 mean +2 from one row: the mean over buckets is positive, over rows
+  // negative.
   const Eigen::VectorXd sign = orientation(captured({0, 0, 0, 1}, {0, 0, 0, 0}, {-1, -1, -1, 2}));
   EXPECT_EQ(sign[0], 1);
   EXPECT_EQ(sign[1], 1);  // sign 0 counts as +1
@@ -44,7 +46,8 @@ TEST(Keys, CandidatesAreExamplesWithTwoKeysInOrderOfFirstAppearance) {
 
 TEST(Pairs, AreOfOneExampleAndAllPairsAreEquallyLikely) {
   // Examples with 2, 3 and 4 keys: 1 + 3 + 6 = 10 pairs.
-  const Keys keys = prepare_keys(captured({0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, std::vector<float>(9, 1)), 100, 0);
+  const Keys keys = prepare_keys(
+      captured({0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, std::vector<float>(9, 1)), 100, 0);
   NumpyGenerator generator(3);
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> count;
   std::vector<KeyPair> pairs;

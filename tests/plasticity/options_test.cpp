@@ -68,7 +68,8 @@ TEST(Dataset, FindsLayersAndHeadsByLooking) {
   expect_error(Fault::input, "has none with number 1", [&] { open_dataset(folder.path(), options); });
   options = {};
   options.num_k_heads = 3;
-  expect_error(Fault::input, "4 query heads are not a multiple of 3 key heads", [&] { open_dataset(folder.path(), options); });
+  expect_error(Fault::input, "4 query heads are not a multiple of 3 key heads",
+               [&] { open_dataset(folder.path(), options); });
 }
 
 TEST(Dataset, RefusesAFolderWithoutHeads) {

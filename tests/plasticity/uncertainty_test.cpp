@@ -61,7 +61,8 @@ TEST(Uncertainty, ExampleErrorOfAMeanIsTheTextbookOne) {
   for (int e = 0; e < 400; ++e) values.push_back(0.5 + 0.3 * std::sin(e * 1.7));
   const Keys keys = keys_with(1, values.size());
   const HeadUncertainty result = estimate_uncertainty({cell_of(0, values, 1)}, keys, 1, 4000);
-  // One pair an example: both errors estimate sd / sqrt(n). A spread of 4,000 replicates is known to 1.1 %; bound at 5 %.
+  // One pair an example: both errors estimate sd / sqrt(n). A spread of 4,000 replicates is known to 1.1 %; bound at 5
+  // %.
   EXPECT_NEAR(result.overall.se_examples / result.overall.se_pairs, 1.0, 0.05);
   EXPECT_NEAR(result.cell_se_examples[0], result.overall.se_examples, 1e-15);
   EXPECT_NEAR(result.overall.high() - result.overall.low(), 2 * 1.959963984540054 * result.overall.se_examples, 1e-15);
@@ -74,10 +75,12 @@ TEST(Uncertainty, SharedExamplesMakeCellsGoTogether) {
     opposite.push_back(1 - values.back());
   }
   const Keys keys = keys_with(2, 100);
-  const double same = estimate_uncertainty({cell_of(0, values, 1), cell_of(1, values, 1)}, keys, 1, 500).overall.se_examples;
-  const double mirrored = estimate_uncertainty({cell_of(0, values, 1), cell_of(1, opposite, 1)}, keys, 1, 500).overall.se_examples;
+  const double same =
+      estimate_uncertainty({cell_of(0, values, 1), cell_of(1, values, 1)}, keys, 1, 500).overall.se_examples;
+  const double mirrored =
+      estimate_uncertainty({cell_of(0, values, 1), cell_of(1, opposite, 1)}, keys, 1, 500).overall.se_examples;
   const double alone = estimate_uncertainty({cell_of(0, values, 1)}, keys, 1, 500).overall.se_examples;
-  EXPECT_NEAR(same, alone, 1e-12);   // the same noise twice does not average out
+  EXPECT_NEAR(same, alone, 1e-12);  // the same noise twice does not average out
   EXPECT_NEAR(mirrored, 0, 1e-12);  // opposite noise cancels exactly
 }
 
@@ -112,8 +115,8 @@ TEST(Uncertainty, NoCellHasNoValue) {
 TEST(FalseDiscoveries, TheWorkedExampleOfBenjaminiAndHochberg) {
   // Table of section 3.2 of their 1995 paper: 15 p-values, of which four are rejected at 0.05.
   std::vector<HeadDifference> heads;
-  for (const double p : {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,
-                         0.7590, 1.0000}) {
+  for (const double p : {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+                         0.6528, 0.7590, 1.0000}) {
     heads.emplace_back();
     heads.back().p_value = p;
   }
