@@ -1,4 +1,4 @@
-// The standard headers and formatting that nearly every unit uses.
+// What nearly every unit uses, parsed once.
 #pragma once
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>

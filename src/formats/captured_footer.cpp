@@ -153,8 +153,8 @@ CapturedColumn flat_column(const schema::Node& node, bool floats, const std::str
              floats ? "an integer, a floating-point or a null type" : "an integer type");
 }
 
-// A list in any of the forms that writers have used: three levels (vector.list.element), two (vector.array), or a repeated
-// field. Fixed-size and large lists are stored as lists.
+// A list in any of the forms that writers have used: three levels (vector.list.element), two (vector.array), or a
+// repeated field. Fixed-size and large lists are stored as lists.
 const schema::PrimitiveNode* list_leaf(const schema::Node& node) {
   const schema::Node* inner = &node;
   bool repeated = node.is_repeated();
@@ -214,7 +214,8 @@ class ChunkPlanner {
 
  private:
   template <class... Args>
-  [[noreturn]] void refuse(const CapturedColumn& column, int group, fmt::format_string<Args...> format, Args&&... args) {
+  [[noreturn]] void refuse(const CapturedColumn& column, int group, fmt::format_string<Args...> format,
+                           Args&&... args) {
     fail_input("{}: damaged: column '{}', row group {}: {}", origin_, column.name, group,
                fmt::format(format, std::forward<Args>(args)...));
   }
@@ -223,15 +224,18 @@ class ChunkPlanner {
     if (leaf >= row_group.num_columns()) refuse(column, group, "the footer does not say where its pages are");
     const auto said = row_group.ColumnChunk(leaf);
     if (said->crypto_metadata()) refuse(column, group, "it is encrypted; write the file without encryption");
-    if (!said->file_path().empty()) refuse(column, group, "its pages are in another file ({})", one_line(said->file_path()));
+    if (!said->file_path().empty())
+      refuse(column, group, "its pages are in another file ({})", one_line(said->file_path()));
 
     std::int64_t start = said->data_page_offset();
     if (said->has_dictionary_page() && said->dictionary_page_offset() > 0) {
       start = std::min(start, said->dictionary_page_offset());
     }
     const std::int64_t bytes = said->total_compressed_size();
-    if (start < static_cast<std::int64_t>(magic.size()) || bytes <= 0 || start > data_end_ || bytes > data_end_ - start) {
-      refuse(column, group, "the footer puts its pages at byte {} ({} bytes), the data end at {}", start, bytes, data_end_);
+    if (start < static_cast<std::int64_t>(magic.size()) || bytes <= 0 || start > data_end_ ||
+        bytes > data_end_ - start) {
+      refuse(column, group, "the footer puts its pages at byte {} ({} bytes), the data end at {}", start, bytes,
+             data_end_);
     }
     compressed_ += bytes;
     if (compressed_ > data_end_) refuse(column, group, "the footer gives the columns more bytes than the file has");
@@ -240,8 +244,8 @@ class ChunkPlanner {
             .uncompressed = said->total_uncompressed_size(),
             .levels = said->num_values(),
             .codec = said->compression(),
-            .always_compressed = metadata_.writer_version().VersionLt(
-                parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())};
+            .always_compressed =
+                metadata_.writer_version().VersionLt(parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())};
   }
 
   void count(const CapturedColumn& column, int group, const parquet::RowGroupMetaData& row_group,
@@ -252,7 +256,8 @@ class ChunkPlanner {
     }
     const std::int64_t room = limit_ - decoded_;
     const auto size = static_cast<std::int64_t>(value_size(column.type));
-    if (said.num_values() > room / size || said.total_uncompressed_size() < 0 || said.total_uncompressed_size() > limit_) {
+    if (said.num_values() > room / size || said.total_uncompressed_size() < 0 ||
+        said.total_uncompressed_size() > limit_) {
       refuse(column, group, "the footer promises {} values ({} bytes of pages), too many for a file of {} bytes",
              said.num_values(), said.total_uncompressed_size(), file_.size());
     }
@@ -274,8 +279,8 @@ std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t siz
   for (int group = 0; group < metadata.num_row_groups(); ++group) {
     const std::int64_t more = metadata.RowGroup(group)->num_rows();
     if (more < 0 || more > most - rows) {
-      fail_input("{}: damaged: the footer promises {} rows in row group {}, impossible in {} bytes", origin, more, group,
-                 size);
+      fail_input("{}: damaged: the footer promises {} rows in row group {}, impossible in {} bytes", origin, more,
+                 group, size);
     }
     rows += more;
   }

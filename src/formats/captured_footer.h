@@ -1,5 +1,5 @@
-// The footer of a capture file: which columns it has, of which types, and where their pages lie. Everything that it claims
-// is checked against the bytes that there are before anything is allocated for it.
+// The footer of a capture file: which columns it has, of which types, and where their pages lie. Everything that it
+// claims is checked against the bytes that there are before anything is allocated for it.
 #pragma once
 
 #include <parquet/metadata.h>
@@ -22,7 +22,7 @@ struct CapturedColumn {
   CapturedType type = CapturedType::int64;
   int max_repetition = 0;  // 1 for the vector
   int max_definition = 0;
-  int list_definition = 0;  // of the vector: the lowest definition level of a row that has a component
+  int list_definition = 0;               // of the vector: the lowest definition level of a row that has a component
   std::vector<ColumnChunk> chunks = {};  // one per row group that has rows
 };
 
@@ -32,9 +32,9 @@ struct CapturedFile {
   std::optional<CapturedColumn> example_id, sliding_window;
 };
 
-// The bytes that values of a file of `size` bytes may take in memory. Real captures expand by less than two; a footer or
-// page that claims more than this is damaged or hostile. Vectors that are all alike compress without limit, hence the
-// constant.
+// The bytes that values of a file of `size` bytes may take in memory. Real captures expand by less than two; a footer
+// or page that claims more than this is damaged or hostile. The constant is for small files of vectors that are all
+// alike, which compress without limit; a larger one of that kind can be written uncompressed.
 constexpr std::int64_t decoded_limit(std::size_t size) {
   return (std::int64_t{256} << 20) + 64 * static_cast<std::int64_t>(size);
 }

@@ -12,10 +12,11 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
-#include <utility>
 #include <system_error>
 
+#include "core/descriptor.h"
 #include "core/error.h"
+#include "formats/captured_flat.h"
 #include "formats/captured_footer.h"
 
 namespace headscope {
@@ -48,34 +49,20 @@ constexpr std::int64_t largest_bucket = 1'000'000;
 // Values decoded at a time: 64 KiB of float32, so that the check for NaN finds them in the cache.
 constexpr int batch = 16384;
 
-class OpenFile {
- public:
-  // Not blocking: a named pipe would otherwise wait for a writer.
-  explicit OpenFile(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int fd() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 [[noreturn]] void fail_errno(const std::string& origin, std::string_view what) {
   fail_input("{}: cannot {}: {}", origin, what, std::generic_category().message(errno));
 }
 
 FileBytes read_file(const std::filesystem::path& file, const std::string& origin) {
-  const OpenFile opened(file);
+  // Not blocking: a named pipe would otherwise wait for a writer.
+  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
-  if (opened.fd() < 0 || ::fstat(opened.fd(), &status) != 0) fail_errno(origin, "open");
+  if (!opened.open() || ::fstat(opened.get(), &status) != 0) fail_errno(origin, "open");
   if (S_ISDIR(status.st_mode)) fail_input("{}: is a directory, expected a Parquet file", origin);
   if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file, expected a Parquet file", origin);
   FileBytes bytes(static_cast<std::size_t>(status.st_size));
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::read(opened.fd(), bytes.data() + done, bytes.size() - done);
+    const ssize_t got = ::read(opened.get(), bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_errno(origin, "read");
     if (got == 0) fail_input("{}: became shorter while it was read; is it still being written?", origin);
@@ -89,11 +76,11 @@ std::string hash(std::span<const std::byte> bytes) {
   return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
 
-// Runs `body`; whatever goes wrong in it becomes one line with the file and the column.
+// Returns what `body` does; whatever goes wrong in it becomes one line with the file and the column.
 template <class Body>
-void in_column(const std::string& origin, const CapturedColumn& column, Body&& body) {
+auto in_column(const std::string& origin, const CapturedColumn& column, Body&& body) {
   try {
-    body();
+    return body();
   } catch (const Error&) {
     throw;
   } catch (const ColumnFault& fault) {
@@ -101,141 +88,9 @@ void in_column(const std::string& origin, const CapturedColumn& column, Body&& b
   } catch (const std::bad_alloc&) {
     fail_runtime("{}: column '{}': not enough memory for its values", origin, column.name);
   } catch (const std::exception& error) {
-    fail_input("{}: column '{}': damaged: {}; copy or write the file again", origin, column.name, one_line(error.what()));
+    fail_input("{}: column '{}': damaged: {}; copy or write the file again", origin, column.name,
+               one_line(error.what()));
   }
-}
-
-// The values of a column without lists. `present` is empty when none is null; a null's value is 0.
-template <class Value>
-struct FlatValues {
-  std::vector<Value> values;
-  std::vector<bool> present;
-
-  [[nodiscard]] bool is_null(std::size_t row) const { return !present.empty() && !present[row]; }
-};
-
-// Which rows of a page are null; returns how many are not.
-std::size_t follow_nulls(const DataPage& page, std::size_t first_row, std::vector<bool>& present) {
-  const auto levels = static_cast<std::size_t>(page.levels);
-  const auto gap = first_below(page.definition, 1, levels);
-  if (gap && present.empty()) present.resize(first_row, true);
-  if (present.empty() && !gap) return levels;
-  std::size_t count = 0;
-  LevelRuns runs(page.definition, 1, levels);
-  for (LevelRun run; runs.next(run);) {
-    for (std::size_t i = 0; i < run.count; ++i) {
-      present.push_back(run.at(i) == 1);
-      count += present.back() ? 1 : 0;
-    }
-  }
-  return count;
-}
-
-template <class Stored>
-auto read_flat(const CapturedColumn& column, const parquet::ReaderProperties& properties) {
-  FlatValues<typename PageValues<Stored>::Value> flat;
-  for (const auto& chunk : column.chunks) {
-    ColumnPages pages(chunk, 0, column.max_definition, properties);
-    PageValues<Stored> values(properties.memory_pool());
-    const auto on_dictionary = [&](auto bytes, int count) { values.set_dictionary(bytes, count); };
-    while (const auto page = pages.next(on_dictionary)) {
-      const std::size_t first = flat.values.size();
-      const auto levels = static_cast<std::size_t>(page->levels);
-      const std::size_t count = column.max_definition > 0 ? follow_nulls(*page, first, flat.present) : levels;
-      flat.values.resize(first + levels);
-      values.start(*page, static_cast<int>(count));
-      values.decode(flat.values.data() + first, static_cast<int>(count));
-      // Values lie without gaps in the page: move each to its row, the last one first.
-      for (std::size_t row = first + levels, next = first + count; row-- > first && next <= row;) {
-        flat.values[row] = flat.present[row] ? flat.values[--next] : 0;
-      }
-    }
-  }
-  return flat;
-}
-
-// Integers of any width as what they mean: Parquet stores the unsigned ones in signed types.
-template <class As, class Value>
-std::vector<std::int64_t> integers(const FlatValues<Value>& flat) {
-  std::vector<std::int64_t> out(flat.values.size());
-  for (std::size_t row = 0; row < out.size(); ++row) {
-    if (flat.is_null(row)) column_fault("row {} is null, expected an integer", row);
-    const auto value = static_cast<As>(flat.values[row]);
-    if (!std::in_range<std::int64_t>(value)) column_fault("row {} is {}, too large for a signed integer", row, value);
-    out[row] = static_cast<std::int64_t>(value);
-  }
-  return out;
-}
-
-struct Range {
-  std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
-  std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  std::string_view expected;
-};
-
-std::vector<std::int64_t> read_integers(const CapturedColumn& column, const Range& range,
-                                        const parquet::ReaderProperties& properties, const std::string& origin) {
-  std::vector<std::int64_t> out;
-  in_column(origin, column, [&] {
-    switch (column.type) {
-      case CapturedType::int32:
-        out = integers<std::int32_t>(read_flat<std::int32_t>(column, properties));
-        break;
-      case CapturedType::uint32:
-        out = integers<std::uint32_t>(read_flat<std::int32_t>(column, properties));
-        break;
-      case CapturedType::int64:
-        out = integers<std::int64_t>(read_flat<std::int64_t>(column, properties));
-        break;
-      default:
-        out = integers<std::uint64_t>(read_flat<std::int64_t>(column, properties));
-    }
-    const auto outside = [&](std::int64_t value) { return value < range.lowest || value > range.highest; };
-    const auto bad = std::find_if(out.begin(), out.end(), outside);
-    if (bad != out.end()) column_fault("row {} is {}, expected {}", bad - out.begin(), *bad, range.expected);
-  });
-  return out;
-}
-
-template <class As, class Value>
-std::vector<double> windows(const FlatValues<Value>& flat) {
-  std::vector<double> out(flat.values.size());
-  for (std::size_t row = 0; row < out.size(); ++row) {
-    const auto window = static_cast<double>(static_cast<As>(flat.values[row]));
-    if (std::isinf(window)) column_fault("row {} is infinite; leave it null where there is no window", row);
-    out[row] = flat.is_null(row) ? std::numeric_limits<double>::quiet_NaN() : window;
-  }
-  return out;
-}
-
-std::vector<double> read_windows(const CapturedColumn& column, const parquet::ReaderProperties& properties,
-                                 const std::string& origin) {
-  std::vector<double> out;
-  in_column(origin, column, [&] {
-    switch (column.type) {
-      case CapturedType::int32:
-        out = windows<std::int32_t>(read_flat<std::int32_t>(column, properties));
-        break;
-      case CapturedType::uint32:
-        out = windows<std::uint32_t>(read_flat<std::int32_t>(column, properties));
-        break;
-      case CapturedType::int64:
-        out = windows<std::int64_t>(read_flat<std::int64_t>(column, properties));
-        break;
-      case CapturedType::uint64:
-        out = windows<std::uint64_t>(read_flat<std::int64_t>(column, properties));
-        break;
-      case CapturedType::float16:
-        out = windows<float>(read_flat<half>(column, properties));
-        break;
-      case CapturedType::float32:
-        out = windows<float>(read_flat<float>(column, properties));
-        break;
-      case CapturedType::float64:
-        out = windows<double>(read_flat<double>(column, properties));
-    }
-  });
-  return out;
 }
 
 // The exponent of an infinity or a NaN is all ones: adding one to it carries into the sign bit.
@@ -271,7 +126,7 @@ void follow_rows(const CapturedColumn& column, const DataPage& page, EqualRows& 
 }
 
 template <class Stored, class Values>
-VectorShape read_vectors(const CapturedColumn& column, const parquet::ReaderProperties& properties, Values& out) {
+VectorShape read_vectors_as(const CapturedColumn& column, const parquet::ReaderProperties& properties, Values& out) {
   std::int64_t total = 0;
   for (const auto& chunk : column.chunks) total += chunk.levels;
   out.resize(static_cast<std::size_t>(total));
@@ -287,11 +142,12 @@ VectorShape read_vectors(const CapturedColumn& column, const parquet::ReaderProp
     while (const auto page = pages.next(on_dictionary)) {
       follow_rows(column, *page, rows);
       values.start(*page, page->levels);
-      for (int done = 0; done < page->levels; done += batch) {
-        const int count = std::min(batch, page->levels - done);
+      for (int left = page->levels; left > 0;) {
+        const int count = std::min(batch, left);
         values.decode(next, count);
         shape.finite &= all_finite(next, static_cast<std::size_t>(count));
         next += count;
+        left -= count;
       }
     }
     rows.end_chunk();
@@ -301,6 +157,18 @@ VectorShape read_vectors(const CapturedColumn& column, const parquet::ReaderProp
   }
   shape.components = rows.components();
   return shape;
+}
+
+VectorShape read_vectors(const CapturedColumn& column, const parquet::ReaderProperties& properties,
+                         CapturedVectors& captured) {
+  switch (column.type) {
+    case CapturedType::float16:
+      return read_vectors_as<half>(column, properties, captured.vector32);
+    case CapturedType::float32:
+      return read_vectors_as<float>(column, properties, captured.vector32);
+    default:
+      return read_vectors_as<double>(column, properties, captured.vector64);
+  }
 }
 
 template <class Values>
@@ -361,30 +229,25 @@ CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const s
   const auto file =
       read_captured_footer({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, origin, properties);
 
+  const auto integers = [&](const CapturedColumn& column, const IntegerRange& range) {
+    return in_column(origin, column, [&] { return read_integers(column, range, properties); });
+  };
   CapturedVectors captured;
+  captured.origin = origin;
   captured.rows = static_cast<std::size_t>(file.rows);
-  captured.bucket = read_integers(
-      file.bucket, {0, largest_bucket, "the index of a region of the context, 0 to 1000000"}, properties, origin);
-  captured.position =
-      read_integers(file.position, {.lowest = 0, .expected = "a token position, at least 0"}, properties, origin);
+  captured.bucket = integers(file.bucket, {0, largest_bucket, "the index of a region of the context, 0 to 1000000"});
+  captured.position = integers(file.position, {.lowest = 0, .expected = "a token position, at least 0"});
   if (file.example_id) {
-    captured.example_id = read_integers(*file.example_id, {}, properties, origin);
+    captured.example_id = integers(*file.example_id, {});
   } else {
     captured.example_id.resize(captured.rows);
     std::iota(captured.example_id.begin(), captured.example_id.end(), std::int64_t{0});
   }
-  if (file.sliding_window) captured.sliding_window = read_windows(*file.sliding_window, properties, origin);
-
-  VectorShape shape;
-  in_column(origin, file.vector, [&] {
-    if (file.vector.type == CapturedType::float16) {
-      shape = read_vectors<half>(file.vector, properties, captured.vector32);
-    } else if (file.vector.type == CapturedType::float32) {
-      shape = read_vectors<float>(file.vector, properties, captured.vector32);
-    } else {
-      shape = read_vectors<double>(file.vector, properties, captured.vector64);
-    }
-  });
+  if (file.sliding_window) {
+    captured.sliding_window =
+        in_column(origin, *file.sliding_window, [&] { return read_windows(*file.sliding_window, properties); });
+  }
+  const auto shape = in_column(origin, file.vector, [&] { return read_vectors(file.vector, properties, captured); });
   captured.dim = shape.components;
   if (!shape.finite && options.drop_nonfinite) {
     drop_nonfinite(captured, origin);
@@ -398,7 +261,11 @@ CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const s
 
 CapturedVectors read_captured_vectors(const std::filesystem::path& file, const CaptureReadOptions& options) {
   const std::string origin = file.string();
-  return parse_captured_vectors(read_file(file, origin), origin, options);
+  try {
+    return parse_captured_vectors(read_file(file, origin), origin, options);
+  } catch (const std::bad_alloc&) {
+    fail_runtime("{}: not enough memory to read it", origin);
+  }
 }
 
 }  // namespace headscope

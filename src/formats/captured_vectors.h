@@ -42,13 +42,15 @@ struct UninitialisedAllocator : std::allocator<T> {
 };
 
 struct CapturedVectors {
+  std::string origin;  // how errors name the file
   std::size_t rows = 0;
   std::size_t dim = 0;
   std::vector<std::int64_t> bucket;      // [rows], >= 0
   std::vector<std::int64_t> example_id;  // [rows]; the row number where the file has no such column
   std::vector<std::int64_t> position;    // [rows], >= 0
   std::vector<double> sliding_window;    // [rows], NaN for null; empty where the file has no such column
-  // Row-major [rows, dim]. float16 and float32 files fill `vector32`, float64 files fill `vector64`; the other is empty.
+  // Row-major [rows, dim]. float16 and float32 files fill `vector32`, float64 files fill `vector64`; the other is
+  // empty.
   std::vector<float, UninitialisedAllocator<float>> vector32;
   std::vector<double, UninitialisedAllocator<double>> vector64;
 

@@ -41,7 +41,8 @@ bool LevelRuns::next(LevelRun& run) {
       run.value = bytes_.front();
       run.count = std::min<std::size_t>(header >> 1, left_);
       bytes_ = bytes_.subspan(1);
-      if (run.value > max_level_) column_fault("the levels of a page hold {}, at most {} is possible", run.value, max_level_);
+      if (run.value > max_level_)
+        column_fault("the levels of a page hold {}, at most {} is possible", run.value, max_level_);
     }
     left_ -= run.count;
   }
@@ -68,7 +69,8 @@ std::optional<LevelBelow> first_below(std::span<const std::uint8_t> bytes, int m
   for (std::size_t base = 0; runs.next(run); base += run.count) {
     const std::size_t i = first_other(run, max_level);
     if (i == run.count) continue;
-    if (run.at(i) > max_level) column_fault("the levels of a page hold {}, at most {} is possible", run.at(i), max_level);
+    if (run.at(i) > max_level)
+      column_fault("the levels of a page hold {}, at most {} is possible", run.at(i), max_level);
     return LevelBelow{base + i, run.at(i)};
   }
   return std::nullopt;

@@ -72,9 +72,9 @@ class EqualRows {
   void follow(std::span<const std::uint8_t> repetition, std::size_t count);
   void end_chunk();
 
-  [[nodiscard]] std::size_t rows() const { return rows_; }            // complete ones
+  [[nodiscard]] std::size_t rows() const { return rows_; }              // complete ones
   [[nodiscard]] std::size_t components() const { return components_; }  // of every complete row; 0 before the first
-  [[nodiscard]] std::size_t length() const { return length_; }        // of the row that is being followed
+  [[nodiscard]] std::size_t length() const { return length_; }          // of the row that is being followed
 
  private:
   void start_row();

@@ -3,6 +3,7 @@
 #include <arrow/buffer.h>
 #include <arrow/status.h>
 
+#include <limits>
 #include <type_traits>
 
 namespace headscope {
@@ -173,6 +174,8 @@ void PageValues<Stored>::set_dictionary(std::span<const std::uint8_t> bytes, int
   if (count < 0 || bytes.size() != static_cast<std::size_t>(count) * sizeof(Stored)) {
     column_fault("the dictionary page has {} bytes for {} values of {} bytes", bytes.size(), count, sizeof(Stored));
   }
+  constexpr int most = std::numeric_limits<int>::max() / static_cast<int>(sizeof(Value));  // libparquet counts in int
+  if (count > most) column_fault("the dictionary page has {} values, at most {} are supported", count, most);
   std::vector<Value> values(static_cast<std::size_t>(count));
   read_plain<Stored>(bytes.data(), values.size(), values.data());
   const auto plain = parquet::MakeTypedDecoder<Type>(parquet::Encoding::PLAIN, nullptr, pool_);

@@ -1,7 +1,7 @@
 #include "plasticity/dataset.h"
 
 #include <algorithm>
-#include <regex>
+#include <optional>
 #include <set>
 
 namespace headscope {
@@ -18,18 +18,41 @@ struct FoundHeads {
   std::int64_t num_layers = 0, num_q_heads = 0, num_k_heads = 0;
 };
 
+struct FolderName {
+  std::int64_t layer = 0, head = 0;
+  bool queries = false;
+};
+
+// The digits at the front of the text, two to five of them, which are taken from it.
+std::optional<std::int64_t> take_number(std::string_view& text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  std::int64_t number = 0;
+  if (digits < 2 || digits > 5 || !parse_value(text.substr(0, digits), number)) return std::nullopt;
+  text.remove_prefix(digits);
+  return number;
+}
+
+// "l03h05q"; nothing for any other name.
+std::optional<FolderName> parse_folder_name(std::string_view name) {
+  if (!name.starts_with('l')) return std::nullopt;
+  name.remove_prefix(1);
+  const auto layer = take_number(name);
+  if (!layer || !name.starts_with('h')) return std::nullopt;
+  name.remove_prefix(1);
+  const auto head = take_number(name);
+  if (!head || (name != "q" && name != "k")) return std::nullopt;
+  return FolderName{*layer, *head, name == "q"};
+}
+
 FoundHeads look(const fs::path& root) {
-  static const std::regex pattern("l(\\d{2,5})h(\\d{2,5})([qk])");
   FoundHeads found;
   for (const auto& entry : fs::directory_iterator(root)) {
-    std::smatch match;
-    const std::string name = entry.path().filename().string();
-    if (!std::regex_match(name, match, pattern)) continue;
-    const std::int64_t layer = std::stoll(match[1]), head = std::stoll(match[2]);
-    found.num_layers = std::max(found.num_layers, layer + 1);
-    auto& heads = match[3] == "q" ? found.num_q_heads : found.num_k_heads;
-    heads = std::max(heads, head + 1);
-    if (match[3] == "q") found.queries.emplace(layer, head);
+    const auto folder = parse_folder_name(entry.path().filename().string());
+    if (!folder) continue;
+    found.num_layers = std::max(found.num_layers, folder->layer + 1);
+    auto& heads = folder->queries ? found.num_q_heads : found.num_k_heads;
+    heads = std::max(heads, folder->head + 1);
+    if (folder->queries) found.queries.emplace(folder->layer, folder->head);
   }
   return found;
 }

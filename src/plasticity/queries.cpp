@@ -47,8 +47,8 @@ std::optional<double> common_window(const CapturedVectors& captured, const std::
   for (const std::uint32_t row : rows) {
     const double value = captured.sliding_window[row];
     if (value != first && !(std::isnan(value) && std::isnan(first)))
-      fail_input("column 'sliding_window' holds {} in row {} and {} in row {}; expected one value for a head",
-                 text(first), rows.front(), text(value), row);
+      fail_input("{}: column 'sliding_window' holds {} in row {} and {} in row {}; expected one value for a head",
+                 captured.origin, text(first), rows.front(), text(value), row);
   }
   if (std::isnan(first) || first <= 0) return std::nullopt;
   return first;

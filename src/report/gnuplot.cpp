@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <regex>
+#include <optional>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
@@ -46,15 +46,30 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// gnuplot repeats the command, puts a caret below it, and says: "NAME.gp" line 7: what is wrong
+struct LocatedMessage {
+  std::string script, text;  // "line 7: what is wrong"
+};
+
+// "NAME.gp" line 7: what is wrong (some versions put a comma behind the name); nothing for any other line.
+std::optional<LocatedMessage> parse_located(std::string_view line) {
+  const std::size_t quote = line.find('"', 1);
+  if (!line.starts_with('"') || quote == std::string_view::npos) return std::nullopt;
+  const std::string_view script = line.substr(1, quote - 1);
+  line.remove_prefix(quote + 1);
+  if (line.starts_with(',')) line.remove_prefix(1);
+  if (!line.starts_with(" line ") || line.find(": ") == std::string_view::npos) return std::nullopt;
+  if (line.substr(line.find(": ") + 2).starts_with("warning")) return std::nullopt;
+  return LocatedMessage{std::string(script), std::string(line.substr(1))};
+}
+
+// gnuplot repeats the command, puts a caret below it, and then says what is wrong.
 void read_failure(const std::string& printed, GnuplotRun& run) {
-  static const std::regex located(R"re(^"([^"]+)",? line (\d+): (.*)$)re");
   const auto lines = lines_of(printed);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    std::smatch match;
-    if (!std::regex_match(lines[i], match, located) || match[3].str().starts_with("warning")) continue;
-    run.script = match[1];
-    run.message = fmt::format("line {}: {}", match[2].str(), match[3].str());
+  for (const std::string& line : lines) {
+    const auto located = parse_located(line);
+    if (!located) continue;
+    run.script = located->script;
+    run.message = located->text;
     return;
   }
   run.message = lines.empty() ? "it printed nothing" : lines.front();

@@ -1,5 +1,5 @@
-// Damaged capture files: whatever the bytes, the reader refuses with one line or reads; it never crashes, hangs or takes
-// memory because a number in the file asks for it.
+// Damaged capture files: whatever the bytes, the reader refuses with one line or reads; it never crashes, hangs or
+// takes memory because a number in the file asks for it.
 #include <arrow/util/compression.h>
 #include <arrow/util/secure_string.h>
 #include <gmock/gmock.h>
@@ -39,7 +39,8 @@ std::string checksummed() {
 
 TEST(CapturedDamage, FilesThatAreNotParquet) {
   EXPECT_THAT(refusal(""), EndsWith("the file is empty, expected a Parquet file"));
-  EXPECT_THAT(refusal("bucket,position\n1,2\n"), EndsWith("not a Parquet file: it starts with 'buck', expected 'PAR1'"));
+  EXPECT_THAT(refusal("bucket,position\n1,2\n"),
+              EndsWith("not a Parquet file: it starts with 'buck', expected 'PAR1'"));
   EXPECT_THAT(refusal("PA"), HasSubstr("not a Parquet file: it starts with 'PA'"));
   EXPECT_THAT(refusal(std::string("\0\n\x1b\xff", 4)), HasSubstr("not a Parquet file"));
   EXPECT_THAT(refusal("PAR1"), HasSubstr("cut short: 4 bytes that do not end with 'PAR1'"));
@@ -136,18 +137,24 @@ TEST(CapturedDamage, WrongNumbersOfRows) {
       }
       column_of(tree, "vector")[footer::num_values].number = claim * 3;
     });
-    EXPECT_THAT(refusal(consistent), AnyOf(HasSubstr("that the footer promises"), HasSubstr("the footer gives its pages")));
+    EXPECT_THAT(refusal(consistent),
+                AnyOf(HasSubstr("that the footer promises"), HasSubstr("the footer gives its pages")));
   }
   // The vectors alone lie: the right number of values in another number of rows.
-  const auto rows = with_footer(Capture(20, 3).set("vector", arrow::list(arrow::float32()), [] {
-    std::string json = "[";
-    for (int i = 0; i < 20; ++i) json += i > 0 ? ",[1,2]" : "[1,2]";
-    return json + "]";
-  }()).write(), [](Thrift& tree) {
-    tree[footer::num_rows].number = 40;
-    tree[footer::row_groups].items.at(0)[footer::group_rows].number = 40;
-  });
-  EXPECT_THAT(refusal(rows), HasSubstr("damaged: column 'bucket', row group 0: the footer promises 20 values in 40 rows"));
+  const auto rows = with_footer(Capture(20, 3)
+                                    .set("vector", arrow::list(arrow::float32()),
+                                         [] {
+                                           std::string json = "[";
+                                           for (int i = 0; i < 20; ++i) json += i > 0 ? ",[1,2]" : "[1,2]";
+                                           return json + "]";
+                                         }())
+                                    .write(),
+                                [](Thrift& tree) {
+                                  tree[footer::num_rows].number = 40;
+                                  tree[footer::row_groups].items.at(0)[footer::group_rows].number = 40;
+                                });
+  EXPECT_THAT(refusal(rows),
+              HasSubstr("damaged: column 'bucket', row group 0: the footer promises 20 values in 40 rows"));
 }
 
 TEST(CapturedDamage, ClaimsTooLargeForTheFileTakeNoMemory) {
@@ -162,12 +169,14 @@ TEST(CapturedDamage, ClaimsTooLargeForTheFileTakeNoMemory) {
         chunk[footer::meta_data][footer::num_values].number = claim;
       }
     });
-    EXPECT_THAT(refusal(lying), HasSubstr(fmt::format("damaged: the footer promises {} rows in row group 0, impossible in", claim)));
-    const auto values = with_footer(
-        file, [&](Thrift& tree) { column_of(tree, "vector")[footer::num_values].number = claim; });
+    EXPECT_THAT(refusal(lying),
+                HasSubstr(fmt::format("damaged: the footer promises {} rows in row group 0, impossible in", claim)));
+    const auto values =
+        with_footer(file, [&](Thrift& tree) { column_of(tree, "vector")[footer::num_values].number = claim; });
     EXPECT_THAT(refusal(values), HasSubstr("too many for a file of"));
-    const auto size = with_footer(
-        file, [&](Thrift& tree) { column_of(tree, "vector")[footer::uncompressed_size].number = std::max(claim, 1LL << 30); });
+    const auto size = with_footer(file, [&](Thrift& tree) {
+      column_of(tree, "vector")[footer::uncompressed_size].number = std::max(claim, 1LL << 30);
+    });
     EXPECT_THAT(refusal(size), HasSubstr("too many for a file of"));
   }
   struct rusage after {};
@@ -179,9 +188,10 @@ TEST(CapturedDamage, PagesOutsideTheFile) {
   const std::string file = Capture(20, 3).write([](Properties& p) { p.disable_dictionary(); });
   const auto end = static_cast<std::int64_t>(file.size());
   for (const std::int64_t offset : std::initializer_list<std::int64_t>{-1, 0, 3, end - 9, 1LL << 40, 1LL << 62}) {
-    EXPECT_THAT(refusal(with_footer(
-                    file, [&](Thrift& tree) { column_of(tree, "position")[footer::data_page_offset].number = offset; })),
-                HasSubstr("damaged: column 'position', row group 0: the footer puts its pages at byte"));
+    EXPECT_THAT(
+        refusal(with_footer(
+            file, [&](Thrift& tree) { column_of(tree, "position")[footer::data_page_offset].number = offset; })),
+        HasSubstr("damaged: column 'position', row group 0: the footer puts its pages at byte"));
   }
   for (const std::int64_t size : {-1LL, 0LL, 1LL << 40, std::numeric_limits<long long>::max()}) {
     EXPECT_THAT(refusal(with_footer(
@@ -190,7 +200,8 @@ TEST(CapturedDamage, PagesOutsideTheFile) {
   }
   // Another column's pages: they are valid, and are of another size or type.
   EXPECT_TRUE(survives(with_footer(file, [&](Thrift& tree) {
-    column_of(tree, "vector")[footer::data_page_offset].number = column_of(tree, "position")[footer::data_page_offset].number;
+    column_of(tree, "vector")[footer::data_page_offset].number =
+        column_of(tree, "position")[footer::data_page_offset].number;
   })));
 }
 
@@ -198,14 +209,14 @@ TEST(CapturedDamage, WrongTotalSizes) {
   const std::string file = Capture(20, 3).write([](Properties& p) { p.disable_dictionary(); });
   for (const std::string column : {"bucket", "vector"}) {
     for (const int difference : {-20, -1, 1, 20}) {
-      EXPECT_THAT(refusal(with_footer(file,
-                                      [&](Thrift& tree) {
-                                        column_of(tree, column)[footer::compressed_size].number += difference;
-                                      })),
-                  HasSubstr("column '" + column + "'"))
+      EXPECT_THAT(
+          refusal(with_footer(
+              file, [&](Thrift& tree) { column_of(tree, column)[footer::compressed_size].number += difference; })),
+          HasSubstr("column '" + column + "'"))
           << difference;
     }
-    EXPECT_THAT(refusal(with_footer(file, [&](Thrift& tree) { column_of(tree, column)[footer::uncompressed_size].number = 9; })),
+    EXPECT_THAT(refusal(with_footer(
+                    file, [&](Thrift& tree) { column_of(tree, column)[footer::uncompressed_size].number = 9; })),
                 HasSubstr("the pages hold more than the 9 bytes that the footer promises"));
   }
 }
@@ -230,7 +241,17 @@ void change_numbers(Thrift& value, const std::function<void(Thrift&)>& visit) {
   for (auto& [field, inner] : value.fields) change_numbers(inner, visit);
 }
 
-constexpr std::array<std::int64_t, 12> nasty = {-1, 0, 1, 2, 3, 255, 65536, (1LL << 31) - 1, -(1LL << 31), 1LL << 40, 1LL << 62,
+constexpr std::array<std::int64_t, 12> nasty = {-1,
+                                                0,
+                                                1,
+                                                2,
+                                                3,
+                                                255,
+                                                65536,
+                                                (1LL << 31) - 1,
+                                                -(1LL << 31),
+                                                1LL << 40,
+                                                1LL << 62,
                                                 std::numeric_limits<std::int64_t>::min()};
 
 TEST(CapturedDamage, EveryNumberOfTheFooterReplaced) {
@@ -304,9 +325,10 @@ TEST(CapturedDamage, APagePackedSmallThatGrowsLarge) {
   const auto* input = reinterpret_cast<const std::uint8_t*>(zeros.data());
   const auto length = static_cast<std::int64_t>(zeros.size());
   std::string packed(static_cast<std::size_t>(codec->MaxCompressedLen(length, input)), '\0');
-  packed.resize(static_cast<std::size_t>(
-      codec->Compress(length, input, static_cast<std::int64_t>(packed.size()), reinterpret_cast<std::uint8_t*>(packed.data()))
-          .ValueOrDie()));
+  packed.resize(static_cast<std::size_t>(codec
+                                             ->Compress(length, input, static_cast<std::int64_t>(packed.size()),
+                                                        reinterpret_cast<std::uint8_t*>(packed.data()))
+                                             .ValueOrDie()));
   ASSERT_LT(packed.size(), 10000U);
   pages[0].body = packed;
   pages[0].header[page::compressed_size].number = static_cast<std::int64_t>(packed.size());
@@ -319,14 +341,16 @@ TEST(CapturedDamage, DictionariesThatAreMissingOrDoubled) {
   const std::string file = Capture(50, 4).write();
   auto pages = pages_of(file, "position");
   ASSERT_EQ(pages.size(), 2U);
-  EXPECT_THAT(refusal(with_pages(file, "position", {pages[1]})), HasSubstr("refers to a dictionary, but there is none"));
+  EXPECT_THAT(refusal(with_pages(file, "position", {pages[1]})),
+              HasSubstr("refers to a dictionary, but there is none"));
   const auto doubled = with_footer(with_pages(file, "position", {pages[0], pages[0], pages[1]}), [](Thrift& tree) {
     column_of(tree, "position")[footer::uncompressed_size].number *= 2;
   });
   EXPECT_THAT(refusal(doubled), EndsWith("a second dictionary page in one column chunk"));
   auto small = pages;
   small[0].header[page::dictionary][page::num_values].number -= 1;
-  EXPECT_THAT(refusal(with_pages(file, "position", small)), HasSubstr("the dictionary page has 400 bytes for 49 values"));
+  EXPECT_THAT(refusal(with_pages(file, "position", small)),
+              HasSubstr("the dictionary page has 400 bytes for 49 values"));
 }
 
 TEST(CapturedDamage, PagesWithFewerValuesThanTheirHeadersSay) {
@@ -359,7 +383,8 @@ TEST(CapturedDamage, PagesWithFewerValuesThanTheirHeadersSay) {
 TEST(CapturedDamage, VectorsOfAnotherNumberOfRows) {
   // Eighty components either way.
   const auto file = with_pages(Capture(40, 2).write(), "vector", pages_of(Capture(20, 4).write(), "vector"));
-  EXPECT_THAT(refusal(with_footer(file, [](Thrift& tree) { column_of(tree, "vector")[footer::uncompressed_size].number *= 2; })),
+  EXPECT_THAT(refusal(with_footer(
+                  file, [](Thrift& tree) { column_of(tree, "vector")[footer::uncompressed_size].number *= 2; })),
               EndsWith("column 'vector': damaged: 20 rows where the footer promises 40"));
 }
 
@@ -367,10 +392,12 @@ TEST(CapturedDamage, EncodingsThatAreNotForNumbers) {
   const std::string file = Capture(50, 4).write([](Properties& p) { p.disable_dictionary(); });
   auto pages = pages_of(file, "position");
   pages[0].header[page::data][page::encoding].number = 7;  // DELTA_BYTE_ARRAY
-  EXPECT_THAT(refusal(with_pages(file, "position", pages)), HasSubstr("values in encoding DELTA_BYTE_ARRAY are not supported"));
+  EXPECT_THAT(refusal(with_pages(file, "position", pages)),
+              HasSubstr("values in encoding DELTA_BYTE_ARRAY are not supported"));
   pages = pages_of(file, "vector");
   pages[0].header[page::data][page::definition_encoding].number = 4;  // BIT_PACKED
-  EXPECT_THAT(refusal(with_pages(file, "vector", pages)), HasSubstr("levels of a page are in encoding BIT_PACKED, expected RLE"));
+  EXPECT_THAT(refusal(with_pages(file, "vector", pages)),
+              HasSubstr("levels of a page are in encoding BIT_PACKED, expected RLE"));
 }
 
 TEST(CapturedDamage, DeepSchemasDoNotOverflowTheStack) {

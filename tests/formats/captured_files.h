@@ -63,8 +63,8 @@ class Capture {
 
 CapturedVectors parse(std::string_view bytes, const CaptureReadOptions& options = {});
 
-// The one line with which the reader refuses `bytes`. The test fails when it does not, or when the line is more than one,
-// is no fault of the input or does not name the file.
+// The one line with which the reader refuses `bytes`. The test fails when it does not, or when the line is more than
+// one, is no fault of the input or does not name the file.
 std::string refusal(std::string_view bytes, const CaptureReadOptions& options = {});
 
 // Checks all columns of a file that `Capture(rows, dim)` wrote.

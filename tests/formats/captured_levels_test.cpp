@@ -37,7 +37,8 @@ Bytes encode(const std::vector<int>& levels, int bits, std::mt19937& random) {
       for (int bit = 0; bit < 8; ++bit) {
         const std::size_t at = byte * 8 + static_cast<std::size_t>(bit);
         const std::size_t level = i + at / static_cast<std::size_t>(bits);
-        if (level < levels.size() && ((levels[level] >> (at % static_cast<std::size_t>(bits))) & 1) != 0) packed |= 1 << bit;
+        if (level < levels.size() && ((levels[level] >> (at % static_cast<std::size_t>(bits))) & 1) != 0)
+          packed |= 1 << bit;
       }
       out.push_back(static_cast<std::uint8_t>(packed));
     }

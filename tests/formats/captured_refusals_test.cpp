@@ -43,9 +43,10 @@ TEST(CapturedRefusals, FilesThatCannotBeOpened) {
 
 TEST(CapturedRefusals, MissingColumns) {
   for (const std::string name : {"vector", "bucket", "position"}) {
-    EXPECT_THAT(refusal(Capture().drop(name).write()),
-                AllOf(HasSubstr("no column '" + name + "', expected bucket, position and vector; the file has: token_str"),
-                      HasSubstr("sliding_window")));
+    EXPECT_THAT(
+        refusal(Capture().drop(name).write()),
+        AllOf(HasSubstr("no column '" + name + "', expected bucket, position and vector; the file has: token_str"),
+              HasSubstr("sliding_window")));
   }
 }
 
@@ -90,8 +91,9 @@ TEST(CapturedRefusals, IntegerColumnsOfAnotherType) {
                   AllOf(HasSubstr("column '" + name + "' is "), EndsWith("expected an integer type")));
     }
   }
-  EXPECT_THAT(refusal(Capture(2, 2).set("sliding_window", arrow::utf8(), R"(["1", "2"])").write()),
-              EndsWith("column 'sliding_window' is BYTE_ARRAY (String), expected an integer, a floating-point or a null type"));
+  EXPECT_THAT(
+      refusal(Capture(2, 2).set("sliding_window", arrow::utf8(), R"(["1", "2"])").write()),
+      EndsWith("column 'sliding_window' is BYTE_ARRAY (String), expected an integer, a floating-point or a null type"));
 }
 
 TEST(CapturedRefusals, NullsAreNamedByRow) {
@@ -117,8 +119,9 @@ TEST(CapturedRefusals, NullsAreNamedByRow) {
 TEST(CapturedRefusals, VectorsOfUnequalLengthAreNamedByRow) {
   const auto list = arrow::list(arrow::float32());
   for (const std::int64_t rows_per_group : {1, 2, 3, 100}) {
-    EXPECT_THAT(refusal(Capture(4, 1).set("vector", list, "[[1, 2], [1, 2], [1], [1, 2, 3]]").write({}, rows_per_group)),
-                EndsWith("column 'vector': row 2 has 1 components, expected 2 as in row 0"));
+    EXPECT_THAT(
+        refusal(Capture(4, 1).set("vector", list, "[[1, 2], [1, 2], [1], [1, 2, 3]]").write({}, rows_per_group)),
+        EndsWith("column 'vector': row 2 has 1 components, expected 2 as in row 0"));
     EXPECT_THAT(refusal(Capture(2, 1).set("vector", list, "[[1, 2], [1, 2, 3]]").write({}, rows_per_group)),
                 EndsWith("column 'vector': row 1 has 3 components, expected 2 as in row 0"));
     EXPECT_THAT(refusal(Capture(3, 1).set("vector", list, "[[1, 2], [], [1, 2]]").write({}, rows_per_group)),

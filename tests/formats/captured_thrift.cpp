@@ -137,6 +137,7 @@ Thrift Thrift::parse(std::string_view& from) {
   int field = 0;
   for (int header = take_byte(from); header != 0; header = take_byte(from)) {
     field = (header >> 4) != 0 ? field + (header >> 4) : static_cast<int>(take_zigzag(from));
+    if (field != static_cast<std::int16_t>(field)) throw std::runtime_error("thrift: a field number too large");
     value.fields.push_back({field, take_value(from, header & 15)});
   }
   return value;

@@ -1,5 +1,5 @@
-// Takes Parquet files apart into pages and Thrift trees that can be changed, and puts them together again. Used by tests
-// and by the fuzzer's mutator; shares no code with the reader.
+// Takes Parquet files apart into pages and Thrift trees that can be changed, and puts them together again. Used by
+// tests and by the fuzzer's mutator; shares no code with the reader.
 #pragma once
 
 #include <cstdint>
@@ -35,14 +35,15 @@ struct ThriftField {
 
 // Field numbers of parquet.thrift.
 namespace footer {
-inline constexpr int schema = 2, num_rows = 3, row_groups = 4;                                // FileMetaData
-inline constexpr int columns = 1, group_rows = 3;                                             // RowGroup
-inline constexpr int file_path = 1, meta_data = 3;                                            // ColumnChunk
-inline constexpr int codec = 4, num_values = 5, uncompressed_size = 6, compressed_size = 7;   // ColumnMetaData
+inline constexpr int schema = 2, num_rows = 3, row_groups = 4;                               // FileMetaData
+inline constexpr int columns = 1, group_rows = 3;                                            // RowGroup
+inline constexpr int file_path = 1, meta_data = 3;                                           // ColumnChunk
+inline constexpr int codec = 4, num_values = 5, uncompressed_size = 6, compressed_size = 7;  // ColumnMetaData
 inline constexpr int data_page_offset = 9, dictionary_page_offset = 11;
 }  // namespace footer
 namespace page {
-inline constexpr int type = 1, uncompressed_size = 2, compressed_size = 3, crc = 4, data = 5, dictionary = 7, data_v2 = 8;
+inline constexpr int type = 1, uncompressed_size = 2, compressed_size = 3, crc = 4, data = 5, dictionary = 7,
+                     data_v2 = 8;
 inline constexpr int num_values = 1, encoding = 2, definition_encoding = 3;  // DataPageHeader
 }  // namespace page
 

@@ -116,8 +116,8 @@ TEST(CapturedVectors, IntegersOfEveryWidthAreRead) {
                               .set("example_id", arrow::int64(), "[-9223372036854775808, 9223372036854775807]")
                               .write());
   EXPECT_THAT(wide.position, ElementsAre(4294967295, 0));
-  EXPECT_THAT(wide.example_id, ElementsAre(std::numeric_limits<std::int64_t>::min(),
-                                           std::numeric_limits<std::int64_t>::max()));
+  EXPECT_THAT(wide.example_id,
+              ElementsAre(std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max()));
 }
 
 TEST(CapturedVectors, UnsortedBucketsKeepTheOrderOfTheFile) {
@@ -145,8 +145,9 @@ TEST(CapturedVectors, SlidingWindowMayBeAnyNumberNullOrAbsent) {
                               NanSensitiveDoubleEq(nan), 7.0));
     }
   }
-  EXPECT_THAT(parse(Capture(2, 2).set("sliding_window", arrow::uint64(), "[18446744073709551615, 1]").write()).sliding_window,
-              ElementsAre(DoubleEq(18446744073709551616.0), 1.0));
+  EXPECT_THAT(
+      parse(Capture(2, 2).set("sliding_window", arrow::uint64(), "[18446744073709551615, 1]").write()).sliding_window,
+      ElementsAre(DoubleEq(18446744073709551616.0), 1.0));
   EXPECT_THAT(parse(Capture(2, 2).set("sliding_window", arrow::float64(), "[NaN, -1]").write()).sliding_window,
               ElementsAre(NanSensitiveDoubleEq(nan), -1.0));
 }
@@ -159,8 +160,8 @@ TEST(CapturedVectors, EveryFiniteHalfIsWidenedExactly) {
   }
   constexpr std::int64_t dim = 128;
   const auto rows = static_cast<std::int64_t>(bits.size()) / dim;
-  const auto values = std::make_shared<arrow::HalfFloatArray>(static_cast<std::int64_t>(bits.size()),
-                                                              arrow::Buffer::Wrap(bits));
+  const auto values =
+      std::make_shared<arrow::HalfFloatArray>(static_cast<std::int64_t>(bits.size()), arrow::Buffer::Wrap(bits));
   const auto vectors = arrow::FixedSizeListArray::FromArrays(values, dim).ValueOrDie();
   for (const bool dictionary : {true, false}) {
     const auto captured = parse(Capture(rows, 1).set("vector", vectors).write([&](Properties& p) {
@@ -279,18 +280,21 @@ TEST(CapturedVectors, ListsOfAllShapesAreRead) {
   const auto list = parquet::LogicalType::List();
   const std::vector<std::pair<std::string, std::string>> files = {
       {"a repeated field", write_list(number("vector", Repetition::REPEATED), 1)},
-      {"two levels", write_list(GroupNode::Make("vector", Repetition::OPTIONAL,
-                                                {number("array", Repetition::REPEATED)}, list), 2)},
-      {"two levels, required", write_list(GroupNode::Make("vector", Repetition::REQUIRED,
-                                                          {number("vector_tuple", Repetition::REPEATED)}, list), 1)},
+      {"two levels",
+       write_list(GroupNode::Make("vector", Repetition::OPTIONAL, {number("array", Repetition::REPEATED)}, list), 2)},
+      {"two levels, required",
+       write_list(GroupNode::Make("vector", Repetition::REQUIRED, {number("vector_tuple", Repetition::REPEATED)}, list),
+                  1)},
       {"three levels of old names",
-       write_list(GroupNode::Make("vector", Repetition::OPTIONAL,
-                                  {GroupNode::Make("bag", Repetition::REPEATED,
-                                                   {number("array_element", Repetition::OPTIONAL)})}), 3)},
+       write_list(GroupNode::Make(
+                      "vector", Repetition::OPTIONAL,
+                      {GroupNode::Make("bag", Repetition::REPEATED, {number("array_element", Repetition::OPTIONAL)})}),
+                  3)},
       {"three levels, required",
-       write_list(GroupNode::Make("vector", Repetition::REQUIRED,
-                                  {GroupNode::Make("list", Repetition::REPEATED,
-                                                   {number("item", Repetition::REQUIRED)})}, list), 1)},
+       write_list(GroupNode::Make(
+                      "vector", Repetition::REQUIRED,
+                      {GroupNode::Make("list", Repetition::REPEATED, {number("item", Repetition::REQUIRED)})}, list),
+                  1)},
   };
   for (const auto& [name, file] : files) {
     SCOPED_TRACE(name);
@@ -306,8 +310,9 @@ TEST(CapturedVectors, ListsOfAllShapesAreRead) {
 }
 
 TEST(CapturedVectors, ListsOfStructsThatHideALevelAreRefused) {
-  const auto hidden = GroupNode::Make("vector", Repetition::REPEATED,
-                                      {GroupNode::Make("x", Repetition::OPTIONAL, {number("y", Repetition::REQUIRED)})});
+  const auto hidden =
+      GroupNode::Make("vector", Repetition::REPEATED,
+                      {GroupNode::Make("x", Repetition::OPTIONAL, {number("y", Repetition::REQUIRED)})});
   EXPECT_THAT(refusal(write_list(hidden, 2)), ::testing::HasSubstr("expected a list of float16, float32 or float64"));
 }
 

@@ -1,4 +1,4 @@
-// Changes one thing inside a Parquet file and puts the rest right: a mutation of plain bytes rarely gets past the footer.
+// Changes one thing inside a Parquet file and puts the rest right: mutated plain bytes rarely get past the footer.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -22,9 +22,9 @@ void collect_numbers(Thrift& value, std::vector<Thrift*>& numbers) {
 }
 
 void change_number(Thrift& tree, Random& random) {
-  constexpr std::array<std::int64_t, 10> nasty = {
-      -1, 0, 1, 2, 8, 255, 1 << 20, std::numeric_limits<std::int32_t>::max(), std::int64_t{1} << 40,
-      std::numeric_limits<std::int64_t>::min()};
+  constexpr std::int64_t i32_most = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t i64_least = std::numeric_limits<std::int64_t>::min();
+  constexpr std::array<std::int64_t, 10> nasty = {-1, 0, 1, 2, 8, 255, 1 << 20, i32_most, 1LL << 40, i64_least};
   std::vector<Thrift*> numbers;
   collect_numbers(tree, numbers);
   if (numbers.empty()) return;
@@ -88,7 +88,8 @@ std::string mutated(std::string_view file, Random& random) {
 
 }  // namespace
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
+                                               unsigned seed) {
   Random random(seed);
   if (random() % 8 != 0) {
     try {

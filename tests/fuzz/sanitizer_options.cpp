@@ -3,7 +3,7 @@
 
 extern "C" {
 
-// Arrow, fmt and yaml-cpp are not instrumented: containers that they and we both touch look overflowed when they are not.
+// Arrow, fmt and yaml-cpp are not instrumented: containers that they and we both touch look overflowed, falsely.
 const char* __asan_default_options() {
   return "detect_container_overflow=0:allocator_may_return_null=1";
 }
