@@ -6,17 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+
 namespace headscope {
 namespace {
 
 constexpr std::string_view clear_line = "\r\x1b[K";
-
-std::string on_one_line(std::string_view text) {
-  std::string line(text);
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  while (line.ends_with(' ')) line.pop_back();
-  return line;
-}
 
 }  // namespace
 
@@ -32,11 +27,11 @@ void Console::detail(std::string_view message) {
 }
 
 void Console::warn(std::string_view message) {
-  print("warning: ", on_one_line(message));
+  print("warning: ", on_one_line(std::string(message)));
 }
 
 void Console::error(std::string_view message) {
-  print("", on_one_line(message));
+  print("", on_one_line(std::string(message)));
 }
 
 void Console::print(std::string_view prefix, std::string_view message) {

@@ -15,9 +15,17 @@ enum class Fault {
   interrupted = 130,  // stopped by a signal; state is saved
 };
 
+// An error is one line, whatever a name or a library's message holds: control characters become spaces.
+inline std::string on_one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  while (text.ends_with(' ')) text.pop_back();
+  return text;
+}
+
 class Error : public std::runtime_error {
  public:
-  Error(Fault fault, const std::string& message) : std::runtime_error(message), fault_(fault) {}
+  Error(Fault fault, std::string message) : std::runtime_error(on_one_line(std::move(message))), fault_(fault) {}
   [[nodiscard]] Fault fault() const { return fault_; }
   [[nodiscard]] int exit_code() const { return static_cast<int>(fault_); }
 

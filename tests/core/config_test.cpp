@@ -91,6 +91,10 @@ TEST(Config, ErrorsNameFileLineAndNearestKey) {
   expect_error(Fault::input, "nested list", [] { from_yaml("name: [[1]]"); });
 }
 
+TEST(Config, AKeyWithALineBreakStillGivesOneLine) {
+  expect_error(Fault::input, "unknown key 'a b'", [] { from_yaml("\"a\\nb\": 1"); });
+}
+
 TEST(Config, AssignmentSplitsAtTheFirstEqualsSign) {
   const ConfigEntry entry = parse_assignment("a.b=c=d");
   EXPECT_EQ(entry.key, "a.b");
