@@ -97,8 +97,9 @@ int run(int argc, char** argv, CommonFlags& flags) {
 int main(int argc, char** argv) {
   // Arrays of tens of megabytes come and go with every head: keep their memory instead of giving it back to the system,
   // which would clear every page again.
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that glibc takes
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_ARENA_MAX, 1);  // an arena of a thread of its own would be given back whenever it is empty
   CommonFlags flags;
   const auto report = [](std::string_view message) { Console().error(message); };
   try {

@@ -93,29 +93,67 @@ void test_first_component(const Queries& queries, QueryMetrics& metrics) {
   metrics.resid0_ks_p = ks_survival(ks_statistic(residuals, residual.mean, deviation), queries.x_nd.rows());
 }
 
-// Step 9, semantic components: each column against a normal distribution of its own mean and deviation.
-void test_semantic_components(const Queries& queries, const PlasticityOptions& options, QueryMetrics& metrics) {
-  const std::int64_t n = queries.x_nd.rows(), semantic = queries.x_nd.cols() - 1;
-  if (n < 3 || semantic == 0) return;  // 0, 0, 1, 0
-  std::vector<Moments> columns;
-  std::vector<double> skews, kurtoses, p_values;
-  for (std::int64_t c = 1; c <= semantic; ++c) {
-    columns.push_back(moments(column_of(queries.x_nd, c)));
-    skews.push_back(std::abs(columns.back().skewness()));
-    kurtoses.push_back(std::abs(columns.back().excess_kurtosis()));
+// Step 9, semantic components: each column against a normal distribution of its own mean and deviation. Columns are
+// given one at a time, while they are in the cache.
+class SemanticNormality {
+ public:
+  SemanticNormality(std::int64_t rows, std::int64_t components, const PlasticityOptions& options)
+      : tested_(rows >= 3 && components > 0), p_alpha_(options.p_alpha), ks_(static_cast<std::size_t>(components)) {
+    if (!tested_) return;
+    const std::int64_t count = std::min(options.normality_max_dims, components);
+    for (const std::int64_t c : NumpyGenerator(options.seed).choice(components, count))
+      ks_[static_cast<std::size_t>(c)] = true;
   }
-  for (const std::int64_t c :
-       NumpyGenerator(options.seed).choice(semantic, std::min(options.normality_max_dims, semantic))) {
-    const Moments& column = columns[static_cast<std::size_t>(c)];
+
+  void add(std::size_t component, std::span<const double> x) {
+    if (!tested_) return;
+    const Moments column = moments(x);
+    skews_.push_back(std::abs(column.skewness()));
+    kurtoses_.push_back(std::abs(column.excess_kurtosis()));
+    if (!ks_[component]) return;
     const double deviation = std::sqrt(column.variance());
-    const double distance = ks_statistic(column_of(queries.x_nd, c + 1), column.mean, deviation == 0 ? 1.0 : deviation);
-    p_values.push_back(ks_survival(distance, n));
+    const double distance = ks_statistic(x, column.mean, deviation == 0 ? 1.0 : deviation);
+    p_values_.push_back(ks_survival(distance, static_cast<std::int64_t>(x.size())));
   }
-  const auto below = std::count_if(p_values.begin(), p_values.end(), [&](double p) { return p < options.p_alpha; });
-  metrics.noise_frac_ks_p_lt_alpha = static_cast<double>(below) / static_cast<double>(p_values.size());
-  metrics.noise_med_abs_skew = median(std::move(skews));
-  metrics.noise_med_abs_kurt = median(std::move(kurtoses));
-  metrics.noise_med_ks_p = median(std::move(p_values));
+
+  void store(QueryMetrics& metrics) const {
+    if (!tested_) return;  // 0, 0, 1, 0
+    const auto below = std::count_if(p_values_.begin(), p_values_.end(), [&](double p) { return p < p_alpha_; });
+    metrics.noise_frac_ks_p_lt_alpha = static_cast<double>(below) / static_cast<double>(p_values_.size());
+    metrics.noise_med_abs_skew = median(skews_);
+    metrics.noise_med_abs_kurt = median(kurtoses_);
+    metrics.noise_med_ks_p = median(p_values_);
+  }
+
+ private:
+  bool tested_;
+  double p_alpha_;
+  std::vector<bool> ks_;  // the components that are in the Kolmogorov-Smirnov test
+  std::vector<double> skews_, kurtoses_, p_values_;
+};
+
+// Steps 8 and 9 in the rotated basis, column by column.
+void fit_rotated(const Queries& queries, const PlasticityOptions& options, QueryModel& model, StageTimes& times) {
+  const Eigen::Index d = queries.x_nd.cols();
+  for (Eigen::VectorXd* result : {&model.alpha_d, &model.beta_d, &model.resid_var_d}) result->resize(d);
+  const CentredRegressor positions = centre(view(queries.position_n));
+  SemanticNormality normality(queries.x_nd.rows(), d - 1, options);
+  for (Eigen::Index c = 0; c < d; ++c) {
+    const std::span<const double> column = column_of(queries.x_nd, c);
+    {
+      const StageTimer timer(times, Stage::regress);
+      const ColumnFit fit = fit_column(positions, column);
+      model.alpha_d[c] = fit.alpha;
+      model.beta_d[c] = fit.beta;
+      model.resid_var_d[c] = fit.resid_variance;
+    }
+    const StageTimer timer(times, Stage::normality);
+    if (c == 0)
+      test_first_component(queries, model.metrics);
+    else
+      normality.add(static_cast<std::size_t>(c - 1), column);
+  }
+  normality.store(model.metrics);
 }
 
 }  // namespace
@@ -155,14 +193,8 @@ QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, Stage
 
     model.rotation = reflection_onto(by_component.beta);
     reflect(model.rotation, queries.x_nd);
-    LineFits rotated = fit_lines(view(queries.position_n), queries.x_nd);
-    model.alpha_d = std::move(rotated.alpha);
-    model.beta_d = std::move(rotated.beta);
-    model.resid_var_d = std::move(rotated.resid_variance);
   }
-  const StageTimer timer(times, Stage::normality);
-  test_first_component(queries, model.metrics);
-  test_semantic_components(queries, options, model.metrics);
+  fit_rotated(queries, options, model, times);
   return model;
 }
 

@@ -89,6 +89,25 @@ HeadResult analyse(const Dataset& dataset, const HeadId& head, const PlasticityO
   return analyse_head(head, queries, *keys, options, times);
 }
 
+// The heads in an order in which workers that start together read different key files: one that needs the file that
+// another is reading would wait for it. At most `workers` key files are then in memory.
+std::vector<HeadId> spread_over_keys(const std::vector<HeadId>& heads, std::size_t workers) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<HeadId>> by_key;
+  for (const HeadId& head : heads) by_key[{head.layer, head.k_head}].push_back(head);
+  std::vector<HeadId> order;
+  for (auto first = by_key.begin(); first != by_key.end();) {
+    auto last = first;
+    std::size_t longest = 0;
+    for (std::size_t taken = 0; taken < workers && last != by_key.end(); ++taken, ++last)
+      longest = std::max(longest, last->second.size());
+    for (std::size_t round = 0; round < longest; ++round)
+      for (auto group = first; group != last; ++group)
+        if (round < group->second.size()) order.push_back(group->second[round]);
+    first = last;
+  }
+  return order;
+}
+
 // Analyses what is left, keeps every finished head in the journal, and collects failures by name.
 class HeadLoop {
  public:
@@ -102,11 +121,12 @@ class HeadLoop {
     std::erase_if(left, [&](const HeadId& head) {
       return std::any_of(results_.begin(), results_.end(), [&](const HeadResult& done) { return done.id == head; });
     });
+    const auto workers =
+        job_.options.max_workers ? static_cast<std::size_t>(*job_.options.max_workers) : available_cores();
+    left = spread_over_keys(left, workers);
     SharedKeys shared(dataset_, job_.options, times_);
     for (const HeadId& head : left) shared.announce(head);
     Progress progress(console_, "plasticity", "heads", dataset_.heads.size(), dataset_.heads.size() - left.size());
-    const auto workers =
-        job_.options.max_workers ? static_cast<std::size_t>(*job_.options.max_workers) : available_cores();
     parallel_for(left.size(), workers, [&](std::size_t index) {
       if (interrupt_requested())
         throw Error(Fault::interrupted,

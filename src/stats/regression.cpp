@@ -13,12 +13,7 @@ namespace {
 // A total sum of squares below this counts as this, so that a constant column divides 0 by it.
 constexpr double kLeastTotal = 1e-12;
 
-// The regressor about its mean, shared by the columns.
-struct CentredRegressor {
-  double mean = 0;
-  std::vector<double> deviations;
-  double sum_squares = 0;
-};
+}  // namespace
 
 CentredRegressor centre(std::span<const double> t) {
   CentredRegressor centred;
@@ -33,12 +28,8 @@ CentredRegressor centre(std::span<const double> t) {
   return centred;
 }
 
-struct ColumnFit {
-  double mean = 0;
-  double alpha = 0, beta = 0, r2 = 0, resid_variance = 1;
-};
-
-ColumnFit fit_column(const CentredRegressor& t, const double* x) {
+ColumnFit fit_column(const CentredRegressor& t, std::span<const double> values) {
+  const double* x = values.data();
   const std::size_t n = t.deviations.size();
   const auto count = static_cast<double>(n);
   const double* dt = t.deviations.data();
@@ -64,8 +55,6 @@ ColumnFit fit_column(const CentredRegressor& t, const double* x) {
   };
 }
 
-}  // namespace
-
 LineFits fit_lines(std::span<const double> t_n, const Eigen::Ref<const Eigen::MatrixXd>& x_nd) {
   HEADSCOPE_CHECK(x_nd.rows() >= 1 && static_cast<std::size_t>(x_nd.rows()) == t_n.size(), "{} positions, {} rows",
                   t_n.size(), x_nd.rows());
@@ -74,7 +63,7 @@ LineFits fit_lines(std::span<const double> t_n, const Eigen::Ref<const Eigen::Ma
   for (Eigen::VectorXd* result : {&fits.alpha, &fits.beta, &fits.r2, &fits.resid_variance}) result->resize(d);
   const CentredRegressor t = centre(t_n);
   for (Eigen::Index column = 0; column < d; ++column) {
-    const ColumnFit fit = fit_column(t, x_nd.col(column).data());
+    const ColumnFit fit = fit_column(t, {x_nd.col(column).data(), t_n.size()});
     fits.alpha[column] = fit.alpha;
     fits.beta[column] = fit.beta;
     fits.r2[column] = fit.r2;
@@ -86,7 +75,7 @@ LineFits fit_lines(std::span<const double> t_n, const Eigen::Ref<const Eigen::Ma
 LineFit fit_line(std::span<const double> t, std::span<const double> x) {
   HEADSCOPE_CHECK(!x.empty() && x.size() == t.size(), "{} regressors, {} values", t.size(), x.size());
   const CentredRegressor centred = centre(t);
-  const ColumnFit fit = fit_column(centred, x.data());
+  const ColumnFit fit = fit_column(centred, x);
   LineFit line{fit.alpha, fit.beta, fit.r2, fit.resid_variance, std::vector<double>(x.size())};
   for (std::size_t i = 0; i < x.size(); ++i) line.residuals[i] = x[i] - fit.mean - fit.beta * centred.deviations[i];
   return line;

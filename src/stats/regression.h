@@ -11,6 +11,21 @@
 
 namespace headscope {
 
+// The regressor about its mean, shared by the columns that are regressed on it.
+struct CentredRegressor {
+  double mean = 0;
+  std::vector<double> deviations;  // t - mean
+  double sum_squares = 0;          // of the deviations
+};
+CentredRegressor centre(std::span<const double> t);
+
+struct ColumnFit {
+  double mean = 0;  // of x
+  double alpha = 0, beta = 0, r2 = 0;
+  double resid_variance = 1;  // of the residuals, n - 1 in the denominator; 1 for n < 2
+};
+ColumnFit fit_column(const CentredRegressor& t, std::span<const double> x);
+
 // One fit per column.
 struct LineFits {
   Eigen::VectorXd alpha, beta, r2;
