@@ -1,7 +1,6 @@
 #include "formats/captured_vectors.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -20,24 +19,6 @@
 #include "formats/captured_footer.h"
 
 namespace headscope {
-
-void* allocate_large(std::size_t bytes) {
-  constexpr std::size_t huge_page = std::size_t{2} << 20;
-  void* memory = nullptr;
-  if (bytes < 2 * huge_page) {
-    memory = std::malloc(bytes);
-  } else if (::posix_memalign(&memory, huge_page, bytes) == 0) {
-    ::madvise(memory, bytes, MADV_HUGEPAGE);  // one page fault instead of 512; only a hint
-  } else {
-    memory = nullptr;
-  }
-  if (memory == nullptr && bytes > 0) throw std::bad_alloc();
-  return memory;
-}
-
-void free_large(void* memory) noexcept {
-  std::free(memory);
-}
 
 namespace {
 

@@ -13,33 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/large_memory.h"
+
 namespace headscope {
-
-// Memory for large arrays, on huge pages where the system gives them. Throws std::bad_alloc.
-void* allocate_large(std::size_t bytes);
-void free_large(void* memory) noexcept;
-
-// Memory that is not cleared when it grows: the reader overwrites all of it.
-template <class T>
-struct UninitialisedAllocator : std::allocator<T> {
-  template <class U>
-  struct rebind {
-    using other = UninitialisedAllocator<U>;
-  };
-  T* allocate(std::size_t count) {
-    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_array_new_length();
-    return static_cast<T*>(allocate_large(count * sizeof(T)));
-  }
-  void deallocate(T* memory, std::size_t) noexcept { free_large(memory); }
-  template <class U>
-  void construct(U* place) noexcept {
-    ::new (static_cast<void*>(place)) U;
-  }
-  template <class U, class... Args>
-  void construct(U* place, Args&&... args) {
-    ::new (static_cast<void*>(place)) U(std::forward<Args>(args)...);
-  }
-};
 
 struct CapturedVectors {
   std::string origin;  // how errors name the file

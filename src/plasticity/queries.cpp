@@ -167,6 +167,7 @@ Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& 
                    [&](std::uint32_t a, std::uint32_t b) { return captured.bucket[a] < captured.bucket[b]; });
   const auto n = static_cast<Eigen::Index>(rows.size());
   queries.x_nd.resize(n, static_cast<Eigen::Index>(captured.dim));
+  advise_huge_pages(queries.x_nd.data(), static_cast<std::size_t>(queries.x_nd.size()) * sizeof(double));
   if (captured.vector64.empty())
     transpose_oriented(captured.vector32.data(), rows, orientation_d, queries.x_nd);
   else
