@@ -25,7 +25,9 @@ void* allocate_large(std::size_t bytes) {
   return memory;
 }
 
-void free_large(void* memory) noexcept { std::free(memory); }
+void free_large(void* memory) noexcept {
+  std::free(memory);
+}
 
 void advise_huge_pages(void* memory, std::size_t bytes) {
   // Whole pages inside the array: its neighbours are not ours to advise on.
