@@ -46,9 +46,15 @@ bool has_entries(const fs::path& folder) {
                      [](const fs::directory_entry& entry) { return !is_hidden(entry.path()); });
 }
 
-void sweep_temporary_files(const fs::path& folder) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (is_hidden(entry.path()) && entry.path().extension() == ".tmp") fs::remove(entry.path());
+// What a killed process left: half-written files and folders of figures that were being drawn.
+void sweep_leftovers(const fs::path& folder) {
+  std::vector<fs::path> leftovers;
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
+    if (!is_hidden(entry->path()) || entry->path().filename() == lock_name) continue;
+    leftovers.push_back(entry->path());
+    entry.disable_recursion_pending();
+  }
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover);
 }
 
 // Keys whose values differ, "key (was 1, now 2)".
@@ -120,7 +126,7 @@ void RunFolder::take_lock() {
   if (!lock_.open()) fail_input("--out {}: cannot be written: {}", path_.string(), std::strerror(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0)
     fail_input("--out {}: another process is writing it; wait for it or choose another folder", path_.string());
-  sweep_temporary_files(path_);
+  sweep_leftovers(path_);
 }
 
 void RunFolder::write(const fs::path& name, std::string_view content) const {

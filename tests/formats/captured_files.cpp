@@ -3,7 +3,6 @@
 #include <arrow/io/memory.h>
 #include <arrow/json/from_string.h>
 #include <parquet/arrow/writer.h>
-#include <stdlib.h>
 
 #include <cmath>
 #include <fstream>
@@ -11,19 +10,8 @@
 
 namespace headscope::test {
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "headscope-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::filesystem::path TemporaryFolder::file(std::string_view bytes) const {
-  const auto name = path_ / "data.parquet";
+  const auto name = path() / "data.parquet";
   std::ofstream(name, std::ios::binary) << bytes;
   return name;
 }

@@ -17,22 +17,15 @@
 #include "core/error.h"
 #include "formats/captured_thrift.h"
 #include "formats/captured_vectors.h"
+#include "support/temporary_folder.h"
 
 namespace headscope::test {
 
-// A folder that is removed at the end of the test.
-class TemporaryFolder {
+// A folder for one file, removed at the end of the test.
+class TemporaryFolder : public testing::TemporaryFolder {
  public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::filesystem::path path() const { return path_; }
   // Writes bytes to data.parquet in it.
   [[nodiscard]] std::filesystem::path file(std::string_view bytes) const;
-
- private:
-  std::filesystem::path path_;
 };
 
 // What every valid file of these tests holds: exact in float16, no two neighbours alike.

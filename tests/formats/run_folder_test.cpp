@@ -87,8 +87,10 @@ TEST(RunFolder, AKillBeforeTheFirstManifestLeavesAFolderThatCanBeUsed) {
   fs::create_directories(folder / "run");
   write_file(folder / "run" / ".lock", "");
   write_file(folder / "run" / ".manifest.json.17.0.tmp", "{\"half");
+  fs::create_directories(folder / "run" / ".drawing-abc" / "inner");
   const RunFolder run({folder / "run", false, true}, description());
   EXPECT_FALSE(fs::exists(folder / "run" / ".manifest.json.17.0.tmp"));
+  EXPECT_FALSE(fs::exists(folder / "run" / ".drawing-abc"));
   EXPECT_EQ(read_manifest(folder / "run").at("status"), "running");
 }
 

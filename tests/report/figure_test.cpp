@@ -10,14 +10,16 @@
 #include "core/error.h"
 #include "report/figure_files.h"
 #include "report/gnuplot.h"
-#include "report/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
 
+using headscope::testing::TemporaryFolder;
+
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 Figure line_figure(const std::string& name) {
   Table table("line");

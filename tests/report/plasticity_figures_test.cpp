@@ -10,15 +10,17 @@
 #include "report/comparison_figures.h"
 #include "report/figure_files.h"
 #include "report/synthetic.h"
-#include "report/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
 
+using headscope::testing::TemporaryFolder;
+
 namespace fs = std::filesystem;
 using synthetic::Shape;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 const std::vector<std::string> names = {"plasticity_map",         "plasticity_by_layer", "plasticity_ranked",
                                         "bucket_heatmap",         "plasticity_distance", "component_weights",
@@ -44,19 +46,20 @@ TEST(PlasticityFigures, PerHeadAddsAPageForEachLayer) {
 }
 
 // Every table, however thin, must draw without a word from gnuplot.
-class EveryShape : public testing::TestWithParam<std::pair<const char*, Shape>> {};
+class EveryShape : public ::testing::TestWithParam<std::pair<const char*, Shape>> {};
 INSTANTIATE_TEST_SUITE_P(
     PlasticityFigures, EveryShape,
-    testing::Values(std::pair{"OneHead", Shape{.layers = 1, .q_heads = 1}},
-                    std::pair{"OneLayer", Shape{.layers = 1, .q_heads = 8, .intervals = true}},
-                    std::pair{"OneHeadEachLayer", Shape{.layers = 8, .q_heads = 1}},
-                    std::pair{"TwoBucketsOneComponent", Shape{.buckets = 2, .components = 1, .empty_first_key = false}},
-                    std::pair{"AllEqual", Shape{.all_equal = true}}, std::pair{"AllMissing", Shape{.missing = 1}},
-                    std::pair{"TwoBucketsAllEmpty", Shape{.buckets = 2}},
-                    std::pair{"NoRows", Shape{.layers = 0, .q_heads = 0, .buckets = 0, .components = 0}},
-                    std::pair{"NoCells", Shape{.buckets = 1}},
-                    std::pair{"SomeMissing", Shape{.missing = 0.3, .intervals = true}},
-                    std::pair{"Many", Shape{.layers = 36, .q_heads = 32, .intervals = true}}),
+    ::testing::Values(std::pair{"OneHead", Shape{.layers = 1, .q_heads = 1}},
+                      std::pair{"OneLayer", Shape{.layers = 1, .q_heads = 8, .intervals = true}},
+                      std::pair{"OneHeadEachLayer", Shape{.layers = 8, .q_heads = 1}},
+                      std::pair{"TwoBucketsOneComponent",
+                                Shape{.buckets = 2, .components = 1, .empty_first_key = false}},
+                      std::pair{"AllEqual", Shape{.all_equal = true}}, std::pair{"AllMissing", Shape{.missing = 1}},
+                      std::pair{"TwoBucketsAllEmpty", Shape{.buckets = 2}},
+                      std::pair{"NoRows", Shape{.layers = 0, .q_heads = 0, .buckets = 0, .components = 0}},
+                      std::pair{"NoCells", Shape{.buckets = 1}},
+                      std::pair{"SomeMissing", Shape{.missing = 0.3, .intervals = true}},
+                      std::pair{"Many", Shape{.layers = 36, .q_heads = 32, .intervals = true}}),
     [](const auto& shape) { return shape.param.first; });
 
 TEST_P(EveryShape, DrawsWithoutWarnings) {
