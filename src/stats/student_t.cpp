@@ -1,0 +1,127 @@
+#include "stats/student_t.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "stats/normal.h"
+
+namespace headscope {
+namespace {
+
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+
+// From here on the continued fraction loses more to cancellation (about df eps) than Hill's expansion leaves out.
+constexpr double many_degrees = 1e4;
+
+// ln Gamma(x) - [(x - 1/2) ln x - x + ln(2 pi)/2] for x >= 10: Stirling's series, remainder below 1e-17 there.
+double stirling_correction(double x) {
+  constexpr double terms[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
+                              1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
+  const double square = 1 / (x * x);
+  double sum = 0;
+  for (int i = 7; i >= 0; --i) sum = sum * square + terms[i];
+  return sum / x;
+}
+
+// ln B(a, b). Differences of ln Gamma would lose all digits for large arguments.
+double log_beta(double a, double b) {
+  const double p = std::min(a, b);
+  const double q = std::max(a, b);
+  if (q < 10) return std::lgamma(p) + std::lgamma(q) - std::lgamma(p + q);
+  const double log_rest = std::log1p(-p / (p + q));
+  const double correction = stirling_correction(q) - stirling_correction(p + q);
+  if (p < 10) return std::lgamma(p) + correction + p - p * std::log(p + q) + (q - 0.5) * log_rest;
+  return 0.5 * std::log(2 * std::numbers::pi / q) + stirling_correction(p) + correction +
+         (p - 0.5) * std::log(p / (p + q)) + q * log_rest;
+}
+
+// The continued fraction 1 / (1 + d1 / (1 + d2 / (1 + ...))) by Lentz's method; converges fast for x < (a+1)/(a+b+2).
+double beta_fraction(double a, double b, double x) {
+  constexpr double tiny = 1e-300;
+  constexpr int most_steps = 10'000;  // some hundred suffice up to a of 1e5
+  const auto away_from_zero = [](double value) { return std::fabs(value) < tiny ? tiny : value; };
+  double c = 1;
+  double d = 1 / away_from_zero(1 - (a + b) * x / (a + 1));
+  double fraction = d;
+  for (int step = 1; step <= most_steps; ++step) {
+    const double m = step;
+    const double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+    d = 1 / away_from_zero(1 + even * d);
+    c = away_from_zero(1 + even / c);
+    fraction *= d * c;
+    const double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+    d = 1 / away_from_zero(1 + odd * d);
+    c = away_from_zero(1 + odd / c);
+    fraction *= d * c;
+    if (std::fabs(d * c - 1) < 1e-15) break;
+  }
+  return fraction;
+}
+
+// ln x where x may be close to 1 and y = 1 - x is the exact one.
+double log_of(double x, double y) {
+  return x > 0.5 ? std::log1p(-y) : std::log(x);
+}
+
+// The z whose normal tails are those of t: z^2 = a ln(1 + t^2/df) with a = df - 1/2, and two terms of the expansion in
+// 1/b, b = 48 a^2 (G. W. Hill, Algorithm 395, Communications of the ACM 13, 1970).
+double normal_equivalent(double t, double df) {
+  const double a = df - 0.5;
+  const double b = 48 * a * a;
+  const double square = a * std::log1p(t / df * t);
+  if (std::isinf(df) || std::isinf(square)) return t;
+  const double z = std::sqrt(square);
+  const double first = (square + 3) * z / b;
+  const double second =
+      (((4 * square + 33) * square + 240) * square + 855) * z / (10 * b * (b + 0.8 * square * square + 100));
+  return z + first - second;
+}
+
+}  // namespace
+
+double regularised_incomplete_beta(double a, double b, double x, double y) {
+  if (!(a > 0 && b > 0 && x >= 0 && y >= 0) || std::isinf(a) || std::isinf(b)) return undefined;
+  if (x == 0) return 0;
+  if (y == 0) return 1;
+  const double front = std::exp(a * log_of(x, y) + b * log_of(y, x) - log_beta(a, b));
+  if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
+  return 1 - front * beta_fraction(b, a, y) / b;
+}
+
+double student_t_two_sided(double t, double df) {
+  if (std::isnan(t) || !(df > 0)) return undefined;
+  const double size = std::fabs(t);
+  if (df > many_degrees) return 2 * normal_cdf(-normal_equivalent(size, df));
+  const double square = size / df * size;
+  // x = df / (df + t^2) = 1 / (1 + square) would be 0: the leading term of the tail is all of it.
+  if (square > 1e300)
+    return std::exp(df * (std::log(df) / 2 - std::log(size)) - std::log(df / 2) - log_beta(df / 2, 0.5));
+  const double x = 1 / (1 + square);
+  const double y = square / (1 + square);
+  return regularised_incomplete_beta(df / 2, 0.5, x, y);
+}
+
+double student_t_cdf(double t, double df) {
+  const double outside = student_t_two_sided(t, df);
+  return t < 0 ? outside / 2 : 1 - outside / 2;
+}
+
+double student_t_quantile(double p, double df) {
+  if (!(p > 0 && p < 1) || !(df > 0)) return undefined;
+  if (p == 0.5) return 0;
+  const double tail = std::min(p, 1 - p);  // exact: 1 - p loses nothing above 1/2
+  // Bisection on the bits' scale of t: the tail falls from 1/2 at 0 to 0 at infinity.
+  double low = 0;
+  double high = 1;
+  while (student_t_two_sided(high, df) / 2 > tail && high < 1e300) high *= 2;
+  while (true) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) break;
+    (student_t_two_sided(middle, df) / 2 > tail ? low : high) = middle;
+  }
+  return p < 0.5 ? -high : high;
+}
+
+}  // namespace headscope
