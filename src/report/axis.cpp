@@ -71,6 +71,27 @@ Axis count_axis(const std::vector<double>& values) {
   return axis;
 }
 
+Axis round_axis(const std::vector<double>& values, int max_steps) {
+  std::vector<double> shown = values;
+  // Numbers that no measurement gives would leave nothing of the others, or of gnuplot's arithmetic.
+  std::erase_if(shown, [](double value) { return std::fabs(value) > 1e100; });
+  auto [low, high] = extent(shown);
+  if (!(low <= high)) return {};
+  const double size = std::max(std::fabs(low), std::fabs(high));
+  const double least = size > 1e-100 ? size * 1e-3 : 1;  // tics of a narrower range would all read the same
+  if (high - low < least) {
+    low -= least / 2;
+    high += least / 2;
+  }
+  Axis axis;
+  axis.step = round_step(high - low, max_steps);
+  axis.low = below(low, axis.step / 2);
+  axis.high = above(high, axis.step / 2);
+  axis.first_tic = above(axis.low, axis.step);
+  axis.last_tic = below(axis.high, axis.step);
+  return axis;
+}
+
 Axis integer_axis(std::int64_t first, std::int64_t last, std::int64_t max_steps) {
   const std::int64_t step = integer_step(last - first, max_steps);
   const std::int64_t first_tic = first >= 0 ? (first + step - 1) / step * step : first;

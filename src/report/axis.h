@@ -23,6 +23,10 @@ Axis unit_axis(const std::vector<double>& values);
 // For values >= 0: from 0 to a round number above the largest.
 Axis count_axis(const std::vector<double>& values);
 
+// For values of any size: tics at multiples of a round step, at most `max_steps` of them over the finite values, and
+// ends at the next half step. Equal values get a range around them; without values: 0..1.
+Axis round_axis(const std::vector<double>& values, int max_steps = 6);
+
 // Moves the ends outwards by `share` of the range, so that marks at the ends are not cut. The tics stay.
 Axis padded(Axis axis, double share);
 

@@ -34,6 +34,21 @@ std::string legend_above(const Figure& figure, const Margins& around) {
                      (around.left - 4) / figure.width, 1 - 34.0 / figure.height);
 }
 
+std::string legend_in_rows(const Figure& figure, const Margins& around, int rows) {
+  return legend_above(figure, around) + fmt::format("set key at screen {:.4f},{:.4f} vertical maxrows {}\n",
+                                                    (around.left - 4) / figure.width,
+                                                    1 - (27.0 + 7 * rows) / figure.height, rows);
+}
+
+double left_margin(const Axis& axis) {
+  std::size_t longest = 0;
+  for (double tic = axis.first_tic; tic < axis.last_tic + axis.step / 2; tic += axis.step) {
+    const double number = std::fabs(tic) < axis.step / 1e6 ? 0 : tic;
+    longest = std::max(longest, fmt::format("{:g}", number).size());
+  }
+  return std::max(50.0, 34 + 7.6 * static_cast<double>(longest));
+}
+
 std::string legend_below(const Figure& figure, const Margins& around) {
   return fmt::format("set key at screen {:.4f},{:.4f} right center horizontal Left reverse\n",
                      1 - (around.right - 4) / figure.width, 11.0 / figure.height);

@@ -34,6 +34,12 @@ std::string axis_labels(const Figure& figure, std::string_view x, std::string_vi
 // The legend in one row between title and plot: never over data.
 std::string legend_above(const Figure& figure, const Margins& around);
 
+// The same in `rows` rows, filled column by column, as wide as it gets: gnuplot would break it at the plot's width.
+std::string legend_in_rows(const Figure& figure, const Margins& around, int rows);
+
+// The left margin for a label of one line and the numbers of this axis.
+double left_margin(const Axis& axis);
+
 // The legend at the right end of the line of the x axis's label, for the tiles without a value.
 std::string legend_below(const Figure& figure, const Margins& around);
 

@@ -38,6 +38,38 @@ TEST(CountAxis, StartsAtZero) {
   expect_axis(count_axis({}), 0, 1, 0.2);
 }
 
+TEST(RoundAxis, EndsAtHalfStepsAroundTheValues) {
+  expect_axis(round_axis({51.3, 86.8}), 50, 90, 10);
+  expect_axis(round_axis({38.4, 77.2}), 35, 80, 10);
+  expect_axis(round_axis({-7.2, 21}), -7.5, 22.5, 5);
+  expect_axis(round_axis({0.0031, 0.0148}), 0.003, 0.015, 0.002);
+}
+
+TEST(RoundAxis, AnyValuesGiveARangeThatCanBeDrawn) {
+  const double huge = 1.7e308, tiny = 5e-324;
+  for (const std::vector<double>& values : std::vector<std::vector<double>>{{},
+                                                                            {std::nan("")},
+                                                                            {0},
+                                                                            {65.7, 65.7},
+                                                                            {65.7, std::nextafter(65.7, 66)},
+                                                                            {-3, -3},
+                                                                            {huge, -huge, 5},
+                                                                            {huge},
+                                                                            {tiny},
+                                                                            {1e99, -1e99},
+                                                                            {1e-99}}) {
+    const Axis axis = round_axis(values);
+    EXPECT_TRUE(std::isfinite(axis.low) && std::isfinite(axis.high));
+    EXPECT_LT(axis.low + axis.step, axis.high * (1 + 1e-9) + axis.step * 0.01);
+    EXPECT_LE((axis.high - axis.low) / axis.step, 9);
+    for (const double value : values) {
+      if (std::fabs(value) < 1e100) {
+        EXPECT_TRUE(axis.low <= value && value <= axis.high) << value;
+      }
+    }
+  }
+}
+
 TEST(IntegerStep, GivesAtMostSoManySteps) {
   EXPECT_EQ(integer_step(0, 10), 1);
   EXPECT_EQ(integer_step(29, 10), 4);

@@ -1,0 +1,306 @@
+// The figures of the study over tokens.
+#include "report/axis.h"
+#include "report/figure_parts.h"
+#include "report/layer_curves.h"
+#include "report/study_figures.h"
+
+namespace headscope {
+namespace {
+
+constexpr const char* x_label = "'tokens (M)'";
+
+std::size_t finite_count(const Numbers& values) {
+  return static_cast<std::size_t>(
+      std::count_if(values.begin(), values.end(), [](double value) { return std::isfinite(value); }));
+}
+
+bool has_bands(const SeedMeans& means) {
+  return finite_count(means.low) > 1;
+}
+
+void append(std::vector<double>& shown, const SeedMeans& means) {
+  for (const Numbers* values : {&means.mean, &means.low, &means.high})
+    shown.insert(shown.end(), values->begin(), values->end());
+}
+
+// From the first probe to the last, or a little beyond to a round number. The numbers are millions, the data are
+// tokens.
+Axis token_axis(const StudyFigureData& data) {
+  std::vector<double> ends;
+  for (const auto& condition : data.conditions) {
+    if (!condition) continue;
+    ends.push_back(static_cast<double>(condition->tokens.front()));
+    ends.push_back(static_cast<double>(condition->tokens.back()));
+  }
+  if (!ends.empty() && std::ranges::all_of(ends, [&](double end) { return end == ends.front(); }))
+    return {ends.front() - 1e6, ends.front() + 1e6, ends.front(), ends.front(), 1e6};  // one probe, one tic
+  Axis axis = round_axis(ends);
+  const auto [first, last] = std::minmax_element(ends.begin(), ends.end());
+  if (ends.empty() || *last - *first < axis.step) return axis;
+  axis.low = *first;
+  const double next_tic = std::ceil(*last / axis.step) * axis.step;
+  axis.high = next_tic - *last < 0.04 * (*last - *first) ? next_tic : *last;
+  axis.last_tic = std::floor(axis.high / axis.step) * axis.step;
+  return axis;
+}
+
+std::string token_axis_commands(const Axis& axis) {
+  std::string tics;
+  for (double at = axis.first_tic; at < axis.last_tic + axis.step / 2; at += axis.step)
+    if (at >= axis.low) tics += fmt::format("{}'{:.6g}' {:.17g}", tics.empty() ? "" : ", ", at / 1e6, at);
+  return fmt::format("set xrange [{:.17g}:{:.17g}]; set xtics ({})\n", axis.low, axis.high, tics);
+}
+
+void add_means(Table& table, const std::string& name, const SeedMeans& means) {
+  table.add(name, means.mean);
+  if (has_bands(means)) table.add(name + "_low", means.low).add(name + "_high", means.high);
+}
+
+// The name of a condition's data block.
+std::string block_name(std::size_t condition) {
+  return std::string(1, static_cast<char>('a' + condition));
+}
+
+// A line, or a point where there is no second one to draw it to.
+std::string curve_clause(std::string_view column, const Numbers& values, std::size_t condition, std::string_view how) {
+  return fmt::format("{} using \"tokens\":\"{}\" with {} lt {} {} notitle", block_name(condition), column,
+                     finite_count(values) == 1 ? "points pt 7 ps 0.5" : "lines", condition + 1, how);
+}
+
+std::string band_clause(std::string_view column, std::size_t condition) {
+  return fmt::format(
+      "{0} using \"tokens\":\"{1}_low\":\"{1}_high\" with filledcurves lt {2} fs transparent solid 0.2 noborder "
+      "notitle",
+      block_name(condition), column, condition + 1);
+}
+
+std::string condition_key(std::size_t condition) {
+  return fmt::format("keyentry with lines lt {} lw 2 title '{}'", condition + 1, study_condition_names[condition]);
+}
+
+// Where the final value of a condition is written.
+struct EndLabel {
+  std::size_t condition;
+  double x, value;
+  double place;  // height of the text, in units of the plot
+  std::string text;
+};
+
+// Moves labels apart until none touch, and into the plot: gnuplot leaves out a label whose place is beyond the axis.
+void spread(std::vector<EndLabel>& labels, double height, double least) {
+  std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.place < b.place; });
+  bool moved = true;
+  for (int pass = 0; moved && pass < 100; ++pass) {
+    moved = false;
+    for (std::size_t i = 1; i < labels.size(); ++i) {
+      const double overlap = least - (labels[i].place - labels[i - 1].place);
+      if (overlap <= 1e-6) continue;
+      labels[i].place += overlap / 2;
+      labels[i - 1].place -= overlap / 2;
+      moved = true;
+    }
+  }
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const auto below = static_cast<double>(i), above = static_cast<double>(labels.size() - 1 - i);
+    labels[i].place = std::min(labels[i].place, height - (above + 0.5) * least);
+    labels[i].place = std::max(labels[i].place, (below + 0.5) * least);
+  }
+}
+
+std::vector<EndLabel> end_labels(const StudyFigureData& data, SeedMeans StudyCurves::*series, const Axis& y,
+                                 double height) {
+  std::vector<EndLabel> labels;
+  std::int64_t last = 0;
+  for (const auto& condition : data.conditions)
+    if (condition) last = std::max(last, condition->tokens.back());
+  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+    if (!data.conditions[i]) continue;
+    const SeedMeans& means = (*data.conditions[i]).*series;
+    const double value = means.mean.back();
+    // Beside a curve that ends early the text would lie over others; what no measurement gives is not written out.
+    if (data.conditions[i]->tokens.back() != last || !(std::fabs(value) < 1e6)) continue;
+    std::string text = fmt::format("{} {:.2f}", "ABC"[i], value);
+    const double half = (means.high.back() - means.low.back()) / 2;
+    if (std::isfinite(half)) text += fmt::format(" ± {:.2f}", half);
+    const double place = std::clamp((value - y.low) / (y.high - y.low), 0.0, 1.0) * height;
+    labels.push_back({i, static_cast<double>(data.conditions[i]->tokens.back()), value, place, std::move(text)});
+  }
+  spread(labels, height, 15);
+  return labels;
+}
+
+// Room for the labels right of the plot.
+double label_width(const std::vector<EndLabel>& labels) {
+  std::size_t longest = 0;
+  for (const EndLabel& label : labels) longest = std::max(longest, label.text.size());
+  return longest == 0 ? 16 : 20 + 7.6 * static_cast<double>(longest);
+}
+
+Table end_table(const std::vector<EndLabel>& labels, const Axis& y, double height) {
+  Numbers x, value, text_y;
+  Texts text;
+  for (const EndLabel& label : labels) {
+    x.push_back(label.x);
+    value.push_back(label.value);
+    text_y.push_back(y.low + label.place / height * (y.high - y.low));
+    text.push_back(label.text);
+  }
+  Table table("ends");
+  return table.add("tokens", x).add("value", value).add("text_y", text_y).add("text", text);
+}
+
+double plot_height(const Figure& figure, const Margins& around) {
+  return figure.height - around.top - around.bottom;
+}
+
+// The dot at the end of each curve, its value beside it, and the room for that.
+void add_end_labels(Figure& figure, Margins& around, const std::vector<EndLabel>& labels, const Axis& y,
+                    std::vector<std::string>& clauses) {
+  around.right = label_width(labels);
+  if (labels.empty()) return;
+  figure.data.push_back({"ends", end_table(labels, y, plot_height(figure, around))});
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const std::string row = fmt::format("ends every ::{0}::{0} using \"tokens\"", i);
+    const std::size_t line_type = labels[i].condition + 1;
+    clauses.push_back(fmt::format("{}:\"value\" with points pt 7 ps 0.6 lt {} notitle", row, line_type));
+    clauses.push_back(
+        fmt::format("{}:\"text_y\":\"text\" with labels left offset character 0.8,0 textcolor lt {} font ',13' notitle",
+                    row, line_type));
+  }
+}
+
+// Above the labels: which of several curves they are the values of.
+std::string label_heading(const std::vector<EndLabel>& labels, double height, std::string_view text) {
+  if (labels.empty()) return "";
+  return fmt::format(
+      "set label 5 '{}' at graph 1,graph {:.4f} left offset character 0.4,0 textcolor rgb ink font ',12'\n", text,
+      (labels.back().place + 15) / height);
+}
+
+Table loss_table(const StudyCurves& curves) {
+  Table table("loss");
+  table.add("tokens", curves.tokens);
+  add_means(table, "loss", curves.loss);
+  add_means(table, "val_loss", curves.val_loss);
+  return table;
+}
+
+constexpr const char* dashed = "dt (6,8)";
+
+// Training solid with its band, validation dashed.
+std::vector<std::string> loss_clauses(const StudyCurves& curves, std::size_t condition) {
+  std::vector<std::string> clauses;
+  if (has_bands(curves.loss)) clauses.push_back(band_clause("loss", condition));
+  if (finite_count(curves.loss.mean) > 0)
+    clauses.push_back(curve_clause("loss", curves.loss.mean, condition, "lw 1.3"));
+  if (finite_count(curves.val_loss.mean) > 0)
+    clauses.push_back(curve_clause("val_loss", curves.val_loss.mean, condition, fmt::format("lw 1.3 {}", dashed)));
+  return clauses;
+}
+
+// Two rows, the conditions above and the kinds of line below: gnuplot fills columns first.
+std::vector<std::string> loss_keys(const std::vector<std::string>& conditions) {
+  const std::string kinds[] = {"keyentry with lines lc rgb ink lw 1.3 title 'training'",
+                               fmt::format("keyentry with lines lc rgb ink lw 1.3 {} title 'validation'", dashed)};
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < std::max<std::size_t>(conditions.size(), 2); ++i) {
+    keys.push_back(i < conditions.size() ? conditions[i] : "keyentry with lines lc rgb paper title ' '");
+    if (i < 2) keys.push_back(kinds[i]);
+  }
+  return keys;
+}
+
+}  // namespace
+
+Figure study_loss_figure(const StudyFigureData& data) {
+  const std::string name = "1_loss";
+  const std::string_view what = "Loss";
+  Figure figure{.name = name, .height = 340};
+  std::vector<double> shown;
+  std::vector<std::string> clauses, conditions;
+  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+    if (!data.conditions[i]) continue;
+    const StudyCurves& curves = *data.conditions[i];
+    const auto lines = loss_clauses(curves, i);
+    if (lines.empty()) continue;
+    figure.data.push_back({block_name(i), loss_table(curves)});
+    append(shown, curves.loss);
+    append(shown, curves.val_loss);
+    clauses.insert(clauses.end(), lines.begin(), lines.end());
+    conditions.push_back(condition_key(i));
+  }
+  if (clauses.empty()) return empty_figure(name, what, data.title);
+  const Axis y = padded(round_axis(shown), 0.02);
+  Margins around{.left = left_margin(y), .right = 16, .top = 66};
+  const auto labels = end_labels(data, &StudyCurves::val_loss, y, plot_height(figure, around));
+  add_end_labels(figure, around, labels, y, clauses);
+  around.right = std::max(around.right, labels.empty() ? 16.0 : 82.0);  // the heading
+  for (const std::string& key : loss_keys(conditions)) clauses.push_back(key);
+  figure.setup = frame_commands(figure, around, what, data.title) + legend_in_rows(figure, around, 2) +
+                 axis_labels(figure, x_label, "'cross-entropy (nats)'") + token_axis_commands(token_axis(data)) +
+                 axis_commands("y", y) + label_heading(labels, plot_height(figure, around), "validation");
+  figure.plot = plot_command(clauses);
+  return figure;
+}
+
+Figure study_pr_figure(const StudyFigureData& data) {
+  const std::string name = "2_key_pr_causal";
+  const std::string_view what = "Key participation ratio";
+  Figure figure{.name = name, .height = 330};
+  std::vector<double> shown;
+  std::vector<std::string> bands, lines, keys;
+  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+    if (!data.conditions[i] || finite_count(data.conditions[i]->mean_pr.mean) == 0) continue;
+    const StudyCurves& curves = *data.conditions[i];
+    Table table("mean_pr");
+    table.add("tokens", curves.tokens);
+    add_means(table, "mean_pr", curves.mean_pr);
+    append(shown, curves.mean_pr);
+    figure.data.push_back({block_name(i), std::move(table)});
+    if (has_bands(curves.mean_pr)) bands.push_back(band_clause("mean_pr", i));
+    lines.push_back(curve_clause("mean_pr", curves.mean_pr.mean, i, "lw 2"));
+    keys.push_back(condition_key(i));
+  }
+  if (lines.empty()) return empty_figure(name, what, data.title);
+  const Axis y = padded(round_axis(shown), 0.02);
+  Margins around{.left = left_margin(y), .right = 16, .top = 50};
+  std::vector<std::string> clauses = bands;
+  clauses.insert(clauses.end(), lines.begin(), lines.end());
+  add_end_labels(figure, around, end_labels(data, &StudyCurves::mean_pr, y, plot_height(figure, around)), y, clauses);
+  clauses.insert(clauses.end(), keys.begin(), keys.end());
+  figure.setup = frame_commands(figure, around, what, data.title) + legend_in_rows(figure, around, 1) +
+                 axis_labels(figure, x_label, "'key PR, mean over layers'") + token_axis_commands(token_axis(data)) +
+                 axis_commands("y", y);
+  figure.plot = plot_command(clauses);
+  return figure;
+}
+
+Figure study_gamma_figure(const StudyFigureData& data, const Theme& theme) {
+  const std::string name = "5_gamma_cv";
+  const std::string_view what = "Non-uniformity of learned γ";
+  std::vector<CurvePoint> points;
+  std::vector<double> shown = {0, 0.01};  // before training all is 0
+  if (data.conditions[0]) {
+    const StudyCurves& curves = *data.conditions[0];
+    for (std::size_t layer = 0; layer < curves.gamma_cv.size(); ++layer) {
+      for (std::size_t probe = 0; probe < curves.tokens.size(); ++probe) {
+        const double value = curves.gamma_cv[layer][probe];
+        if (!std::isfinite(value)) continue;
+        points.push_back({static_cast<std::int64_t>(layer), curves.tokens[probe], value});
+        shown.push_back(value);
+      }
+    }
+  }
+  if (points.empty()) return empty_figure(name, what, data.title);
+  const LayerCurves curves = layer_curves(points, "tokens");
+  Figure figure{.name = name, .height = 300, .data = {{"layers", curves.table}}};
+  const Axis y = padded(round_axis(shown), 0.02);
+  const Margins around{.left = left_margin(y), .right = layer_bar_width(curves.first, curves.last)};
+  figure.setup = frame_commands(figure, around, what, data.title) + "unset key\n" +
+                 axis_labels(figure, x_label, "'γ CV (std / |mean|)'") + token_axis_commands(token_axis(data)) +
+                 axis_commands("y", y) + layer_colours(figure, around, curves.first, curves.last, theme);
+  figure.plot = curves.commands + plot_command({curves.clause});
+  return figure;
+}
+
+}  // namespace headscope
