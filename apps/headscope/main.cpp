@@ -77,6 +77,7 @@ int run(int argc, char** argv, CommonFlags& flags) {
   flags.command_line = command_line(argc, argv);
   Command chosen;
   add_plasticity(app, flags, chosen);
+  add_study(app, flags, chosen);
   add_plot(app, flags, chosen);
   try {
     app.parse(normalised_arguments(argc, argv));

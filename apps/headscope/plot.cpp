@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
+#include "study/analyze.h"
 
 namespace headscope {
 namespace {
@@ -16,6 +17,7 @@ std::vector<std::filesystem::path> redraw(const PlotFlags& flags) {
   const std::string command = read_manifest(flags.run).value("command", "");
   if (command == "plasticity") return draw_run(flags.run, flags.theme, flags.per_head);
   if (command == "plasticity compare") return draw_comparison_run(flags.run, flags.theme);
+  if (command == study_command) return draw_study_run(flags.run, flags.theme);
   fail_input("{}: is a run of '{}', which has no figures", flags.run.string(), command);
 }
 

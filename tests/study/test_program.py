@@ -1,0 +1,112 @@
+"""What a user sees of `headscope study --analyze` and of `headscope plot` on its run.
+
+usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+DONE, WRONG_USAGE = 0, 2
+FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv")
+headscope: Path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([headscope, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def write_condition(folder: Path, tag: str, final_pr: float) -> None:
+    pr = [86.5, 70.0, final_pr]
+    results = {
+        "tag": tag, "tokens": [0, 983040, 1966080], "loss": [None, 7.2, 6.3], "val_loss": [None, 7.1, 6.25], "mean_pr": pr,
+        "layer_pr": {"0": pr, "1": pr}, "gamma_cv": {} if tag == "NoQK" else {"0": [0, 0.1, 0.2], "1": [0, 0.2, 0.1]},
+    }
+    (folder / tag).mkdir(parents=True)
+    (folder / tag / "results.json").write_text(json.dumps(results))
+
+
+class Study(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.data, self.out = self.folder / "data", self.folder / "out"
+        for tag, final_pr in (("QK", 60.25), ("QK_frozen", 60.0), ("NoQK", 65.0)):
+            write_condition(self.data, tag, final_pr)
+
+    def refuse(self, *arguments: object, words: tuple[str, ...]) -> None:
+        done = run("study", *arguments)
+        self.assertEqual(done.returncode, WRONG_USAGE, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    def test_says_what_it_found_and_where_the_figures_are(self) -> None:
+        done = run("study", "--analyze", self.data, "--out", self.out)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertRegex(done.stdout, r"A QK +60\.25 +6\.250")
+        self.assertRegex(done.stdout, r"C NoQK +65\.00 +6\.250")
+        self.assertIn("verdict: normalisation", done.stdout)
+        self.assertIn("a null result for γ", done.stdout)
+        self.assertIn(str(self.out), done.stdout)
+        for name in FIGURES:
+            for ending in ("png", "svg", "gp"):
+                self.assertTrue((self.out / f"{name}.{ending}").is_file(), name)
+        self.assertEqual(json.loads((self.out / "combined.json").read_text())["verdict"]["conclusion"], "normalisation")
+
+    def test_prints_one_json_object(self) -> None:
+        done = run("study", "--analyze", self.data, "--out", self.out, "--tau", "0.125", "--json")
+        verdict = json.loads(done.stdout)["verdict"]
+        self.assertEqual(verdict["conclusion"], "both")
+        self.assertEqual((verdict["gamma_effect"], verdict["norm_effect"], verdict["tau"]), (0.25, -5.0, 0.125))
+        self.assertIs(verdict["kill_criterion"], False)
+
+    def test_quiet_prints_nothing(self) -> None:
+        done = run("study", "--analyze", self.data, "--out", self.out, "--quiet")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, "", ""))
+
+    def test_several_folders_are_seeds(self) -> None:
+        other = self.folder / "other"
+        for tag, final_pr in (("QK", 60.5), ("QK_frozen", 60.125), ("NoQK", 65.5)):
+            write_condition(other, tag, final_pr)
+        done = run("study", "--analyze", self.data, other, "--out", self.out, "--json")
+        self.assertEqual(json.loads(done.stdout)["verdict"]["seeds"]["A"]["n"], 2)
+
+    def test_wrong_usage_is_one_line(self) -> None:
+        self.refuse(words=("--analyze DIR is required",))
+        self.refuse("--analyze", self.folder / "nowhere", "--out", self.out, words=("nowhere",))
+        self.refuse("--analyze", self.data, "--out", self.out, "--tau", "-1", words=("--tau",))
+        self.refuse("--analyze", self.data, "--out", self.out, "--tau", "one", words=("--tau",))
+        self.refuse("--analyze", self.data, "--out", self.out, "--theme", "blue", words=("blue",))
+        self.refuse("--analyse", self.data, words=("--analyse", "--analyze"))
+        self.assertFalse(self.out.exists())
+
+    def test_a_damaged_file_is_named_with_its_field(self) -> None:
+        file = self.data / "NoQK" / "results.json"
+        file.write_text(file.read_text().replace("86.5", '"x"', 1))
+        self.refuse("--analyze", self.data, "--out", self.out, words=("NoQK/results.json", "mean_pr[0]"))
+        self.assertFalse(self.out.exists())
+
+    def test_an_existing_run_is_kept_unless_told_otherwise(self) -> None:
+        self.assertEqual(run("study", "--analyze", self.data, "--out", self.out).returncode, DONE)
+        self.refuse("--analyze", self.data, "--out", self.out, words=("--overwrite",))
+        self.assertEqual(run("study", "--analyze", self.data, "--out", self.out, "--overwrite").returncode, DONE)
+
+    def test_plot_draws_the_run_again(self) -> None:
+        run("study", "--analyze", self.data, "--out", self.out)
+        before = (self.out / "1_loss.svg").read_bytes()
+        done = run("plot", self.out, "--theme", "dark")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), len(FIGURES))
+        self.assertNotEqual((self.out / "1_loss.svg").read_bytes(), before)
+
+
+if __name__ == "__main__":
+    headscope = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
