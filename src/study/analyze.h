@@ -1,6 +1,8 @@
 // Verdict and figures of a study from the results that are there, ours or published.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>

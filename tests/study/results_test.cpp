@@ -152,6 +152,7 @@ TEST(Results, LayersAreCountedFromZeroWithoutGaps) {
 
 TEST(Results, TokensDoNotDecrease) {
   expect_refused(with(&Fields::tokens, R"("tokens": [5, 4])"), "tokens[1] is 4, less than 5 before it");
+  expect_refused(with(&Fields::tokens, R"("tokens": [0, 5, 4])"), "tokens[2] is 4, less than 5 before it");
   expect_refused(with(&Fields::tokens, R"("tokens": [-1, 4])"),
                  "tokens[0] is -1; expected a whole number, not negative");
   EXPECT_EQ(parse_results(with(&Fields::tokens, R"("tokens": [4, 4])").text(), "file").tokens, (Integers{4, 4}));
