@@ -135,7 +135,7 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   draw_study_figures(figure_data(study, outcome.tokens), folder.path(), theme_named(job.theme));
   warn_about(study, outcome, console);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  folder.write("combined.json", combined_json(study, outcome).dump(2) + "\n");
+  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
   folder.finish(
       RunStatus::complete,
       {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});
