@@ -2,7 +2,7 @@
 #include "core/error.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
-#include "study/analyze.h"
+#include "verdict/analyze.h"
 
 namespace headscope {
 namespace {

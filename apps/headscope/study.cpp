@@ -3,7 +3,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "stats/welch.h"
-#include "study/analyze.h"
+#include "verdict/analyze.h"
 
 namespace headscope {
 namespace {

@@ -8,10 +8,11 @@ STAMP=$RELEASE/configured
 
 # configure PRESET [-DNAME=VALUE...]
 configure() {
-  local folder=$ROOT/build/$1 log=$ROOT/build/$1/configure.log pyarrow
+  local folder=$ROOT/build/$1 log=$ROOT/build/$1/configure.log pyarrow torch
   forget_moved_cache "$folder"
   pyarrow=$(pyarrow_folder)
-  (cd "$ROOT" && cmake --preset "$@" "-DHEADSCOPE_PYARROW=$pyarrow" </dev/null >"$log" 2>&1) || {
+  torch=$(torch_folder)
+  (cd "$ROOT" && cmake --preset "$@" "-DHEADSCOPE_PYARROW=$pyarrow" "-DHEADSCOPE_TORCH=$torch" </dev/null >"$log" 2>&1) || {
     sed -n '/^CMake Error/,$p' "$log" >&2
     die 1 "CMake failed; all it said is in $log"
   }
@@ -65,31 +66,31 @@ announce() {
 configure_release() {
   rm -f "$STAMP"
   configure release "$@"
-  stamp_text "$(pyarrow_folder)" >"$STAMP"
+  stamp_text "$(pyarrow_folder)" "$(torch_folder)" >"$STAMP"
 }
 
 stamp_text() {
-  printf '%s\n' "$1" "$ROOT" "${HEADSCOPE_PYARROW:-}" "$(<"$ROOT/lock/debian.txt")" "$(<"$ROOT/lock/build.txt")"
+  printf '%s\n' "$1" "$2" "$ROOT" "${HEADSCOPE_PYARROW:-}" "${HEADSCOPE_TORCH:-}" \
+    "$(<"$ROOT/lock/debian.txt")" "$(<"$ROOT/lock/build.txt")" "$(<"$ROOT/lock/torch.txt")"
 }
 
 release_is_configured() {
-  local stamp pyarrow
+  local pyarrow torch
   [[ -e $STAMP && -e $RELEASE/build.ninja ]] || return 1
-  stamp=$(<"$STAMP")
-  pyarrow=${stamp%%$'\n'*}
-  [[ -e $pyarrow/include && $stamp == "$(stamp_text "$pyarrow")" ]]
+  { read -r pyarrow && read -r torch; } <"$STAMP"
+  [[ -e $pyarrow/include && -e $torch/include && $(<"$STAMP") == "$(stamp_text "$pyarrow" "$torch")" ]]
 }
 
 # Brings the program up to date, installing first what is missing.
 update_program() {
   local what=building
   local -a fresh=()
-  [[ -e $PROGRAM ]] || what='building (first time: about a minute)'
+  [[ -e $PROGRAM ]] || what='building (first time: about two minutes)'
   if ! release_is_configured; then
     forget_moved_cache "$RELEASE"
     # The program alone needs no test libraries. A folder that scripts/test has made keeps its tests.
     [[ -e $RELEASE/CMakeCache.txt ]] || fresh=(-DHEADSCOPE_TESTS=OFF)
-    install_all build
+    install_all build torch
     configure_release "${fresh[@]}"
   fi
   build release "$what" headscope_program

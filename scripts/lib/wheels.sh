@@ -9,8 +9,9 @@ CACHE=$XDG_CACHE_HOME/headscope
 wheel_groups() {
   local group
   for group in "$@"; do
-    # Who brings Arrow needs no other.
+    # Who brings Arrow or torch needs no other.
     [[ $group != build || -z ${HEADSCOPE_PYARROW:-} ]] || continue
+    [[ $group != torch || -z ${HEADSCOPE_TORCH:-} ]] || continue
     printf '%s\n' "$group"
   done
 }
@@ -103,11 +104,15 @@ only_download_settings() {
   export PIP_USER=0 PIP_REQUIRE_VIRTUALENV=0 PIP_ROOT_USER_ACTION=ignore
 }
 
-# After install_all: the folder with Arrow's headers and libraries.
-pyarrow_folder() {
+# After install_all: the folders with the headers and libraries of Arrow and of LibTorch.
+pyarrow_folder() { library_folder "${HEADSCOPE_PYARROW:-$(wheel_folder build)/pyarrow}" pyarrow parquet/api/reader.h; }
+torch_folder() { library_folder "${HEADSCOPE_TORCH:-$(wheel_folder torch)/torch}" torch ATen/ATen.h; }
+
+# library_folder FOLDER PACKAGE HEADER
+library_folder() {
   local folder
-  folder=$(realpath -ms "${HEADSCOPE_PYARROW:-$(wheel_folder build)/pyarrow}")
-  [[ -e $folder/include/parquet/api/reader.h ]] ||
-    die 2 "no Arrow headers in $folder: it is not the folder of an installed pyarrow package"
+  folder=$(realpath -ms "$1")
+  [[ -e $folder/include/$3 ]] ||
+    die 2 "no $3 in $folder/include: it is not the folder of an installed $2 package"
   printf '%s\n' "$folder"
 }

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "study/results.h"
+#include "verdict/results.h"
 
 using namespace headscope;
 

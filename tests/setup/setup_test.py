@@ -46,11 +46,15 @@ class Setup(unittest.TestCase):
             shutil.copy2(self.bin / "id", self.bin / program)
         (self.bin / "sudo").unlink()
         self.write_packages(PACKAGES)
+        self.torch = self.home / "my own" / "torch"
+        (self.torch / "include/ATen").mkdir(parents=True)
+        (self.torch / "include/ATen/ATen.h").touch()
         self.environment = {
             "PATH": str(self.bin),
             "HOME": str(self.home),
             "STATE": str(self.home),
             "XDG_CACHE_HOME": str(self.cache.parent),
+            "HEADSCOPE_TORCH": str(self.torch),  # so that there is one wheel to fetch, unless a test says otherwise
         }
 
     # -- what the tests say -------------------------------------------------------------------------------------------
@@ -228,7 +232,7 @@ class Setup(unittest.TestCase):
         self.assertEqual((code, output), (0, "<plasticity><a b><>"))
         self.assertEqual(
             errors.splitlines(),
-            ["headscope: fetching pyarrow==23.0.1", "headscope: building (first time: about a minute)"],
+            ["headscope: fetching pyarrow==23.0.1", "headscope: building (first time: about two minutes)"],
         )
         (configured,) = self.calls("cmake")
         self.assertIn("-DHEADSCOPE_TESTS=OFF", configured)
@@ -298,7 +302,20 @@ class Setup(unittest.TestCase):
     def test_Headscope_RefusesAPyarrowWithoutHeaders(self):
         code, output, errors = self.headscope(HEADSCOPE_PYARROW=self.home)
         self.assertEqual((code, output), (2, ""))
-        self.assertIn(f"no Arrow headers in {self.home}", errors)
+        self.assertIn(f"no parquet/api/reader.h in {self.home}/include", errors)
+
+    def test_Headscope_FetchesTorchUnlessItIsGiven(self):
+        self.assertEqual(self.headscope()[0], 0)
+        self.assertIn(f"-DHEADSCOPE_TORCH={self.torch}", self.calls("cmake")[0])
+        self.assertEqual(self.cached(), ["build"])
+        self.assertEqual(self.headscope(HEADSCOPE_TORCH="")[0], 0)
+        self.assertIn(f"-DHEADSCOPE_TORCH={self.cache}/torch-", self.calls("cmake")[1])
+        self.assertEqual(self.cached(), ["build", "torch"])
+
+    def test_Headscope_RefusesATorchWithoutHeaders(self):
+        code, output, errors = self.headscope(HEADSCOPE_TORCH=self.home)
+        self.assertEqual((code, output), (2, ""))
+        self.assertIn(f"no ATen/ATen.h in {self.home}/include", errors)
 
 
 if __name__ == "__main__":

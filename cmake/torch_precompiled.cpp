@@ -1,0 +1,1 @@
+// Compiles torch_precompiled.h.

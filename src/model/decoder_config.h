@@ -1,0 +1,66 @@
+// The choices that make a decoder.
+#pragma once
+
+#include <cstdint>
+
+#include "core/config.h"
+
+namespace headscope {
+
+// QK-Norm: RMSNorm over d_k of every query and key, before RoPE (seed 004). One gain vector for the queries and one for
+// the keys of a layer, shared by its heads.
+enum class QkNorm { none, frozen, learned };  // frozen: the gain stays 1
+template <>
+struct EnumNames<QkNorm> {
+  static constexpr std::array<std::string_view, 3> names = {"none", "frozen", "learned"};
+};
+
+// The activation between the two matrices of the feed-forward layer.
+enum class Activation { squared_relu };
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::array<std::string_view, 1> names = {"squared_relu"};
+};
+
+struct DecoderConfig {
+  std::int64_t vocabulary = 258;  // the byte tokenizer's: 256 bytes, end of text, document start
+  std::int64_t d_model = 128;
+  std::int64_t layers = 4;
+  std::int64_t heads = 4;     // of queries
+  std::int64_t kv_heads = 2;  // of keys and values: a divisor of heads
+  std::int64_t d_k = 32;      // of one head; even, for RoPE's pairs
+  std::int64_t d_ff = 512;
+  std::int64_t positions = 256;  // longest sequence
+  QkNorm qk_norm = QkNorm::learned;
+  double norm_eps = 1.1920928955078125e-07;  // float32's machine epsilon, as torch's RMSNorm has it
+  double rope_base = 10000;
+  Activation activation = Activation::squared_relu;
+  double init_std = 0.02;  // all matrices; gains start at 1
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("model.vocabulary", self.vocabulary, "Words of the vocabulary");
+    visit("model.d_model", self.d_model, "Width of the residual stream");
+    visit("model.layers", self.layers, "Layers");
+    visit("model.heads", self.heads, "Query heads");
+    visit("model.kv_heads", self.kv_heads, "Key and value heads: a divisor of model.heads");
+    visit("model.d_k", self.d_k, "Dimension of a head, even");
+    visit("model.d_ff", self.d_ff, "Width of the feed-forward layer");
+    visit("model.norm_eps", self.norm_eps, "Added to the mean square in RMSNorm");
+    visit("model.rope_base", self.rope_base, "Base of the rotary angles");
+    visit("model.activation", self.activation, "Feed-forward activation: squared_relu");
+    visit("model.init_std", self.init_std, "Standard deviation of the initial matrices");
+  }
+};
+
+// Throws Error(Fault::input) naming the key on values that make no model.
+void validate(const DecoderConfig& config);
+
+struct ParameterCounts {
+  std::int64_t total = 0;
+  std::int64_t embedding = 0;  // tied with the head, counted once
+  std::int64_t matrices = 0;   // of the layers: what Muon trains
+};
+ParameterCounts count_parameters(const DecoderConfig& config);
+
+}  // namespace headscope

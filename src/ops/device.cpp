@@ -1,0 +1,69 @@
+#include "ops/device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <sys/resource.h>
+
+#include "core/error.h"
+#include "core/parallel.h"
+
+#ifdef HEADSCOPE_CUDA
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
+
+namespace headscope {
+namespace {
+
+ComputeDevice cpu() {
+  at::set_num_threads(static_cast<int>(available_cores()));
+  return {at::kCPU, at::kFloat, fmt::format("cpu, {} threads", at::get_num_threads())};
+}
+
+#ifdef HEADSCOPE_CUDA
+ComputeDevice cuda() {
+  // The fastest of the fused kernels on Hopper, with native grouped queries; the others remain where it does not apply.
+  at::globalContext().setSDPPriorityOrder({static_cast<std::int64_t>(at::SDPBackend::cudnn_attention),
+                                           static_cast<std::int64_t>(at::SDPBackend::flash_attention),
+                                           static_cast<std::int64_t>(at::SDPBackend::efficient_attention),
+                                           static_cast<std::int64_t>(at::SDPBackend::math)});
+  const cudaDeviceProp* properties = at::cuda::getCurrentDeviceProperties();
+  return {at::Device(at::kCUDA, 0), at::kBFloat16, properties->name};
+}
+#endif
+
+}  // namespace
+
+ComputeDevice choose_device(const std::string& name) {
+  if (name != "auto" && name != "cpu" && name != "cuda") fail_input("--device {}: expected auto, cpu or cuda", name);
+#ifdef HEADSCOPE_CUDA
+  if (name != "cpu" && at::hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0) return cuda();
+  if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");
+#else
+  if (name == "cuda")
+    fail_input("--device cuda: this program was built without CUDA; build the preset 'cuda' (CONTRIBUTING.md)");
+#endif
+  return cpu();
+}
+
+void synchronize(const ComputeDevice& device) {
+  if (!device.device.is_cpu())
+    c10::impl::VirtualGuardImpl(device.device.type()).synchronizeDevice(device.device.index());
+}
+
+double peak_memory_mb(const ComputeDevice& device) {
+#ifdef HEADSCOPE_CUDA
+  if (device.device.is_cuda()) {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.device.index());
+    return static_cast<double>(stats.allocated_bytes[0].peak) / (1 << 20);
+  }
+#endif
+  static_cast<void>(device);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+}  // namespace headscope

@@ -1,0 +1,76 @@
+#include "ops/linear_cross_entropy.h"
+
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include "ops/precision.h"
+
+namespace headscope {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Variable;
+using torch::autograd::variable_list;
+
+struct Slice {
+  std::int64_t first, count;
+};
+
+std::vector<Slice> slices_of(std::int64_t tokens, std::int64_t vocabulary, std::int64_t slice_bytes) {
+  const std::int64_t rows =
+      std::max<std::int64_t>(1, slice_bytes / (vocabulary * static_cast<std::int64_t>(sizeof(float))));
+  std::vector<Slice> slices;
+  for (std::int64_t first = 0; first < tokens; first += rows) slices.push_back({first, std::min(rows, tokens - first)});
+  return slices;
+}
+
+class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> {
+ public:
+  static Variable forward(AutogradContext* context, const Variable& x_nm, const Variable& weight_vm,
+                          const Variable& targets_n, std::int64_t slice_bytes, bool with_gradients) {
+    const std::int64_t tokens = x_nm.size(0);
+    const at::ScalarType wide = inner_type(x_nm.scalar_type());
+    const at::Tensor weight = weight_vm.to(x_nm.scalar_type());
+    at::Tensor loss = at::zeros({}, x_nm.options().dtype(wide));
+    at::Tensor dx_nm, dw_vm;
+    if (with_gradients) {
+      dx_nm = at::empty_like(x_nm);
+      dw_vm = at::zeros_like(weight_vm);
+    }
+    for (const Slice& slice : slices_of(tokens, weight.size(0), slice_bytes)) {
+      const at::Tensor x = x_nm.narrow(0, slice.first, slice.count);
+      const at::Tensor target = targets_n.narrow(0, slice.first, slice.count).unsqueeze(1);
+      at::Tensor log_p = at::log_softmax(at::linear(x, weight), -1, wide);
+      loss -= log_p.gather(1, target).sum();
+      if (!with_gradients) continue;
+      // d loss / d logits = softmax - one-hot; the factor 1/tokens comes in backward, where numbers are wide.
+      at::Tensor d_logits = log_p.exp_();
+      d_logits.scatter_add_(1, target, at::full({1, 1}, -1, d_logits.options()).expand_as(target));
+      d_logits = d_logits.to(x.scalar_type());
+      at::Tensor dx = dx_nm.narrow(0, slice.first, slice.count);
+      at::mm_out(dx, d_logits, weight);
+      if (dw_vm.scalar_type() == x.scalar_type())
+        dw_vm.addmm_(d_logits.t(), x);
+      else
+        dw_vm.add_(at::mm(d_logits.t(), x));
+    }
+    context->saved_data["tokens"] = tokens;
+    context->save_for_backward({dx_nm, dw_vm});
+    return loss.div_(tokens);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor factor = gradients[0] / context->saved_data["tokens"].toInt();
+    return {(saved[0] * factor).to(saved[0].scalar_type()), saved[1] * factor, Variable(), Variable(), Variable()};
+  }
+};
+
+}  // namespace
+
+at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
+                                std::int64_t slice_bytes) {
+  const bool with_gradients = at::GradMode::is_enabled() && (x_nm.requires_grad() || weight_vm.requires_grad());
+  return LinearCrossEntropy::apply(x_nm, weight_vm, targets_n, slice_bytes, with_gradients);
+}
+
+}  // namespace headscope

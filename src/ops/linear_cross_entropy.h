@@ -1,0 +1,15 @@
+// The last layer and its loss in one: mean over tokens of -log softmax(x·Wᵀ)[target], in nats. The logits exist for one
+// slice of tokens at a time, and the slice's gradients are taken while they are there: with 49,152 words the logits of
+// a batch would be the largest array of a step.
+#pragma once
+
+#include <ATen/ATen.h>
+
+namespace headscope {
+
+// x_nm: [tokens, width]; weight_vm: [vocabulary, width], used in the type of x; targets_n: int64. Returns a scalar in
+// float32 (float64 for float64). `slice_bytes` bounds the logits of one slice.
+at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
+                                std::int64_t slice_bytes = std::int64_t{256} << 20);
+
+}  // namespace headscope

@@ -1,0 +1,45 @@
+// Muon: momentum whose update is orthogonalised (DESIGN of the study: momentum 0.95, Nesterov by interpolation, update
+// times sqrt(max(1, rows/columns)), no weight decay).
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+namespace headscope {
+
+struct MuonOptions {
+  double momentum = 0.95;
+};
+
+// A matrix to Muon; its parts are parameters stacked by rows (queries, keys, values and output of a layer are one).
+struct MuonMatrix {
+  std::string name;
+  std::vector<at::Tensor> parts;
+};
+
+class Muon {
+ public:
+  Muon(std::vector<MuonMatrix> matrices, MuonOptions options);
+
+  // One update from the gradients of the parts.
+  void step(double lr);
+
+  // The momentum of each matrix, by name: what a checkpoint holds. They share memory with this object.
+  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> state() const;
+
+ private:
+  // Matrices of one shape, or of its transpose, are orthogonalised in one batch: [matrices, short side, long side].
+  struct Group {
+    std::vector<MuonMatrix> matrices;
+    std::vector<bool> transposed;
+    at::Tensor momentum;
+  };
+  void step(Group& group, double lr) const;
+
+  MuonOptions options_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace headscope

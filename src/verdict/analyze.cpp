@@ -1,0 +1,152 @@
+#include "verdict/analyze.h"
+
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "core/interrupt.h"
+#include "verdict/summary.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+void check(const AnalyzeJob& job) {
+  if (job.folders.empty()) fail_input("--analyze DIR is required: a folder with QK/results.json and the like");
+  if (!(job.tau > 0) || std::isinf(job.tau)) fail_input("--tau {}: expected a number above 0", job.tau);
+  theme_named(job.theme);
+  // --overwrite empties the folder: it must not be, or hold, what is analysed.
+  const fs::path out = fs::weakly_canonical(job.folder.out);
+  for (const fs::path& folder : job.folders) {
+    const fs::path given = fs::weakly_canonical(folder);
+    const auto [end, rest] = std::mismatch(out.begin(), out.end(), given.begin(), given.end());
+    if (end == out.end())
+      fail_input("--out {}: holds the results that are to be analysed; choose another folder", job.folder.out.string());
+  }
+}
+
+// Names for the folders of seeds: their own where these are seed_N and differ, otherwise seed_1, seed_2, ...
+std::vector<std::string> seed_names(const Study& study) {
+  std::vector<std::string> names;
+  for (const SeedRuns& seed : study.seeds) names.push_back(seed.name);
+  const bool usable =
+      std::set<std::string>(names.begin(), names.end()).size() == names.size() &&
+      std::all_of(names.begin(), names.end(), [](const auto& name) { return name.starts_with("seed_"); });
+  for (std::size_t i = 0; !usable && i < names.size(); ++i) names[i] = fmt::format("seed_{}", i + 1);
+  return names;
+}
+
+// The run holds what it was made from: it can be drawn, and analysed, again.
+void write_results(const RunFolder& folder, const Study& study) {
+  const auto names = seed_names(study);
+  for (std::size_t i = 0; i < study.seeds.size(); ++i) {
+    const fs::path place = study.seeds.size() == 1 ? fs::path() : fs::path(names[i]);
+    for (const auto& results : study.seeds[i].conditions)
+      if (results) folder.write(place / results->tag / results_name, to_results_text(*results));
+  }
+}
+
+ordered_json conditions_json(const SeedRuns& seed) {
+  ordered_json object;
+  for (std::size_t i = 0; i < n_conditions; ++i)
+    object[std::string(condition_letters[i])] =
+        seed.conditions[i] ? to_results_json(*seed.conditions[i]) : ordered_json();
+  return object;
+}
+
+// One seed: A, B, C. Several: a list `seeds` of such objects, each with the name of its folder.
+ordered_json combined_json(const Study& study, const AnalyzeOutcome& outcome) {
+  ordered_json object;
+  if (study.seeds.size() == 1) {
+    object = conditions_json(study.seeds.front());
+  } else {
+    const auto names = seed_names(study);
+    object["seeds"] = ordered_json::array();
+    for (std::size_t i = 0; i < study.seeds.size(); ++i) {
+      ordered_json seed = {{"seed", names[i]}};
+      seed.update(conditions_json(study.seeds[i]));
+      object["seeds"].push_back(std::move(seed));
+    }
+  }
+  object["elapsed_s"] = outcome.seconds;
+  object["verdict"] = to_json(outcome.verdict);
+  object["verdict"]["tokens"] = outcome.tokens;
+  return object;
+}
+
+void warn_about(const Study& study, const AnalyzeOutcome& outcome, Console& console) {
+  std::int64_t longest = 0;
+  for (const SeedRuns& seed : study.seeds) {
+    for (std::size_t i = 0; i < n_conditions; ++i) {
+      if (!seed.conditions[i]) {
+        console.warn(
+            fmt::format("{}: condition {} ({}) is missing", seed.name, condition_letters[i], condition_tags[i]));
+        continue;
+      }
+      const ConditionResults& results = *seed.conditions[i];
+      longest = std::max(longest, results.tokens.back());
+      if (!std::isfinite(results.mean_pr[*probe_at(results, outcome.tokens)]))
+        console.warn(fmt::format("{}: {} has no mean PR at the last probe and is left out", seed.name, results.tag));
+    }
+  }
+  if (longest > outcome.tokens)
+    console.warn(
+        fmt::format("runs end at different numbers of tokens; compared at {:.1f} M, the last probe that all have",
+                    static_cast<double>(outcome.tokens) / 1e6));
+}
+
+std::array<std::vector<double>, n_conditions> val_loss_at(const Study& study, std::int64_t tokens) {
+  std::array<std::vector<double>, n_conditions> values;
+  for (const SeedRuns& seed : study.seeds)
+    for (std::size_t i = 0; i < n_conditions; ++i)
+      if (seed.conditions[i]) values[i].push_back(seed.conditions[i]->val_loss[*probe_at(*seed.conditions[i], tokens)]);
+  return values;
+}
+
+// Where the figures' title comes from, when the run is drawn again.
+ordered_json config_of(const AnalyzeJob& job, const Study& study) {
+  std::vector<std::string> folders;
+  for (const fs::path& folder : job.folders) folders.push_back(folder.string());
+  return {{"analyze", fmt::format("{}", fmt::join(folders, ","))}, {"tau", job.tau}, {"title", study.title}};
+}
+
+}  // namespace
+
+AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
+  const auto start = std::chrono::steady_clock::now();
+  const InterruptGuard guard;
+  check(job);
+  const Study study = load_study(job.folders);
+  AnalyzeOutcome outcome;
+  outcome.tokens = last_common_tokens(study);
+  outcome.verdict = decide(mean_pr_at(study, outcome.tokens), job.tau);
+  outcome.val_loss = val_loss_at(study, outcome.tokens);
+  const ordered_json facts = {{"definitions",
+                               {{"mean_pr",
+                                 "mean over layers and KV heads of (sum s)^2 / sum s^2, s the "
+                                 "singular values of a head's keys before RoPE"}}},
+                              {"device", "cpu"}};
+  RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
+  outcome.out = folder.path();
+  write_results(folder, study);
+  draw_study_figures(figure_data(study, outcome.tokens), folder.path(), theme_named(job.theme));
+  warn_about(study, outcome, console);
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
+  folder.finish(
+      RunStatus::complete,
+      {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});
+  return outcome;
+}
+
+std::vector<fs::path> draw_study_run(const fs::path& run, const std::string& theme) {
+  const Theme& chosen = theme_named(theme);
+  Study study = load_study({run});
+  study.title = read_manifest(run).at("config").value("title", study.title);
+  return draw_study_figures(figure_data(study, last_common_tokens(study)), run, chosen);
+}
+
+}  // namespace headscope
