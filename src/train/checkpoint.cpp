@@ -1,0 +1,144 @@
+#include "train/checkpoint.h"
+
+#include "core/atomic_file.h"
+#include "formats/content_hash.h"
+#include "model/weights.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* model_name = "model.safetensors";
+constexpr const char* optimizer_name = "optimizer.safetensors";
+constexpr const char* state_name = "state.json";
+constexpr const char* prefix = "step-";
+constexpr const char* partial_prefix = ".partial-";
+
+std::string folder_name(std::int64_t step) { return fmt::format("{}{:06}", prefix, step); }
+
+// The complete checkpoints, oldest first.
+std::vector<fs::path> complete_checkpoints(const fs::path& checkpoints) {
+  std::vector<std::pair<std::int64_t, fs::path>> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(checkpoints, error)) {
+    const std::string name = entry.path().filename().string();
+    std::int64_t step = 0;
+    if (name.starts_with(prefix) && parse_value(std::string_view(name).substr(std::strlen(prefix)), step))
+      found.emplace_back(step, entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<fs::path> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
+// Under another name first: a folder that is half removed must not look like a checkpoint.
+void remove_checkpoint(const fs::path& checkpoint) {
+  const fs::path aside = checkpoint.parent_path() / (partial_prefix + checkpoint.filename().string());
+  fs::rename(checkpoint, aside);
+  fs::remove_all(aside);
+}
+
+ordered_json to_json(const CheckpointState& state) {
+  return {{"step", state.step},
+          {"position", state.position},
+          {"loss_sum", state.loss_sum},
+          {"loss_count", state.loss_count},
+          {"rows", state.rows},
+          {"config", state.config}};
+}
+
+// The hash covers the object without itself.
+std::string sealed(ordered_json object) {
+  object["xxh3_128"] = content_hash(object.dump());
+  return object.dump(2) + "\n";
+}
+
+ordered_json unsealed(const fs::path& file) {
+  ordered_json object = ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const std::string advice = "the checkpoint is damaged; remove its folder to go on from an earlier one";
+  if (!object.is_object() || !object.contains("xxh3_128")) fail_input("{}: is not valid: {}", file.string(), advice);
+  const ordered_json hash = object["xxh3_128"];
+  object.erase("xxh3_128");
+  if (hash != content_hash(object.dump())) fail_input("{}: its content does not match its hash: {}", file.string(), advice);
+  return object;
+}
+
+void check_hash(const fs::path& file, const Safetensors& tensors, const ordered_json& hashes) {
+  const std::string name = file.filename().string();
+  if (!hashes.contains(name) || hashes[name] != tensors.hash())
+    fail_input("{}: its content does not match the hash in {}: the checkpoint is damaged; remove its folder to go on from "
+               "an earlier one",
+               file.string(), state_name);
+}
+
+void write_folder(const fs::path& folder, const Trainer& trainer, const CheckpointState& state) {
+  NamedTensors weights;
+  for_each_parameter(trainer.model(),
+                     [&](const std::string& name, const at::Tensor& value) { weights.emplace_back(name, value); });
+  ordered_json object = to_json(state);
+  object["hashes"] = {{model_name, save_tensors(folder / model_name, weights)},
+                      {optimizer_name, save_tensors(folder / optimizer_name, trainer.optimizers().state())}};
+  write_file(folder / state_name, sealed(std::move(object)));
+}
+
+}  // namespace
+
+void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
+                     std::int64_t keep) {
+  const fs::path target = checkpoints / folder_name(state.step);
+  if (fs::exists(target)) return;  // the same step of the same run is the same state
+  const fs::path partial = checkpoints / (partial_prefix + folder_name(state.step));
+  std::error_code ignored;
+  fs::remove_all(partial, ignored);
+  try {
+    fs::create_directories(partial);
+    write_folder(partial, trainer, state);
+    fs::rename(partial, target);
+    sync_folder(checkpoints);
+  } catch (const fs::filesystem_error& error) {
+    fs::remove_all(partial, ignored);
+    fail_runtime("{}: {}", target.string(), error.code().message());
+  } catch (const Error&) {
+    fs::remove_all(partial, ignored);
+    throw;
+  }
+  std::vector<fs::path> complete = complete_checkpoints(checkpoints);
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep) < complete.size(); ++i) remove_checkpoint(complete[i]);
+}
+
+std::optional<fs::path> latest_checkpoint(const fs::path& checkpoints) {
+  std::error_code error;
+  std::vector<fs::path> leftovers;
+  for (const auto& entry : fs::directory_iterator(checkpoints, error))
+    if (entry.path().filename().string().starts_with(partial_prefix)) leftovers.push_back(entry.path());
+  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
+  const std::vector<fs::path> complete = complete_checkpoints(checkpoints);
+  if (complete.empty()) return std::nullopt;
+  return complete.back();
+}
+
+CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
+  const ordered_json object = unsealed(checkpoint / state_name);
+  const Safetensors weights(checkpoint / model_name), moments(checkpoint / optimizer_name);
+  check_hash(checkpoint / model_name, weights, object["hashes"]);
+  check_hash(checkpoint / optimizer_name, moments, object["hashes"]);
+  CheckpointState state;
+  state.step = object["step"];
+  state.position = object["position"];
+  state.loss_sum = object["loss_sum"];
+  state.loss_count = object["loss_count"];
+  state.rows = object["rows"].get<TableRows>();
+  state.config = object["config"];
+  for_each_parameter(trainer.model(), [&](const std::string& name, const at::Tensor& value) {
+    load_tensor(weights.get(name), value, (checkpoint / model_name).string());
+  });
+  for (const auto& [name, value] : trainer.optimizers().state())
+    load_tensor(moments.get(name), value, (checkpoint / optimizer_name).string());
+  trainer.go_to(state.step, state.position);
+  return state;
+}
+
+}  // namespace headscope

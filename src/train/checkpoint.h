@@ -1,0 +1,36 @@
+// State from which a run goes on bit for bit: checkpoints/step-000120/{model,optimizer}.safetensors and state.json, which holds
+// their hashes and its own.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "train/tables.h"
+#include "train/trainer.h"
+
+namespace headscope {
+
+// What a checkpoint holds beside tensors.
+struct CheckpointState {
+  std::int64_t step = 0;
+  std::int64_t position = 0;   // in the data
+  double loss_sum = 0;         // since the last probe
+  std::int64_t loss_count = 0;
+  TableRows rows;
+  nlohmann::ordered_json config;  // of the run
+};
+
+// Writes the folder under another name first; it appears whole or not at all. Removes all but the newest `keep`. Throws
+// Error(Fault::runtime) when that fails; earlier checkpoints are then as they were.
+void save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
+                     std::int64_t keep);
+
+// The newest one; none when there is none. Removes what a killed process left half-written.
+std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& checkpoints);
+
+// Puts the state into the trainer. Throws Error(Fault::input) naming the file when it is damaged or of another model; the
+// trainer must not be used then.
+CheckpointState load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
+
+}  // namespace headscope

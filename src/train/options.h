@@ -1,0 +1,55 @@
+// How a model is trained.
+#pragma once
+
+#include <cstdint>
+
+#include "core/config.h"
+#include "optim/optimizers.h"
+#include "optim/schedule.h"
+
+namespace headscope {
+
+struct TrainOptions {
+  std::int64_t tokens = 614'400;  // 150 steps of the smallest preset
+  std::int64_t batch = 16;        // sequences of one forward step
+  std::int64_t seq_len = 256;
+  std::int64_t accumulation = 1;  // forward steps of one update
+  double clip = 1.0;              // of the gradient's norm, as in the source study
+  OptimizerOptions optim;
+  ScheduleOptions schedule;            // constant in the source study
+  std::int64_t probe_every = 10;       // forward steps
+  std::int64_t validation_batches = 4; // as in the source study
+  std::int64_t checkpoint_every = 50;  // updates
+  std::int64_t keep_checkpoints = 2;   // one to go on from, one more in case of damage
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("train.tokens", self.tokens, "Tokens to train on");
+    visit("train.batch", self.batch, "Sequences of one forward step");
+    visit("train.seq_len", self.seq_len, "Tokens of a sequence");
+    visit("train.accumulation", self.accumulation, "Forward steps of one update");
+    visit("train.clip", self.clip, "Limit of the gradient's norm");
+    visit("train.probe_every", self.probe_every, "Forward steps between probes");
+    visit("train.validation_batches", self.validation_batches, "Fixed batches of the validation loss");
+    visit("train.checkpoint_every", self.checkpoint_every, "Updates between checkpoints");
+    visit("train.keep_checkpoints", self.keep_checkpoints, "Checkpoints that are kept");
+    visit("optim.muon_lr", self.optim.muon_lr, "Learning rate of Muon (matrices of the layers)");
+    visit("optim.adamw_lr", self.optim.adamw_lr, "Learning rate of AdamW (embedding and gains)");
+    visit("optim.momentum", self.optim.muon.momentum, "Momentum of Muon");
+    visit("optim.beta1", self.optim.adamw.beta1, "AdamW: decay of the first moment");
+    visit("optim.beta2", self.optim.adamw.beta2, "AdamW: decay of the second moment");
+    visit("optim.eps", self.optim.adamw.eps, "AdamW: added to the root of the second moment");
+    visit("optim.weight_decay", self.optim.adamw.weight_decay, "AdamW: weight decay");
+    visit("optim.schedule", self.schedule.kind, "Learning rate: constant or cosine");
+    visit("optim.warmup_steps", self.schedule.warmup_steps, "Updates of linear warm-up");
+    visit("optim.final_share", self.schedule.final_share, "Where the cosine ends, as a share of the learning rate");
+  }
+
+  [[nodiscard]] std::int64_t tokens_per_step() const { return batch * seq_len * accumulation; }
+  [[nodiscard]] std::int64_t steps() const { return tokens / tokens_per_step(); }
+};
+
+// Throws Error(Fault::input) naming the key on values that make no sense.
+void validate(const TrainOptions& options);
+
+}  // namespace headscope

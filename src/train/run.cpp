@@ -1,0 +1,110 @@
+#include "train/run.h"
+
+#include <chrono>
+
+#include "core/interrupt.h"
+#include "train/checkpoint.h"
+#include "train/tables.h"
+
+namespace headscope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+class TrainRun {
+ public:
+  TrainRun(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device)
+      : job_(job),
+        trainer_(job.model, job.options, job.seed, corpus, device),
+        tables_(job.folder, job.options.optim),
+        checkpoints_(job.folder / "checkpoints") {
+    const auto latest = latest_checkpoint(checkpoints_);
+    if (latest) state_ = load_checkpoint(*latest, trainer_);
+    tables_.truncate(state_.rows);
+    state_.config = job.config;
+  }
+
+  TrainOutcome run(Console& console) {
+    const auto steps = static_cast<std::size_t>(job_.options.steps());
+    Progress progress(console, job_.label, "steps", steps, static_cast<std::size_t>(trainer_.steps_done()));
+    if (trainer_.steps_done() == 0) probe();
+    while (trainer_.steps_done() < job_.options.steps()) {
+      step();
+      if (probe_is_due()) probe();
+      progress.step(fmt::format("loss {:.3f}", last_loss_));
+      if (interrupt_requested()) stop(console);
+      if (trainer_.steps_done() % job_.options.checkpoint_every == 0) save();
+    }
+    save();
+    tables_.merge();
+    return {tokens_ / seconds_, trainer_.epochs_done()};
+  }
+
+ private:
+  void step() {
+    const auto start = Clock::now();
+    StepRecord record;
+    try {
+      record = trainer_.step();
+    } catch (const NotFinite& failure) {
+      save();
+      fail_runtime(
+          "{}: step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}; the state before the "
+          "step is saved in {}; a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help",
+          job_.label, failure.step, failure.loss, failure.grad_norm, failure.largest, checkpoints_.string());
+    }
+    const double seconds = seconds_since(start);
+    const auto tokens = static_cast<double>(job_.options.tokens_per_step());
+    tables_.add_step(record, tokens / seconds);
+    last_loss_ = record.loss;
+    state_.loss_sum += record.loss;
+    ++state_.loss_count;
+    seconds_ += seconds;
+    tokens_ += tokens;
+  }
+
+  [[nodiscard]] bool probe_is_due() const {
+    const std::int64_t step = trainer_.steps_done();
+    return step * job_.options.accumulation % job_.options.probe_every == 0 || step == job_.options.steps();
+  }
+
+  // The first probe has no losses: nothing was trained.
+  void probe() {
+    const bool with_loss = trainer_.steps_done() > 0;
+    const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : std::nan("");
+    tables_.add_probe(trainer_.steps_done(), trainer_.tokens_done(), loss, trainer_.probe(with_loss));
+    state_.loss_sum = 0;
+    state_.loss_count = 0;
+  }
+
+  void save() {
+    state_.rows = tables_.flush();
+    state_.step = trainer_.steps_done();
+    state_.position = trainer_.position();
+    save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
+  }
+
+  [[noreturn]] void stop(Console& console) {
+    console.info("saving");
+    save();
+    throw Error(Fault::interrupted, fmt::format("interrupted at step {} of {}, state saved; {}", trainer_.steps_done(),
+                                                job_.options.steps(), job_.resume_hint));
+  }
+
+  const TrainJob& job_;
+  Trainer trainer_;
+  TrainTables tables_;
+  std::filesystem::path checkpoints_;
+  CheckpointState state_;
+  double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
+};
+
+}  // namespace
+
+TrainOutcome train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device, Console& console) {
+  return TrainRun(job, corpus, device).run(console);
+}
+
+}  // namespace headscope

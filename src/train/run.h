@@ -1,0 +1,31 @@
+// Training one model to the end, in a folder: steps, probes, tables, checkpoints.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/console.h"
+#include "train/trainer.h"
+
+namespace headscope {
+
+struct TrainJob {
+  std::filesystem::path folder;   // holds the tables and checkpoints/
+  std::string label;              // in front of the progress
+  std::string resume_hint;        // said when the run stops: "go on with …"
+  DecoderConfig model;
+  TrainOptions options;
+  std::uint64_t seed = 42;
+  nlohmann::ordered_json config;  // resolved, for the checkpoints
+};
+
+struct TrainOutcome {
+  double tokens_per_s = 0;  // of the steps of this process, without probes and checkpoints
+  double epochs = 0;        // how often the data was seen
+};
+
+// Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or SIGTERM, and
+// Fault::runtime when a loss or gradient is not finite; both leave a checkpoint.
+TrainOutcome train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device, Console& console);
+
+}  // namespace headscope

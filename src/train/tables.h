@@ -1,0 +1,76 @@
+// The tables of a training run, each a folder of Parquet parts that can be read at any time: steps, probes, layers, heads,
+// gamma (docs/study.md lists their columns).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "formats/part_table.h"
+#include "train/trainer.h"
+
+namespace headscope {
+
+// The number of rows of each table: what a checkpoint records.
+using TableRows = std::map<std::string, std::int64_t>;
+
+// Rows wait in memory until flush(), which comes with every checkpoint.
+class TrainTables {
+ public:
+  TrainTables(const std::filesystem::path& folder, const OptimizerOptions& optim);
+
+  void add_step(const StepRecord& record, double tokens_per_s);
+  // `loss`: training loss since the last probe; NaN at the first.
+  void add_probe(std::int64_t step, std::int64_t tokens, double loss, const ProbeResult& result);
+
+  // Writes waiting rows; returns how many each table has then.
+  TableRows flush();
+  // Back to what a checkpoint knew; a table that it does not name becomes empty.
+  void truncate(const TableRows& rows);
+  // At the end: one part each.
+  void merge();
+
+ private:
+  struct Steps {
+    Integers step, tokens;
+    Numbers loss, lr, adamw_lr, grad_norm, tokens_per_s;
+  };
+  struct Probes {
+    Integers step, tokens;
+    Numbers loss, val_loss, k_pr;
+  };
+  struct Layers {
+    Integers step, tokens;
+    Texts source;
+    Integers layer;
+    Texts metric;
+    Numbers value;
+  };
+  struct Heads {
+    Integers step, tokens;
+    Texts source;
+    Integers layer;
+    Texts kind;
+    Integers head;
+    Texts metric;
+    Numbers value;
+  };
+  struct Gains {
+    Integers step, tokens, layer;
+    Texts kind;
+    Vectors vector;
+  };
+  [[nodiscard]] std::map<std::string, Table> take_waiting();
+  void add_layer(std::int64_t step, std::int64_t tokens, std::size_t layer, const char* metric, double value);
+  void add_gain(std::int64_t step, std::int64_t tokens, std::size_t layer, const char* kind, const Numbers& gain);
+
+  OptimizerOptions optim_;
+  std::map<std::string, PartTable> tables_;
+  Steps steps_;
+  Probes probes_;
+  Layers layers_;
+  Heads heads_;
+  Gains gains_;
+};
+
+}  // namespace headscope

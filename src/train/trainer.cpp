@@ -1,0 +1,103 @@
+#include "train/trainer.h"
+
+#include "optim/clip.h"
+
+namespace headscope {
+namespace {
+
+Batch empty_batch(const TrainOptions& options) {
+  const at::Tensor tokens_bt = at::empty({options.batch, options.seq_len}, at::kLong);
+  return {tokens_bt, at::empty_like(tokens_bt)};
+}
+
+Batch on_device(const Batch& batch, const ComputeDevice& device) {
+  return {batch.tokens_bt.to(device.device), batch.targets_bt.to(device.device)};
+}
+
+std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
+  std::vector<Batch> batches;
+  for (std::int64_t i = 0; i < options.validation_batches; ++i) {
+    const Batch batch = empty_batch(options);
+    fill_fixed_batch(tokens, i, options.batch, options.seq_len, batch.tokens_bt.data_ptr<std::int64_t>(),
+                     batch.targets_bt.data_ptr<std::int64_t>());
+    batches.push_back(on_device(batch, device));
+  }
+  return batches;
+}
+
+std::vector<std::pair<std::string, at::Tensor>> trained_parameters(const Decoder& model) {
+  std::vector<std::pair<std::string, at::Tensor>> trained;
+  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+    if (value.requires_grad()) trained.emplace_back(name, value);
+  });
+  return trained;
+}
+
+std::vector<at::Tensor> values_of(const std::vector<std::pair<std::string, at::Tensor>>& named) {
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : named) values.push_back(value);
+  return values;
+}
+
+}  // namespace
+
+Trainer::Trainer(const DecoderConfig& model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
+                 const ComputeDevice& device)
+    : options_(options),
+      corpus_(corpus),
+      device_(device),
+      model_(make_decoder(model, seed, device.device)),
+      optimizers_(model_, options.optim),
+      trained_(trained_parameters(model_)),
+      order_(corpus.train.size(), options.seq_len, seed),
+      validation_(validation_batches(options, corpus.validation, device)) {}
+
+StepRecord Trainer::step() {
+  const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
+  at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
+  for (std::int64_t i = 0; i < options_.accumulation; ++i) {
+    const Batch batch = next_batch();
+    const at::Tensor share = next_token_loss(model_, batch.tokens_bt, batch.targets_bt, device_.type) /
+                             static_cast<double>(options_.accumulation);
+    torch::autograd::backward({share}, {});
+    loss += share.detach();
+  }
+  const double grad_norm = clip_gradients(values_of(trained_), options_.clip);
+  const double loss_value = loss.item<double>();
+  if (!std::isfinite(loss_value) || !std::isfinite(grad_norm))
+    throw NotFinite{steps_done_ + 1, loss_value, grad_norm, largest_gradient()};
+  optimizers_.step(lr_factor);
+  for (auto& [name, value] : trained_) value.mutable_grad().reset();
+  ++steps_done_;
+  return {steps_done_, tokens_done(), loss_value, lr_factor, grad_norm};
+}
+
+Batch Trainer::next_batch() {
+  const Batch batch = empty_batch(options_);
+  fill_batch(corpus_.train, order_, position_, options_.batch, options_.seq_len,
+             batch.tokens_bt.data_ptr<std::int64_t>(), batch.targets_bt.data_ptr<std::int64_t>());
+  position_ += options_.batch;
+  return on_device(batch, device_);
+}
+
+std::string Trainer::largest_gradient() const {
+  std::string largest;
+  double largest_norm = -1;
+  for (const auto& [name, value] : trained_) {
+    double norm = value.grad().norm().item<double>();
+    if (std::isnan(norm)) norm = std::numeric_limits<double>::infinity();
+    if (norm <= largest_norm) continue;
+    largest_norm = norm;
+    largest = name;
+  }
+  return largest;
+}
+
+ProbeResult Trainer::probe(bool with_loss) const { return probe_model(model_, validation_, device_.type, with_loss); }
+
+void Trainer::go_to(std::int64_t steps_done, std::int64_t position) {
+  steps_done_ = steps_done;
+  position_ = position;
+}
+
+}  // namespace headscope
