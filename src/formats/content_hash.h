@@ -1,0 +1,29 @@
+// The name of a file's content: XXH3 of its bytes, 128 bits, in hexadecimal. Manifests record it for every input.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace headscope {
+
+std::string content_hash(std::span<const std::byte> bytes);
+
+// The same of bytes that come piece by piece.
+class ContentHash {
+ public:
+  ContentHash();
+  ~ContentHash();
+  ContentHash(const ContentHash&) = delete;
+  ContentHash& operator=(const ContentHash&) = delete;
+
+  void add(std::span<const std::byte> bytes);
+  [[nodiscard]] std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace headscope
