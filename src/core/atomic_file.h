@@ -2,16 +2,43 @@
 // the old content or the new, never a part; a full disk leaves the old file as it was.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
+#include "core/descriptor.h"
+
 namespace headscope {
+
+// A file that is too large for one string: written piece by piece, there after commit(). Without commit() nothing is
+// left behind. All throw Error(Fault::runtime) naming the file and the system's reason.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path file);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::string_view bytes);
+  void commit();
+  [[nodiscard]] std::int64_t size() const { return size_; }  // bytes written so far
+
+ private:
+  [[noreturn]] void give_up(const char* doing);
+
+  std::filesystem::path file_, temporary_;  // no temporary name: committed, or given up
+  Descriptor descriptor_;
+  std::int64_t size_ = 0;
+};
 
 // Throws Error(Fault::runtime) naming the file and the system's reason.
 void write_file(const std::filesystem::path& file, std::string_view content);
 
 // The whole content. Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
 std::string read_file(const std::filesystem::path& file);
+
+// Names that were made, removed or renamed in a folder are durable only once the folder is.
+void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace headscope

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <bit>
@@ -17,6 +16,7 @@
 #include "core/error.h"
 #include "formats/captured_flat.h"
 #include "formats/captured_footer.h"
+#include "formats/content_hash.h"
 
 namespace headscope {
 
@@ -50,11 +50,6 @@ FileBytes read_file(const std::filesystem::path& file, const std::string& origin
     done += static_cast<std::size_t>(got);
   }
   return bytes;
-}
-
-std::string hash(std::span<const std::byte> bytes) {
-  const auto digest = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
 
 // Returns what `body` does; whatever goes wrong in it becomes one line with the file and the column.
@@ -236,7 +231,7 @@ CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const s
     captured.vector64.empty() ? refuse_nonfinite(captured.vector32, captured.dim, origin)
                               : refuse_nonfinite(captured.vector64, captured.dim, origin);
   }
-  captured.content_hash = hash(bytes);
+  captured.content_hash = content_hash(bytes);
   return captured;
 }
 

@@ -154,6 +154,12 @@ Table& Table::add(std::string name, Texts values) {
   return *this;
 }
 
+Table& Table::add(std::string name, Vectors values) {
+  const std::size_t rows = values.size();
+  append({std::move(name), std::move(values)}, rows);
+  return *this;
+}
+
 bool Table::has(std::string_view name) const {
   return std::any_of(columns_.begin(), columns_.end(), [&](const Column& column) { return column.name == name; });
 }
@@ -184,10 +190,17 @@ const Texts& Table::texts(std::string_view name) const {
   fail_input("{}: column '{}' holds numbers, expected text", origin_, name);
 }
 
+const Vectors& Table::vectors(std::string_view name) const {
+  if (const auto* values = std::get_if<Vectors>(&column(name).values)) return *values;
+  fail_input("{}: column '{}' holds single values, expected vectors", origin_, name);
+}
+
 std::string to_csv(const Table& table) {
   std::string out;
   const auto& columns = table.columns();
   for (std::size_t c = 0; c < columns.size(); ++c) {
+    HEADSCOPE_CHECK(!std::holds_alternative<Vectors>(columns[c].values), "column {} of a CSV holds vectors",
+                    columns[c].name);
     if (c != 0) out += ',';
     append_text(out, columns[c].name);
   }

@@ -13,10 +13,11 @@ namespace headscope {
 using Integers = std::vector<std::int64_t>;
 using Numbers = std::vector<double>;  // NaN stands for a missing value
 using Texts = std::vector<std::string>;
+using Vectors = std::vector<std::vector<double>>;  // one per row, of any length; Parquet only
 
 struct Column {
   std::string name;
-  std::variant<Integers, Numbers, Texts> values;
+  std::variant<Integers, Numbers, Texts, Vectors> values;
 };
 
 class Table {
@@ -26,6 +27,7 @@ class Table {
   Table& add(std::string name, Integers values);
   Table& add(std::string name, Numbers values);
   Table& add(std::string name, Texts values);
+  Table& add(std::string name, Vectors values);
 
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] bool has(std::string_view name) const;
@@ -34,6 +36,7 @@ class Table {
   [[nodiscard]] const Integers& integers(std::string_view name) const;
   [[nodiscard]] Numbers numbers(std::string_view name) const;  // integers are converted
   [[nodiscard]] const Texts& texts(std::string_view name) const;
+  [[nodiscard]] const Vectors& vectors(std::string_view name) const;
 
  private:
   [[nodiscard]] const Column& column(std::string_view name) const;
@@ -45,6 +48,7 @@ class Table {
 };
 
 // Comma, LF, a header; numbers in shortest round-trip form; missing values empty; texts quoted where they must be.
+// A column of vectors is refused, by an Error(Fault::runtime): a cell holds one value, and such a table is Parquet.
 std::string to_csv(const Table& table);
 
 // A column is integer when every cell is one, a number when every cell is one or empty, otherwise text.

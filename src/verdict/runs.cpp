@@ -1,12 +1,11 @@
 #include "verdict/runs.h"
 
-#include <xxhash.h>
-
 #include <charconv>
 #include <set>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "formats/content_hash.h"
 
 namespace headscope {
 namespace {
@@ -15,11 +14,6 @@ namespace fs = std::filesystem;
 
 std::string name_of(const fs::path& folder) {
   return fs::absolute(folder / "").parent_path().filename().string();
-}
-
-std::string hash_of(std::string_view bytes) {
-  const auto digest = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
 }
 
 bool holds_condition(const fs::path& folder) {
@@ -86,7 +80,7 @@ Study load_study(const std::vector<fs::path>& folders) {
         if (!fs::exists(file)) continue;
         const std::string text = read_file(file);
         runs.conditions[i] = parse_results(text, file.string(), condition_tags[i]);
-        study.inputs[file.string()] = hash_of(text);
+        study.inputs[file.string()] = content_hash(text);
         check_depth(*runs.conditions[i], file, layers, first);
       }
       study.seeds.push_back(std::move(runs));

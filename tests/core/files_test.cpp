@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/atomic_file.h"
+#include "core/mapped_file.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -32,6 +33,35 @@ TEST(WriteFile, AFailureKeepsTheOldFileAndRemovesTheTemporaryOne) {
   EXPECT_TRUE(std::filesystem::is_directory(folder / "target" / "occupied"));
   EXPECT_EQ(entries(folder.path()), 1U);
   expect_error(Fault::runtime, "No such file or directory", [&] { write_file(folder / "no" / "such", "x"); });
+}
+
+TEST(AtomicFile, IsThereOnlyOnceCommitted) {
+  const TemporaryFolder folder;
+  {
+    AtomicFile file(folder / "a");
+    file.write("half");
+    EXPECT_FALSE(std::filesystem::exists(folder / "a"));
+  }
+  EXPECT_EQ(entries(folder.path()), 0U);
+  AtomicFile file(folder / "a");
+  file.write("one ");
+  file.write("two");
+  EXPECT_EQ(file.size(), 7);
+  file.commit();
+  EXPECT_EQ(read_file(folder / "a"), "one two");
+}
+
+TEST(MappedFile, HasTheBytesOfTheFile) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "content");
+  write_file(folder / "empty", "");
+  MappedFile first(folder / "a");
+  const MappedFile moved = std::move(first);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(moved.bytes().data()), moved.bytes().size()), "content");
+  EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
+  expect_error(Fault::input, "absent: No such file or directory", [&] { MappedFile(folder / "absent"); });
+  expect_error(Fault::input, "Is a directory", [&] { MappedFile(folder.path()); });
+  expect_error(Fault::input, "not a regular file", [] { MappedFile("/dev/null"); });
 }
 
 TEST(ReadFile, NamesWhatCannotBeRead) {

@@ -1,0 +1,31 @@
+// A file's bytes without reading them first: pages come from the disk, or from the page cache, when they are touched.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+namespace headscope {
+
+// Read-only. A program that makes the file shorter while it is mapped ends this one (SIGBUS): replace files by
+// renaming.
+class MappedFile {
+ public:
+  // Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
+  explicit MappedFile(const std::filesystem::path& file);
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedFile();
+
+  // Starts at the beginning of a page; moving the object does not move them.
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace headscope

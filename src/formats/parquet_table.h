@@ -1,0 +1,34 @@
+// Tables as Parquet files, for pandas, polars, DuckDB and ourselves.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "formats/table.h"
+
+namespace headscope {
+
+// int64, double, string and list<double> columns without nulls (NaN stays NaN), zstd, page checksums, row groups of
+// 2^20 rows. The same rows give the same bytes. The bytes of one file:
+std::string to_parquet(const Table& table);
+
+// The rows of the files one after another, as one file, atomically; at most `rows` of them. Its bytes do not depend on
+// how the rows were spread over the files, which have the columns of the first. A part of the rows is in memory at a
+// time. Throws Error(Fault::runtime) naming `out` when it cannot be written, Error(Fault::input) naming the file that
+// cannot be read.
+void join_parquet(const std::filesystem::path& out, const std::vector<std::filesystem::path>& files,
+                  std::int64_t rows = std::numeric_limits<std::int64_t>::max());
+
+// Rows of one file, from its footer.
+std::int64_t parquet_rows(const std::filesystem::path& file);
+
+// A file, or all parts of a folder in order of their names (formats/part_table.h). Whole numbers of any width become
+// Integers, or Numbers where one is null or the type is uint64; floats of any width become Numbers, null is NaN; a text
+// that is null is empty; lists of floats become Vectors. Columns of other types are left out. Throws
+// Error(Fault::input) naming the file: damaged, or its columns are not those of the first part.
+Table read_parquet(const std::filesystem::path& file_or_folder);
+
+}  // namespace headscope

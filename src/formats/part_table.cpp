@@ -1,0 +1,183 @@
+#include "formats/part_table.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+
+#include "core/atomic_file.h"
+#include "core/error.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string part_name(std::size_t index) {
+  return fmt::format("part-{:05}.parquet", index);
+}
+
+// Without the last slash that a user may type.
+fs::path plain(const fs::path& folder) {
+  return folder.has_filename() ? folder : folder.parent_path();
+}
+
+fs::path beside(const fs::path& folder, const char* before, const char* behind) {
+  return folder.parent_path() / (before + folder.filename().string() + behind);
+}
+
+fs::path aside(const fs::path& folder) {
+  return beside(folder, "", ".parts");
+}
+
+fs::path merged_place(const fs::path& folder) {
+  return beside(folder, ".", ".merged");
+}
+
+void sync_parent(const fs::path& path) {
+  sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+void remove_path(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) fail_runtime("cannot remove {}: {}", path.string(), error.message());
+}
+
+void move_to(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail_runtime("cannot rename {} to {}: {}", from.string(), to.string(), std::strerror(errno));
+  sync_parent(to);
+}
+
+// False where the file system cannot.
+bool exchange(const fs::path& a, const fs::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) return false;
+  sync_parent(a);
+  return true;
+}
+
+// What a crash during merge() left; see the header.
+void recover(const fs::path& folder) {
+  const fs::path parts = aside(folder);
+  if (fs::exists(parts)) {
+    if (fs::exists(folder))
+      remove_path(parts);
+    else
+      move_to(parts, folder);
+  }
+  remove_path(merged_place(folder));
+}
+
+void remove_hidden(const fs::path& folder) {
+  std::vector<fs::path> hidden;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with('.')) hidden.push_back(entry.path());
+  for (const fs::path& file : hidden) remove_path(file);
+}
+
+}  // namespace
+
+fs::path part_folder(const fs::path& folder) {
+  const fs::path named = plain(folder);
+  return !fs::exists(named) && fs::is_directory(aside(named)) ? aside(named) : named;
+}
+
+std::vector<fs::path> part_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder, error); entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with("part-") && name.ends_with(".parquet")) files.push_back(entry->path());
+    if (error) break;
+  }
+  if (error) fail_input("cannot read {}: {}", folder.string(), error.message());
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    return std::pair(a.native().size(), a) < std::pair(b.native().size(), b);  // part-100000 follows part-99999
+  });
+  for (std::size_t i = 0; i < files.size(); ++i)
+    if (files[i].filename() != part_name(i))
+      fail_input("{}: there is no {}, yet {} is there; the table is damaged", folder.string(), part_name(i),
+                 files[i].filename().string());
+  return files;
+}
+
+PartTable::PartTable(fs::path folder) : folder_(plain(folder)) {
+  recover(folder_);
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error) fail_runtime("cannot make the folder {}: {}", folder_.string(), error.message());
+  remove_hidden(folder_);
+  for (const fs::path& file : part_files(folder_)) rows_.push_back(parquet_rows(file));
+}
+
+fs::path PartTable::part(std::size_t index) const {
+  return folder_ / part_name(index);
+}
+
+std::vector<fs::path> PartTable::files() const {
+  std::vector<fs::path> files;
+  for (std::size_t i = 0; i < rows_.size(); ++i) files.push_back(part(i));
+  return files;
+}
+
+std::int64_t PartTable::rows() const {
+  return std::accumulate(rows_.begin(), rows_.end(), std::int64_t{0});
+}
+
+void PartTable::append(const Table& rows) {
+  if (rows.rows() == 0) return;
+  write_file(part(rows_.size()), to_parquet(rows));
+  rows_.push_back(static_cast<std::int64_t>(rows.rows()));
+}
+
+void PartTable::truncate(std::size_t parts) {
+  if (parts > rows_.size())
+    fail_input("{}: {} parts were expected, {} are there; was the table merged?", folder_.string(), parts,
+               rows_.size());
+  while (rows_.size() > parts) {
+    remove_path(part(rows_.size() - 1));
+    sync_folder(folder_);  // in order on the disk too
+    rows_.pop_back();
+  }
+}
+
+void PartTable::truncate_rows(std::int64_t rows) {
+  if (rows > this->rows()) fail_input("{}: {} rows were expected, {} are there", folder_.string(), rows, this->rows());
+  while (!rows_.empty() && this->rows() - rows_.back() >= rows) truncate(rows_.size() - 1);
+  const std::int64_t excess = this->rows() - rows;
+  if (excess == 0) return;
+  const fs::path last = part(rows_.size() - 1);
+  join_parquet(last, {last}, rows_.back() - excess);
+  rows_.back() -= excess;
+}
+
+void PartTable::merge() {
+  if (rows_.empty()) return;
+  const fs::path merged = merged_place(folder_);
+  remove_path(merged);
+  std::error_code error;
+  fs::create_directory(merged, error);
+  if (error) fail_runtime("cannot make the folder {}: {}", merged.string(), error.message());
+  try {
+    join_parquet(merged / part_name(0), files());
+  } catch (...) {
+    fs::remove_all(merged, error);  // a full disk needs the room
+    throw;
+  }
+  const std::int64_t all = rows();
+  if (exchange(merged, folder_)) {
+    rows_ = {all};
+    remove_path(merged);  // which now is the folder of the parts
+    return;
+  }
+  move_to(folder_, aside(folder_));
+  move_to(merged, folder_);
+  rows_ = {all};
+  remove_path(aside(folder_));
+}
+
+}  // namespace headscope

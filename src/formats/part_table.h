@@ -1,0 +1,64 @@
+// A table that grows while a run goes on: a folder of immutable Parquet files, part-00000.parquet, part-00001.parquet,
+// …
+//
+// What a reader sees, at any moment: the rows of the parts that are complete. A part appears whole, by a rename; names
+// that begin with '.' are not part of the table, and pyarrow, DuckDB and ourselves do not look at them.
+//
+// merge() writes the merged part into a hidden folder beside the table and exchanges the two folders in one step of the
+// file system, so the name of the table means all parts or the merged one, never both and never neither. A program that
+// listed the folder before and opens the files after finds that most are gone: it has to read again.
+// Where the file system cannot exchange two names (NFS), the folder steps aside as NAME.parts, the merged one takes its
+// name, and NAME.parts goes away: between the two renames the table is absent. A crash leaves one of
+//   NAME, and hidden leftovers          they are removed
+//   NAME.parts alone                    it is the table: it gets its name back
+//   NAME merged, and NAME.parts         NAME is complete: NAME.parts is removed
+// which the constructor puts in order. One process writes a table at a time: the run folder is locked.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <vector>
+
+#include "formats/parquet_table.h"
+#include "formats/table.h"
+
+namespace headscope {
+
+class PartTable {
+ public:
+  // Makes the folder where it is not there, and removes what a killed process left.
+  explicit PartTable(std::filesystem::path folder);
+
+  // Writes the next part; nothing for no rows. Throws Error(Fault::runtime) when the disk is full; the table is then as
+  // it was.
+  void append(const Table& rows);
+
+  [[nodiscard]] std::size_t parts() const { return rows_.size(); }
+  [[nodiscard]] std::int64_t rows() const;
+
+  // Back to an earlier state: a resumed run writes again what came after its checkpoint. By rows it also works on a
+  // table that was merged in the meantime (the part that holds the border is written anew, shorter); by parts it does
+  // not. The last part goes first, so that a crash leaves a table without gaps. Throws Error(Fault::input) when the
+  // table holds fewer.
+  void truncate(std::size_t parts);
+  void truncate_rows(std::int64_t rows);
+
+  // All parts into one; see above. The bytes of the result depend on the rows alone, not on how they were appended.
+  void merge();
+
+ private:
+  [[nodiscard]] std::filesystem::path part(std::size_t index) const;
+  [[nodiscard]] std::vector<std::filesystem::path> files() const;
+
+  std::filesystem::path folder_;
+  std::vector<std::int64_t> rows_;  // of each part
+};
+
+// The parts of the table in order. Throws Error(Fault::input) when one is missing between others.
+std::vector<std::filesystem::path> part_files(const std::filesystem::path& folder);
+
+// Where the parts are: the folder, or NAME.parts when a crash left them there.
+std::filesystem::path part_folder(const std::filesystem::path& folder);
+
+}  // namespace headscope

@@ -1,0 +1,69 @@
+// Named tensors in one file (safetensors): eight bytes with the length of a JSON header, the header, the values.
+// Model weights, optimizer state and published checkpoints are such files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/mapped_file.h"
+
+namespace headscope {
+
+enum class TensorType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+
+std::string_view type_name(TensorType type);  // as in the file: "F32"
+std::size_t type_size(TensorType type);       // bytes of one value
+
+// The values lie elsewhere, little-endian, row by row. In a file they start at a multiple of 8 bytes only as far as the
+// tensors before them take one: copy before use where alignment matters.
+struct TensorView {
+  std::string name;
+  TensorType type = TensorType::f32;
+  std::vector<std::int64_t> shape;  // empty: one value
+  std::span<const std::byte> bytes;
+};
+
+using TensorMetadata = std::map<std::string, std::string>;  // "__metadata__" of the header
+
+// Writes the tensors in the given order, atomically. Returns the hash of the file's bytes (formats/content_hash.h).
+// Throws Error(Fault::runtime) naming the file and the system's reason, a full disk for example; the folder is then as
+// it was.
+std::string write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
+                              const TensorMetadata& metadata = {});
+
+struct SafetensorsContent {
+  std::vector<TensorView> tensors;  // in order of their bytes, into the bytes that were parsed
+  TensorMetadata metadata;
+};
+
+// Every claim of the header is checked: types, shapes and sizes agree, names are unique, and the tensors cover the
+// bytes behind the header without gap or overlap, whatever the order of their names. `origin` names the file in errors.
+// Throws Error(Fault::input) naming file and tensor.
+SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std::string& origin);
+
+// A file, mapped: a tensor is read when its bytes are touched. Views stay valid as long as the object, moved or not.
+class Safetensors {
+ public:
+  explicit Safetensors(std::filesystem::path file);
+
+  [[nodiscard]] const std::vector<TensorView>& tensors() const { return content_.tensors; }
+  [[nodiscard]] const TensorView* find(std::string_view name) const;  // null when there is none
+  // Throws Error(Fault::input) with the nearest name when there is none.
+  [[nodiscard]] const TensorView& get(std::string_view name) const;
+  [[nodiscard]] const TensorMetadata& metadata() const { return content_.metadata; }
+  [[nodiscard]] std::string hash() const;  // of the whole file, which is read for it
+
+ private:
+  std::filesystem::path path_;
+  MappedFile file_;
+  SafetensorsContent content_;
+  std::map<std::string, std::size_t, std::less<>> places_;  // name to index
+};
+
+}  // namespace headscope

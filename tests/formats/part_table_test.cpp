@@ -1,0 +1,219 @@
+#include "formats/part_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/atomic_file.h"
+#include "support/expect_error.h"
+#include "support/file_size_limit.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using testing::expect_error;
+using testing::TemporaryFolder;
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+
+// Rows `begin` to `end` of one long table.
+Table rows(std::int64_t begin, std::int64_t end) {
+  Integers step;
+  Numbers value;
+  Texts metric;
+  Vectors vector;
+  for (std::int64_t row = begin; row < end; ++row) {
+    step.push_back(row);
+    value.push_back(row % 5 == 3 ? nan_value : static_cast<double>(row) / 7);
+    metric.push_back(row % 2 == 0 ? "k_norm" : "k_pr");
+    vector.push_back(Numbers(static_cast<std::size_t>(row % 3), static_cast<double>(row)));
+  }
+  return Table().add("step", step).add("value", value).add("metric", metric).add("vector", vector);
+}
+
+void expect_rows(const Table& table, std::int64_t count) {
+  const Table expected = rows(0, count);
+  ASSERT_EQ(table.rows(), static_cast<std::size_t>(count));
+  EXPECT_EQ(table.integers("step"), expected.integers("step"));
+  EXPECT_EQ(table.texts("metric"), expected.texts("metric"));
+  EXPECT_EQ(table.vectors("vector"), expected.vectors("vector"));
+  const Numbers values = table.numbers("value"), expected_values = expected.numbers("value");
+  for (std::size_t i = 0; i < values.size(); ++i)
+    EXPECT_TRUE(values[i] == expected_values[i] || (std::isnan(values[i]) && std::isnan(expected_values[i]))) << i;
+}
+
+std::vector<std::string> names(const fs::path& folder) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(folder)) found.push_back(entry.path().filename().string());
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+TEST(PartTable, GrowsByPartsThatCanBeReadAtAnyMoment) {
+  const TemporaryFolder folder;
+  PartTable table(folder / "run" / "steps.parquet");
+  EXPECT_EQ(read_parquet(folder / "run" / "steps.parquet").rows(), 0U);
+  table.append(rows(0, 7));
+  table.append(rows(7, 7));
+  expect_rows(read_parquet(folder / "run" / "steps.parquet"), 7);
+  table.append(rows(7, 20));
+  expect_rows(read_parquet(folder / "run" / "steps.parquet/"), 20);
+  EXPECT_THAT(names(folder / "run" / "steps.parquet"), ElementsAre("part-00000.parquet", "part-00001.parquet"));
+  expect_rows(read_parquet(folder / "run" / "steps.parquet" / "part-00000.parquet"), 7);
+  EXPECT_EQ(PartTable(folder / "run" / "steps.parquet").parts(), 2U);
+  EXPECT_EQ(table.rows(), 20);
+}
+
+TEST(PartTable, AResumedRunGoesBackToItsCheckpoint) {
+  const TemporaryFolder folder;
+  PartTable(folder / "t").append(rows(0, 5));
+  PartTable(folder / "t").append(rows(5, 9));
+  PartTable(folder / "t").append(rows(9, 12));
+  write_file(folder / "t" / ".part-00003.parquet.1.0.tmp", "half");
+  PartTable table(folder / "t");
+  EXPECT_EQ(table.parts(), 3U);
+  table.truncate(2);
+  EXPECT_THAT(names(folder / "t"), ElementsAre("part-00000.parquet", "part-00001.parquet"));
+  table.append(rows(9, 30));
+  expect_rows(read_parquet(folder / "t"), 30);
+  expect_error(Fault::input, "4 parts were expected, 3 are there", [&] { table.truncate(4); });
+  table.truncate(0);
+  EXPECT_EQ(read_parquet(folder / "t").rows(), 0U);
+}
+
+TEST(PartTable, GoesBackByRowsEvenWhenItWasMerged) {
+  const TemporaryFolder folder;
+  PartTable table(folder / "t");
+  for (const std::int64_t begin : {0, 10, 20}) table.append(rows(begin, begin + 10));
+  table.truncate_rows(20);
+  EXPECT_EQ(table.parts(), 2U);
+  table.append(rows(20, 30));
+  table.merge();
+  table.truncate_rows(14);
+  expect_rows(read_parquet(folder / "t"), 14);
+  EXPECT_EQ(PartTable(folder / "t").rows(), 14);
+  expect_error(Fault::input, "15 rows were expected, 14 are there", [&] { table.truncate_rows(15); });
+  table.truncate_rows(0);
+  EXPECT_EQ(table.parts(), 0U);
+}
+
+TEST(PartTable, MergedBytesDependOnTheRowsAlone) {
+  const TemporaryFolder folder;
+  const auto merged = [&](const char* name, std::vector<std::int64_t> borders) {
+    PartTable table(folder / name);
+    for (std::size_t i = 1; i < borders.size(); ++i) table.append(rows(borders[i - 1], borders[i]));
+    table.merge();
+    EXPECT_EQ(table.parts(), 1U);
+    EXPECT_THAT(names(folder / name), ElementsAre("part-00000.parquet"));
+    return read_file(folder / name / "part-00000.parquet");
+  };
+  const std::string once = merged("once", {0, 5000});
+  EXPECT_EQ(merged("twice", {0, 1, 5000}), once);
+  EXPECT_EQ(merged("often", {0, 1000, 1003, 2000, 4999, 5000}), once);
+  expect_rows(read_parquet(folder / "often"), 5000);
+  PartTable again(folder / "often");
+  again.merge();
+  EXPECT_EQ(read_file(folder / "often" / "part-00000.parquet"), once);
+  again.append(rows(5000, 5001));
+  expect_rows(read_parquet(folder / "often"), 5001);
+  EXPECT_THAT(names(folder.path()), ElementsAre("often", "once", "twice"));
+}
+
+TEST(PartTable, RowGroupsDoNotDependOnThePartsEither) {
+  constexpr std::int64_t count = (1 << 20) + 1000;  // more than one group
+  Integers step(count);
+  for (std::int64_t i = 0; i < count; ++i) step[static_cast<std::size_t>(i)] = i;
+  const TemporaryFolder folder;
+  PartTable one(folder / "one"), two(folder / "two");
+  one.append(Table().add("step", step));
+  two.append(Table().add("step", Integers(step.begin(), step.begin() + 700000)));
+  two.append(Table().add("step", Integers(step.begin() + 700000, step.end())));
+  one.merge();
+  two.merge();
+  EXPECT_EQ(read_file(folder / "one" / "part-00000.parquet"), read_file(folder / "two" / "part-00000.parquet"));
+  EXPECT_EQ(read_parquet(folder / "two").integers("step"), step);
+}
+
+// The states that a crash during merge() leaves (part_table.h), each put in order by the next process.
+TEST(PartTable, ACrashWhileMergingLosesAndDoublesNothing) {
+  const TemporaryFolder folder;
+  const fs::path table = folder / "t", aside = folder / "t.parts", hidden = folder / ".t.merged";
+  const auto parts = [](const fs::path& place) {
+    PartTable(place).append(rows(0, 5));
+    PartTable(place).append(rows(5, 9));
+  };
+  const auto expect_whole = [&] {
+    expect_rows(read_parquet(table), 9);
+    PartTable recovered(table);
+    expect_rows(read_parquet(table), 9);
+    EXPECT_THAT(names(folder.path()), ElementsAre("t"));
+    recovered.merge();
+    expect_rows(read_parquet(table), 9);
+    fs::remove_all(table);
+  };
+  parts(table);  // before the exchange: the merged file is half written
+  fs::create_directory(hidden);
+  write_file(hidden / ".part-00000.parquet.1.0.tmp", "half");
+  expect_whole();
+
+  parts(hidden);  // after the exchange: the hidden folder holds parts
+  PartTable(table).append(rows(0, 9));
+  parts(hidden);
+  expect_whole();
+
+  parts(aside);  // without exchange, between the renames; a resumed run removes hidden names first
+  expect_whole();
+  parts(aside);
+  PartTable(hidden).append(rows(0, 9));
+  expect_whole();
+
+  PartTable(table).append(rows(0, 9));  // after the renames
+  parts(aside);
+  expect_whole();
+}
+
+TEST(PartTable, AFullDiskLeavesTheTableAsItWas) {
+  const TemporaryFolder folder;
+  PartTable table(folder / "t");
+  table.append(rows(0, 2000));
+  table.append(rows(2000, 4000));
+  {
+    const testing::FileSizeLimit limit(4096);
+    expect_error(Fault::runtime, "part-00002.parquet: File too large while writing",
+                 [&] { table.append(rows(4000, 8000)); });
+    expect_error(Fault::runtime, "part-00000.parquet: File too large while writing", [&] { table.merge(); });
+  }
+  EXPECT_EQ(table.parts(), 2U);
+  EXPECT_THAT(names(folder.path()), ElementsAre("t"));
+  EXPECT_THAT(names(folder / "t"), ElementsAre("part-00000.parquet", "part-00001.parquet"));
+  expect_rows(read_parquet(folder / "t"), 4000);
+}
+
+TEST(PartTable, DamageIsNamed) {
+  const TemporaryFolder folder;
+  PartTable(folder / "t").append(rows(0, 5));
+  PartTable(folder / "t").append(rows(5, 9));
+  const std::string part = read_file(folder / "t" / "part-00001.parquet");
+  for (std::size_t length = 0; length < part.size(); length += 97) {
+    write_file(folder / "t" / "part-00001.parquet", part.substr(0, length));
+    expect_error(Fault::input, "part-00001.parquet: is damaged", [&] { read_parquet(folder / "t"); });
+    expect_error(Fault::input, "part-00001.parquet: is damaged", [&] { PartTable(folder / "t"); });
+  }
+  write_file(folder / "t" / "part-00001.parquet", to_parquet(Table().add("other", Integers{1})));
+  expect_error(Fault::input, "part-00001.parquet: its columns are not those of the first part",
+               [&] { read_parquet(folder / "t"); });
+  fs::rename(folder / "t" / "part-00001.parquet", folder / "t" / "part-00002.parquet");
+  expect_error(Fault::input, "there is no part-00001.parquet, yet part-00002.parquet is there",
+               [&] { PartTable(folder / "t"); });
+  expect_error(Fault::input, "No such file or directory", [&] { read_parquet(folder / "absent"); });
+}
+
+TEST(Csv, RefusesVectors) {
+  expect_error(Fault::runtime, "column vector of a CSV holds vectors", [] { to_csv(rows(0, 1)); });
+}
+
+}  // namespace
+}  // namespace headscope
