@@ -56,8 +56,9 @@ Progress::~Progress() {
   show(true);
 }
 
-void Progress::step() {
+void Progress::step(std::string note) {
   const std::scoped_lock lock(console_.mutex_);
+  note_ = std::move(note);
   ++done_;
   const auto interval = console_.terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   if (Clock::now() - shown_ >= interval) show(false);
@@ -70,6 +71,7 @@ std::string Progress::line() const {
   if (rate > 0) text += fmt::format(", {:.3g} {}/s", rate, unit_);
   if (rate > 0 && done_ < total_)
     text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
+  if (!note_.empty()) text += ", " + note_;
   if (done_ == total_) text += fmt::format(", {}", format_duration(elapsed));
   return text;
 }

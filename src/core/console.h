@@ -46,7 +46,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void step();  // from any thread
+  // From any thread. The note stands behind the counts: "loss 2.31".
+  void step(std::string note = {});
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -54,7 +55,7 @@ class Progress {
   void show(bool last);
 
   Console& console_;
-  std::string label_, unit_;
+  std::string label_, unit_, note_;
   std::size_t total_, done_, done_at_start_;
   Clock::time_point start_, shown_;
 };

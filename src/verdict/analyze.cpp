@@ -115,27 +115,35 @@ ordered_json config_of(const AnalyzeJob& job, const Study& study) {
 
 }  // namespace
 
+nlohmann::ordered_json study_definitions() {
+  return {{"mean_pr",
+           "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"}};
+}
+
+AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau, const std::string& theme,
+                              std::chrono::steady_clock::time_point start, Console& console) {
+  AnalyzeOutcome outcome;
+  outcome.out = folder.path();
+  outcome.tokens = last_common_tokens(study);
+  outcome.verdict = decide(mean_pr_at(study, outcome.tokens), tau);
+  outcome.val_loss = val_loss_at(study, outcome.tokens);
+  draw_study_figures(figure_data(study, outcome.tokens), folder.path(), theme_named(theme));
+  warn_about(study, outcome, console);
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
+  return outcome;
+}
+
 AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   const auto start = std::chrono::steady_clock::now();
   const InterruptGuard guard;
   check(job);
   const Study study = load_study(job.folders);
-  AnalyzeOutcome outcome;
-  outcome.tokens = last_common_tokens(study);
-  outcome.verdict = decide(mean_pr_at(study, outcome.tokens), job.tau);
-  outcome.val_loss = val_loss_at(study, outcome.tokens);
-  const ordered_json facts = {{"definitions",
-                               {{"mean_pr",
-                                 "mean over layers and KV heads of (sum s)^2 / sum s^2, s the "
-                                 "singular values of a head's keys before RoPE"}}},
-                              {"device", "cpu"}};
+  static_cast<void>(last_common_tokens(study));  // refused before a folder is made, not after
+  const ordered_json facts = {{"definitions", study_definitions()}, {"device", "cpu"}};
   RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
-  outcome.out = folder.path();
   write_results(folder, study);
-  draw_study_figures(figure_data(study, outcome.tokens), folder.path(), theme_named(job.theme));
-  warn_about(study, outcome, console);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
+  AnalyzeOutcome outcome = conclude_study(study, folder, job.tau, job.theme, start, console);
   folder.finish(
       RunStatus::complete,
       {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -32,6 +33,13 @@ struct AnalyzeOutcome {
   std::array<std::vector<double>, n_conditions> val_loss;  // of each seed there
   double seconds = 0;
 };
+
+// Verdict, figures and combined.json of the results into their run folder. `start`: when the run began.
+AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau, const std::string& theme,
+                              std::chrono::steady_clock::time_point start, Console& console);
+
+// What the numbers are, for the manifest.
+nlohmann::ordered_json study_definitions();
 
 // Writes a run folder: combined.json, [seed_N/]TAG/results.json, and the figures. Throws Error.
 AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console);
