@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/descriptor.h"
 #include "core/error.h"
@@ -28,22 +29,40 @@ void sync_folder(const fs::path& folder) {
 
 }  // namespace
 
-void write_file(const fs::path& file, std::string_view content) {
+AtomicFile::AtomicFile(fs::path file) : file_(std::move(file)) {
   static std::atomic<unsigned> counter = 0;  // two threads that write beside each other need two names
-  const fs::path temporary =
-      folder_of(file) / fmt::format(".{}.{}.{}.tmp", file.filename().string(), ::getpid(), counter++);
-  const auto give_up = [&](const char* doing) {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    fail_runtime("cannot write {}: {} while {}; nothing was changed", file.string(), std::strerror(reason), doing);
-  };
-  Descriptor descriptor(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!descriptor.open()) give_up("creating it");
-  if (!descriptor.write_at(content, 0)) give_up("writing");
-  if (::fsync(descriptor.get()) != 0) give_up("syncing");
-  if (!descriptor.close()) give_up("closing");
-  if (::rename(temporary.c_str(), file.c_str()) != 0) give_up("renaming");
-  sync_folder(folder_of(file));
+  temporary_ = folder_of(file_) / fmt::format(".{}.{}.{}.tmp", file_.filename().string(), ::getpid(), counter++);
+  descriptor_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!descriptor_.open()) give_up("creating it");
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::give_up(const char* doing) {
+  const int reason = errno;
+  ::unlink(temporary_.c_str());
+  fail_runtime("cannot write {}: {} while {}; nothing was changed", file_.string(), std::strerror(reason), doing);
+}
+
+void AtomicFile::append(std::string_view content) {
+  if (!descriptor_.write_at(content, size_)) give_up("writing");
+  size_ += static_cast<off_t>(content.size());
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_.get()) != 0) give_up("syncing");
+  if (!descriptor_.close()) give_up("closing");
+  if (::rename(temporary_.c_str(), file_.c_str()) != 0) give_up("renaming");
+  temporary_.clear();
+  sync_folder(folder_of(file_));
+}
+
+void write_file(const fs::path& file, std::string_view content) {
+  AtomicFile written(file);
+  written.append(content);
+  written.commit();
 }
 
 std::string read_file(const fs::path& file) {
