@@ -24,7 +24,7 @@ endif()
 
 # One precompiled header for all folders that use torch, one for their tests: each takes as long as five sources.
 add_library(headscope_torch_precompiled OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")
-target_link_libraries(headscope_torch_precompiled PUBLIC headscope_flags headscope_torch headscope_formats)
+target_link_libraries(headscope_torch_precompiled PUBLIC headscope_flags headscope_torch headscope_formats headscope_data)
 target_precompile_headers(headscope_torch_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h")
 
 # headscope_torch_folder(NAME LINKS target...): as headscope_folder, for a folder of the torch half.
@@ -32,6 +32,6 @@ function(headscope_torch_folder name)
   cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_library(headscope_${name} STATIC ${sources})
-  target_link_libraries(headscope_${name} PUBLIC headscope_flags headscope_torch headscope_formats ${ARG_LINKS})
+  target_link_libraries(headscope_${name} PUBLIC headscope_flags headscope_torch headscope_formats headscope_data ${ARG_LINKS})
   target_precompile_headers(headscope_${name} REUSE_FROM headscope_torch_precompiled)
 endfunction()

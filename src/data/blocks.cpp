@@ -1,0 +1,58 @@
+#include "data/blocks.h"
+
+#include "core/error.h"
+#include "core/random.h"
+#include "data/mixed_seed.h"
+
+namespace headscope {
+namespace {
+
+void fill_block(const Tokens& tokens, std::int64_t block, std::int64_t seq_len, std::int64_t* inputs,
+                std::int64_t* targets) {
+  tokens.copy(block * seq_len, seq_len, inputs);
+  tokens.copy(block * seq_len + 1, seq_len, targets);
+}
+
+}  // namespace
+
+BlockOrder::BlockOrder(std::int64_t tokens, std::int64_t seq_len, std::uint64_t seed) : seed_(seed) {
+  HEADSCOPE_CHECK(seq_len > 0, "seq_len {}", seq_len);
+  if (tokens <= seq_len)
+    fail_input("the training data has {} tokens; a block of {} needs {}: give more data or a shorter sequence", tokens,
+               seq_len, seq_len + 1);
+  blocks_ = (tokens - 1) / seq_len;
+}
+
+std::int64_t BlockOrder::block_at(std::int64_t position) {
+  HEADSCOPE_CHECK(position >= 0, "position {}", position);
+  const std::int64_t epoch = position / blocks_;
+  if (epoch_ != epoch) {
+    order_ = NumpyGenerator(mixed_seed(seed_, static_cast<std::uint64_t>(epoch))).choice(blocks_, blocks_);
+    epoch_ = epoch;
+  }
+  return order_[static_cast<std::size_t>(position % blocks_)];
+}
+
+void fill_batch(const Tokens& tokens, BlockOrder& order, std::int64_t position, std::int64_t batch,
+                std::int64_t seq_len, std::int64_t* inputs, std::int64_t* targets) {
+  for (std::int64_t row = 0; row < batch; ++row)
+    fill_block(tokens, order.block_at(position + row), seq_len, inputs + row * seq_len, targets + row * seq_len);
+}
+
+std::int64_t tokens_for_batches(std::int64_t batches, std::int64_t batch, std::int64_t seq_len) {
+  return batches * batch * seq_len + 1;
+}
+
+void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
+                      std::int64_t* inputs, std::int64_t* targets) {
+  const std::int64_t needed = tokens_for_batches(index + 1, batch, seq_len);
+  if (tokens.size() < needed)
+    fail_input(
+        "the validation data has {} tokens; {} batches of {} x {} need {}: give more data or raise "
+        "data.validation_share",
+        tokens.size(), index + 1, batch, seq_len, needed);
+  for (std::int64_t row = 0; row < batch; ++row)
+    fill_block(tokens, index * batch + row, seq_len, inputs + row * seq_len, targets + row * seq_len);
+}
+
+}  // namespace headscope

@@ -1,0 +1,45 @@
+// Which tokens a training step sees. Block b is tokens [bT, bT + T]: T inputs, and T targets one further on. An epoch
+// is every block once, in an order that depends on (seed, epoch); the running count of blocks is the whole state.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "data/tokens.h"
+
+namespace headscope {
+
+class BlockOrder {
+ public:
+  // Throws Error(Fault::input) when there are not tokens enough for one block.
+  BlockOrder(std::int64_t tokens, std::int64_t seq_len, std::uint64_t seed);
+
+  [[nodiscard]] std::int64_t blocks() const { return blocks_; }
+  // The block that is taken after `position` others, at any position; those of one epoch are best asked in a row.
+  // Epoch e is numpy.random.default_rng(mixed_seed(seed, e)).choice(blocks, blocks, replace=False).
+  [[nodiscard]] std::int64_t block_at(std::int64_t position);
+  [[nodiscard]] double epochs_at(std::int64_t position) const {
+    return static_cast<double>(position) / static_cast<double>(blocks_);
+  }
+
+ private:
+  std::int64_t blocks_;
+  std::uint64_t seed_;
+  std::optional<std::int64_t> epoch_;  // of order_
+  std::vector<std::int64_t> order_;
+};
+
+// Blocks position … position + batch - 1 of the order, as [batch, seq_len] inputs and targets.
+void fill_batch(const Tokens& tokens, BlockOrder& order, std::int64_t position, std::int64_t batch,
+                std::int64_t seq_len, std::int64_t* inputs, std::int64_t* targets);
+
+// The number of tokens that `batches` fixed batches take.
+std::int64_t tokens_for_batches(std::int64_t batches, std::int64_t batch, std::int64_t seq_len);
+
+// Fixed batch number `index`: blocks in their order in the text, the same at every call. Throws Error(Fault::input)
+// with the number of tokens needed when there are too few.
+void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
+                      std::int64_t* inputs, std::int64_t* targets);
+
+}  // namespace headscope

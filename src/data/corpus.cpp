@@ -1,0 +1,220 @@
+#include "data/corpus.h"
+
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <limits>
+
+#include "core/error.h"
+#include "data/documents.h"
+#include "data/language.h"
+#include "data/split.h"
+#include "data/token_file.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Wanted {
+  double validation_share = 0;
+  std::int64_t train = 0, validation = 0;
+};
+
+// The two parts as views of the store.
+Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges& split, const std::string& origin) {
+  split.finish(origin);
+  Corpus corpus;
+  corpus.train = Tokens(owner, store, split.train());
+  corpus.validation = Tokens(std::move(owner), store, split.validation());
+  corpus.train_documents = static_cast<std::int64_t>(split.train().size());
+  corpus.validation_documents = static_cast<std::int64_t>(split.validation().size());
+  corpus.source = origin;
+  return corpus;
+}
+
+// Documents of text, packed into a buffer and split.
+class TextPacker {
+ public:
+  TextPacker(const Tokenizer& tokenizer, const Wanted& wanted)
+      : tokenizer_(tokenizer),
+        split_(wanted.validation_share, wanted.train, wanted.validation),
+        buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())) {}
+
+  void add(std::string_view document) {
+    tokens_.clear();
+    encode_document(tokenizer_, document, tokens_);
+    const std::uint64_t hash = split_hash(document);
+    std::span<const std::uint32_t> left = tokens_;
+    for (std::uint64_t piece = 0; !left.empty(); ++piece) {
+      const auto taken = left.first(std::min<std::size_t>(left.size(), longest_piece));
+      left = left.subspan(taken.size());
+      const std::uint64_t piece_of_hash = piece_hash(hash, piece);
+      if (!split_.wants(piece_of_hash)) continue;
+      const TokenRange range{buffer_->size(), static_cast<std::int64_t>(taken.size())};
+      buffer_->append(taken);
+      split_.add(piece_of_hash, range);
+    }
+  }
+
+  [[nodiscard]] const SplitRanges& split() const { return split_; }
+
+  Corpus finish(const std::string& origin) {
+    Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin);
+    corpus.tokenizer = tokenizer_.name();
+    corpus.vocabulary = tokenizer_.vocabulary();
+    corpus.end_of_text = tokenizer_.end_of_text();
+    return corpus;
+  }
+
+ private:
+  const Tokenizer& tokenizer_;
+  SplitRanges split_;
+  std::shared_ptr<TokenBuffer> buffer_;
+  std::vector<std::uint32_t> tokens_;
+};
+
+Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
+  const Language language(seed);
+  const ByteTokenizer tokenizer;
+  TextPacker packer(tokenizer, wanted);
+  double nats = 0;
+  for (std::uint64_t index = 0; !packer.split().full(); ++index) {
+    const LanguageDocument document = language.document(index);
+    const std::size_t before = packer.split().validation().size();
+    packer.add(document.text);
+    if (packer.split().validation().size() > before) nats += document.nats;
+  }
+  Corpus corpus = packer.finish(fmt::format("embedded language, seed {}", seed));
+  corpus.unigram_entropy = language_entropy().unigram;
+  if (corpus.validation.size() > 0) corpus.true_entropy = nats / static_cast<double>(corpus.validation.size());
+  return corpus;
+}
+
+Corpus load_texts(const fs::path& path, const std::string& text_column, const Wanted& wanted) {
+  const ByteTokenizer tokenizer;
+  TextPacker packer(tokenizer, wanted);
+  bool any = false;
+  const auto add = [&](std::string_view document) {
+    any = true;
+    packer.add(document);
+    return !packer.split().full();
+  };
+  for (const fs::path& file : document_files(std::array{path}))
+    if (!for_each_document(file, text_column, add)) break;
+  if (!any) fail_input("{}: holds no text", path.string());
+  return packer.finish(path.string());
+}
+
+// Splits the documents of a token file, reading no further than needed.
+class TokenFileSplit {
+ public:
+  TokenFileSplit(TokenFile file, const Wanted& wanted)
+      : file_(std::move(file)), split_(wanted.validation_share, wanted.train, wanted.validation) {}
+
+  Corpus load() {
+    const bool whole = std::visit([&](auto tokens) { return scan(tokens); }, file_.tokens);
+    if (whole && file_.info.documents && *file_.info.documents != documents_)
+      fail_input("{}: holds {} documents; {} says {}", file_.origin, documents_,
+                 token_info_file(file_.origin).filename().string(), *file_.info.documents);
+    Corpus corpus = corpus_of(file_.mapped, file_.tokens, split_, file_.origin);
+    corpus.tokenizer = file_.info.tokenizer;
+    corpus.vocabulary = file_.info.vocabulary;
+    corpus.end_of_text = file_.info.end_of_text;
+    return corpus;
+  }
+
+ private:
+  // True when it came to the end.
+  template <class Id>
+  bool scan(std::span<const Id> tokens) {
+    const auto end = static_cast<std::int64_t>(tokens.size());
+    for (std::int64_t first = 0; first < end;) {
+      if (split_.full()) return false;
+      const auto longest = tokens.subspan(static_cast<std::size_t>(first),
+                                          static_cast<std::size_t>(std::min(longest_piece, end - first)));
+      const auto mark = std::find(longest.begin(), longest.end(), static_cast<Id>(file_.info.end_of_text));
+      const std::int64_t count = mark - longest.begin() + (mark == longest.end() ? 0 : 1);
+      if (mark != longest.end() || first + count == end) ++documents_;
+      add({first, count}, longest.first(static_cast<std::size_t>(count)));
+      first += count;
+    }
+    return true;
+  }
+
+  template <class Id>
+  void add(TokenRange range, std::span<const Id> tokens) {
+    check_token_ids(file_, range);
+    piece_.assign(tokens.begin(), tokens.end());
+    split_.add(split_hash(piece_), range);
+  }
+
+  TokenFile file_;
+  SplitRanges split_;
+  std::vector<std::uint32_t> piece_;
+  std::int64_t documents_ = 0;
+};
+
+Corpus load_path(const std::string& path, const std::string& text_column, const Wanted& wanted) {
+  if (fs::path(path).extension() == ".bin" && !fs::is_directory(path))
+    return TokenFileSplit(open_token_file(path), wanted).load();
+  return load_texts(path, text_column, wanted);
+}
+
+Corpus load_two(const DataOptions& options, const Wanted& wanted) {
+  Corpus corpus = load_path(options.path, options.text_column, {0, wanted.train, 0});
+  Corpus other = load_path(options.validation, options.text_column, {0, wanted.validation, 0});
+  if (other.tokenizer != corpus.tokenizer || other.vocabulary != corpus.vocabulary)
+    fail_input("{} has tokenizer '{}' and vocabulary {}; {} has '{}' and {}: expected the same", options.validation,
+               other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
+  corpus.validation = std::move(other.train);
+  corpus.validation_documents = other.train_documents;
+  corpus.source += ", validation " + other.source;
+  return corpus;
+}
+
+std::string hash_of(const Corpus& corpus) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  std::vector<std::int64_t> some(1 << 14);
+  for (const Tokens* tokens : {&corpus.train, &corpus.validation}) {
+    const std::int64_t size = tokens->size();
+    XXH3_128bits_update(state.get(), &size, sizeof size);  // where one part ends and the other begins matters
+    for (std::int64_t first = 0; first < size; first += static_cast<std::int64_t>(some.size())) {
+      const std::int64_t count = std::min(static_cast<std::int64_t>(some.size()), size - first);
+      tokens->copy(first, count, some.data());
+      XXH3_128bits_update(state.get(), some.data(), static_cast<std::size_t>(count) * sizeof some[0]);
+    }
+  }
+  const XXH128_hash_t digest = XXH3_128bits_digest(state.get());
+  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+}
+
+}  // namespace
+
+void validate(const DataOptions& options) {
+  if (!(options.validation_share > 0 && options.validation_share < 1))
+    fail_input("data.validation_share is {}; expected between 0 and 1", options.validation_share);
+  if (options.text_column.empty()) fail_input("data.text_column is empty; expected a name");
+  if (options.path.empty() && !options.validation.empty())
+    fail_input("data.validation is '{}' and data.path is empty: the embedded language has validation of its own",
+               options.validation);
+}
+
+Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
+                   Console& console) {
+  validate(options);
+  const Wanted wanted{options.validation_share, wanted_train_tokens, wanted_validation_tokens};
+  Corpus corpus = options.path.empty()         ? load_language(options.language_seed, wanted)
+                  : options.validation.empty() ? load_path(options.path, options.text_column, wanted)
+                                               : load_two(options, wanted);
+  corpus.hash = hash_of(corpus);
+  console.detail(fmt::format("data: {}: {} tokens of {} documents for training, {} of {} for validation", corpus.source,
+                             corpus.train.size(), corpus.train_documents, corpus.validation.size(),
+                             corpus.validation_documents));
+  return corpus;
+}
+
+}  // namespace headscope

@@ -1,0 +1,54 @@
+// What a model is trained on: tokens of documents, packed one after another, in a training and a validation part.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/console.h"
+#include "data/tokens.h"
+
+namespace headscope {
+
+struct DataOptions {
+  std::string path;        // a text file, a folder of them, or a token file (.bin); empty: the embedded language
+  std::string validation;  // the same for validation; empty: a share of the data, chosen by hash
+  double validation_share = 0.02;    // of a megabyte of text, four batches of 16 x 256 bytes
+  std::string text_column = "text";  // as most published corpora have it
+  std::uint64_t language_seed = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("data.path", self.path,
+          "Text (.txt, .jsonl, .parquet), a folder of it, or tokens (.bin); the embedded language");
+    visit("data.validation", self.validation, "The same for validation (default: a share of the data, by hash)");
+    visit("data.validation_share", self.validation_share, "Share of the documents that is kept for validation");
+    visit("data.text_column", self.text_column, "Field or column that holds the text");
+    visit("data.language_seed", self.language_seed, "Seed of the embedded language's documents");
+  }
+};
+
+// Throws Error(Fault::input) on values that make no sense.
+void validate(const DataOptions& options);
+
+struct Corpus {
+  Tokens train, validation;
+  std::string tokenizer;
+  std::int64_t vocabulary = 0;
+  std::uint32_t end_of_text = 0;
+  // Documents; of those longer than 16384 tokens, pieces of that many.
+  std::int64_t train_documents = 0, validation_documents = 0;
+  // Nats per token, of the embedded language only: the unigram entropy of the language, and exactly -log p of the
+  // validation documents over their tokens (start and end-of-text included), the best loss any model can have.
+  std::optional<double> unigram_entropy, true_entropy;
+  std::string source;  // "embedded language, seed 0", "corpus.jsonl"
+  std::string hash;    // XXH3 (128 bits, hex) of training and validation tokens
+};
+
+// Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. What is wanted
+// of one part does not change the other, and wanting more only appends. Throws Error(Fault::input) when there is no
+// text, a file is damaged, or validation would be empty.
+Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
+                   Console& console);
+
+}  // namespace headscope

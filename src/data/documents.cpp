@@ -1,0 +1,165 @@
+#include "data/documents.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/error.h"
+#include "data/byte_stream.h"
+#include "formats/text_column.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view separator = "<|endoftext|>";
+constexpr std::array<std::string_view, 7> endings = {".txt",      ".txt.gz",    ".txt.zst", ".jsonl",
+                                                     ".jsonl.gz", ".jsonl.zst", ".parquet"};
+
+bool is_document_file(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+// ".jsonl" of "x.jsonl.gz".
+std::string kind_of(const fs::path& file) {
+  const bool packed = file.extension() == ".gz" || file.extension() == ".zst";
+  return (packed ? file.stem() : file).extension().string();
+}
+
+// Keeps the text of one field of the outermost object and follows nothing else, whatever its depth.
+class TextField : public nlohmann::json_sax<json> {
+ public:
+  TextField(const std::string& name, const std::string& place) : name_(name), place_(place) {}
+  std::optional<std::string> text;
+
+  bool null() override { return other("null"); }
+  bool boolean(bool value) override { return other(value ? "true" : "false"); }
+  bool number_integer(number_integer_t) override { return other("a number"); }
+  bool number_unsigned(number_unsigned_t) override { return other("a number"); }
+  bool number_float(number_float_t, const string_t&) override { return other("a number"); }
+  bool binary(binary_t&) override { return other("binary data"); }
+  bool string(string_t& value) override {
+    if (!wanted_ && depth_ > 0) return true;
+    if (depth_ == 0) return other("a text");
+    text = std::move(value);
+    wanted_ = false;
+    return true;
+  }
+  bool start_object(std::size_t) override {
+    if (depth_ > 0) other("an object");
+    return ++depth_, true;
+  }
+  bool end_object() override { return --depth_, true; }
+  bool start_array(std::size_t) override {
+    other("a list");
+    return ++depth_, true;
+  }
+  bool end_array() override { return --depth_, true; }
+  bool key(string_t& value) override {
+    wanted_ = depth_ == 1 && value == name_;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int number_overflow = 406;
+    if (error.id == number_overflow) fail_input("{}: a number near byte {} is too large", place_, position);
+    fail_input("{}: not valid JSON at byte {}; expected one object a line", place_, position);
+  }
+
+ private:
+  // A value that is no text; of no interest unless it stands in the field, or in place of the object.
+  bool other(const char* found) {
+    if (depth_ == 0) fail_input("{}: is {}; expected an object with the field '{}'", place_, found, name_);
+    if (wanted_) fail_input("{}: field '{}' is {}; expected a text", place_, name_, found);
+    return true;
+  }
+
+  const std::string& name_;
+  const std::string& place_;
+  std::size_t depth_ = 0;
+  bool wanted_ = false;  // the key before was the field's
+};
+
+bool for_each_in_jsonl(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
+  const auto stream = open_byte_stream(file);
+  LineReader lines(*stream, file.string());
+  std::string line;
+  while (lines.next(line)) {
+    if (line.find_first_not_of(" \t\r\n") == std::string::npos) continue;
+    const std::string place = fmt::format("{}: line {}", file.string(), lines.number());
+    const std::string text = parse_json_line(line, text_column, place);
+    if (!text.empty() && !on_document(text)) return false;
+  }
+  return true;
+}
+
+bool is_separator(std::string_view line) {
+  if (line.ends_with('\n')) line.remove_suffix(1);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line == separator;
+}
+
+bool for_each_in_text(const fs::path& file, const OnDocument& on_document) {
+  const auto stream = open_byte_stream(file);
+  LineReader lines(*stream, file.string());
+  std::string line, document;
+  while (lines.next(line)) {
+    if (!is_separator(line)) {
+      if (document.size() + line.size() > longest_document)
+        fail_input("{}: line {}: a document of more than {} bytes; separate documents by lines {}", file.string(),
+                   lines.number(), longest_document, separator);
+      document += line;
+      continue;
+    }
+    if (!document.empty() && !on_document(document)) return false;
+    document.clear();
+  }
+  return document.empty() || on_document(document);
+}
+
+std::vector<fs::path> files_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (is_document_file(entry.path())) files.push_back(entry.path());
+  if (files.empty()) fail_input("{}: holds no file that ends in {}", folder.string(), fmt::join(endings, ", "));
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::vector<fs::path> document_files(std::span<const fs::path> paths) {
+  std::vector<fs::path> files;
+  for (const fs::path& path : paths) {
+    if (fs::is_directory(path)) {
+      const std::vector<fs::path> found = files_in(path);
+      files.insert(files.end(), found.begin(), found.end());
+    } else if (!fs::exists(path)) {
+      fail_input("{}: is not there; expected a file or a folder of text", path.string());
+    } else if (!is_document_file(path)) {
+      fail_input("{}: expected a name that ends in {}", path.string(), fmt::join(endings, ", "));
+    } else {
+      files.push_back(path);
+    }
+  }
+  return files;
+}
+
+std::string parse_json_line(std::string_view line, const std::string& text_column, const std::string& place) {
+  TextField field(text_column, place);
+  json::sax_parse(line, &field);
+  if (!field.text) fail_input("{}: there is no field '{}'; name another (--text-column)", place, text_column);
+  return std::move(*field.text);
+}
+
+bool for_each_document(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
+  const std::string kind = kind_of(file);
+  if (kind == ".jsonl") return for_each_in_jsonl(file, text_column, on_document);
+  if (kind == ".parquet") return for_each_text(file, text_column, on_document);
+  return for_each_in_text(file, on_document);
+}
+
+}  // namespace headscope

@@ -1,0 +1,65 @@
+#include "data/split.h"
+
+#include <xxhash.h>
+
+#include "core/error.h"
+
+namespace headscope {
+
+std::uint64_t split_hash(std::string_view bytes) {
+  return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+std::uint64_t split_hash(std::span<const std::uint32_t> tokens) {
+  return XXH3_64bits(tokens.data(), tokens.size_bytes());
+}
+
+std::uint64_t piece_hash(std::uint64_t document_hash, std::uint64_t piece) {
+  return piece == 0 ? document_hash : XXH3_64bits_withSeed(&document_hash, sizeof document_hash, piece);
+}
+
+SplitRanges::SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation)
+    : share_(validation_share) {
+  train_.wanted = wanted_train;
+  if (share_ > 0) train_.least = 2;  // one may have to go to validation, and one must be left
+  validation_.wanted = wanted_validation;
+}
+
+void SplitRanges::Part::add(TokenRange range) {
+  ranges.push_back(range);
+  tokens += range.count;
+}
+
+bool SplitRanges::in_validation(std::uint64_t hash) const {
+  return static_cast<double>(hash >> 11) * 0x1p-53 < share_;
+}
+
+bool SplitRanges::wants(std::uint64_t hash) const {
+  if (in_validation(hash)) return !validation_.full();
+  const bool may_be_moved = share_ > 0 && validation_.ranges.empty() && (!smallest_ || hash < smallest_->hash);
+  return !train_.full() || may_be_moved;
+}
+
+void SplitRanges::add(std::uint64_t hash, TokenRange range) {
+  if (in_validation(hash)) {
+    if (!validation_.full()) validation_.add(range);
+    return;
+  }
+  if (!smallest_ || hash < smallest_->hash) smallest_ = Candidate{hash, range};
+  if (!train_.full()) train_.add(range);
+}
+
+bool SplitRanges::full() const {
+  return train_.full() && (share_ == 0 || validation_.full());
+}
+
+void SplitRanges::finish(std::string_view origin) {
+  if (share_ == 0 || !validation_.ranges.empty() || validation_.wanted == 0 || !smallest_) return;
+  if (train_.ranges.size() < train_.least)
+    fail_input("{}: one document of {} tokens cannot be split; name other data for validation (data.validation)",
+               origin, smallest_->range.count);
+  validation_.add(smallest_->range);
+  std::erase_if(train_.ranges, [&](const TokenRange& range) { return range.first == smallest_->range.first; });
+}
+
+}  // namespace headscope

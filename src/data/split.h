@@ -1,0 +1,62 @@
+// Training and validation part of a corpus, by hash: a document is in the same part wherever it stands and whatever
+// else is there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "data/tokens.h"
+
+namespace headscope {
+
+// Longer documents are split in pieces of so many tokens, so that one book can give both parts.
+inline constexpr std::int64_t longest_piece = 16384;
+
+// XXH3 of the bytes, or of the ids as 32-bit numbers.
+std::uint64_t split_hash(std::string_view bytes);
+std::uint64_t split_hash(std::span<const std::uint32_t> tokens);
+// Of the piece of that index of a document; the document's own for the first.
+std::uint64_t piece_hash(std::uint64_t document_hash, std::uint64_t piece);
+
+// Takes pieces until both parts have the tokens wanted from them. What a part holds does not depend on how much is
+// wanted of the other, and wanting more only appends.
+class SplitRanges {
+ public:
+  // A share of 0 leaves validation empty.
+  SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation);
+
+  // Whether a piece of this hash is to be added, or can be left out.
+  [[nodiscard]] bool wants(std::uint64_t hash) const;
+  void add(std::uint64_t hash, TokenRange range);
+  [[nodiscard]] bool full() const;
+  // After the last piece: where none fell into validation, the one with the smallest hash goes there. `origin` names
+  // the data when there is only one piece, which is an input error.
+  void finish(std::string_view origin);
+
+  [[nodiscard]] const std::vector<TokenRange>& train() const { return train_.ranges; }
+  [[nodiscard]] const std::vector<TokenRange>& validation() const { return validation_.ranges; }
+  [[nodiscard]] bool in_validation(std::uint64_t hash) const;
+
+ private:
+  struct Part {
+    std::vector<TokenRange> ranges;
+    std::int64_t wanted = 0, tokens = 0;
+    std::size_t least = 0;  // pieces
+    [[nodiscard]] bool full() const { return tokens >= wanted && ranges.size() >= least; }
+    void add(TokenRange range);
+  };
+  struct Candidate {
+    std::uint64_t hash;
+    TokenRange range;
+  };
+
+  double share_;
+  Part train_, validation_;
+  std::optional<Candidate> smallest_;  // of the training part or left out of it
+};
+
+}  // namespace headscope

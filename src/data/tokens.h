@@ -1,0 +1,50 @@
+// A read-only array of token ids: ranges of one store, which is in memory or a mapped file, put one after another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <variant>
+#include <vector>
+
+namespace headscope {
+
+// Two bytes a token where the vocabulary allows it: half the memory, half the file.
+using TokenSpan = std::variant<std::span<const std::uint16_t>, std::span<const std::uint32_t>>;
+
+struct TokenRange {
+  std::int64_t first = 0, count = 0;
+};
+
+class Tokens {
+ public:
+  Tokens() = default;
+  // `owner` keeps the memory behind `store` alive.
+  Tokens(std::shared_ptr<const void> owner, TokenSpan store, std::span<const TokenRange> ranges);
+
+  [[nodiscard]] std::int64_t size() const { return starts_.empty() ? 0 : starts_.back(); }
+  [[nodiscard]] std::uint32_t operator[](std::int64_t index) const;
+  // `count` tokens from `first` on, as the ids that a model takes.
+  void copy(std::int64_t first, std::int64_t count, std::int64_t* out) const;
+
+ private:
+  std::shared_ptr<const void> owner_;
+  TokenSpan store_;
+  std::vector<TokenRange> ranges_;    // neighbours in the store are one range
+  std::vector<std::int64_t> starts_;  // where each range begins in this array, and the end
+};
+
+// Tokens that grow in memory.
+class TokenBuffer {
+ public:
+  explicit TokenBuffer(std::int64_t vocabulary);
+  void append(std::span<const std::uint32_t> tokens);
+  [[nodiscard]] std::int64_t size() const;
+  [[nodiscard]] TokenSpan span() const;
+
+ private:
+  std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>> tokens_;
+};
+
+}  // namespace headscope
