@@ -3,6 +3,8 @@
 #include "command.h"
 #include "core/error.h"
 #include "stats/welch.h"
+#include "study/estimate.h"
+#include "study/run.h"
 #include "verdict/analyze.h"
 
 namespace headscope {
@@ -10,9 +12,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string run_name(const AnalyzeJob& job) {
-  return "study-" + std::filesystem::absolute(job.folders.front() / "").parent_path().filename().string();
-}
+// Flags of both kinds of study, the one that trains and the one that analyses.
+struct StudyFlags {
+  std::vector<std::filesystem::path> analyze;
+  std::filesystem::path config;
+  std::vector<ConfigEntry> entries;  // flags, in the order in which they were given
+  std::optional<double> tau;
+  std::string theme = "light";
+  RunFolderOptions folder;
+  bool dry_run = false;
+};
 
 // "65.70", with several seeds "65.70 ± 0.31" (95 %), without any "-".
 std::string value_text(const MeanInterval& value, int digits) {
@@ -22,7 +31,7 @@ std::string value_text(const MeanInterval& value, int digits) {
                           : fmt::format("{:.{}f} ± {:.{}f}", value.mean, digits, half, digits);
 }
 
-void print_json(const AnalyzeOutcome& outcome) {
+ordered_json json_of(const AnalyzeOutcome& outcome) {
   ordered_json object = {
       {"out", outcome.out.string()}, {"verdict", to_json(outcome.verdict)}, {"tokens", outcome.tokens}};
   for (std::size_t i = 0; i < n_conditions; ++i) {
@@ -30,12 +39,17 @@ void print_json(const AnalyzeOutcome& outcome) {
     object["val_loss"][std::string(condition_letters[i])] = loss.n == 0 ? ordered_json() : ordered_json(loss.mean);
   }
   object["seconds"] = outcome.seconds;
-  fmt::print("{}\n", object.dump(2));
+  return object;
 }
 
-void print_summary(const AnalyzeOutcome& outcome) {
-  fmt::print("  condition      mean key PR     validation loss   (after {:.1f} M tokens)\n",
-             static_cast<double>(outcome.tokens) / 1e6);
+// A number with as many digits as make sense: 0.61 M, 49.2 M tokens.
+std::string millions(std::int64_t count) {
+  const double value = static_cast<double>(count) / 1e6;
+  return fmt::format("{:.{}f} M", value, value < 10 ? 2 : 1);
+}
+
+void print_verdict(const AnalyzeOutcome& outcome) {
+  fmt::print("  condition      mean key PR     validation loss   (after {} tokens)\n", millions(outcome.tokens));
   for (std::size_t i = 0; i < n_conditions; ++i)
     fmt::print("  {} {:<11}  {:<14}  {}\n", condition_letters[i], condition_tags[i],
                value_text(outcome.verdict.mean_pr[i], 2), value_text(mean_interval(outcome.val_loss[i]), 3));
@@ -43,34 +57,124 @@ void print_summary(const AnalyzeOutcome& outcome) {
   fmt::print("figures (1_loss.png to 5_gamma_cv.png) and combined.json: {}\n", outcome.out.string());
 }
 
+int analyze(const StudyFlags& flags, const CommonFlags& common) {
+  Console console(common.console);
+  if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run)
+    fail_input("--analyze takes existing results; flags of training do not go with it");
+  AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, common.command_line, flags.theme};
+  const auto first = std::filesystem::absolute(flags.analyze.front() / "").parent_path();
+  choose_out(job.folder, "study-" + first.filename().string());
+  const AnalyzeOutcome outcome = analyze_study(job, console);
+  if (common.json)
+    fmt::print("{}\n", json_of(outcome).dump(2));
+  else if (!common.console.quiet)
+    print_verdict(outcome);
+  return 0;
+}
+
+// The file first, then flags: flags win.
+StudyOptions options_of(const StudyFlags& flags) {
+  std::vector<ConfigEntry> entries;
+  if (!flags.config.empty()) entries = read_yaml(flags.config);
+  entries.insert(entries.end(), flags.entries.begin(), flags.entries.end());
+  StudyOptions options = resolve_study(entries);
+  if (flags.tau) options.tau = *flags.tau;
+  validate(options);
+  return options;
+}
+
+int dry_run(const StudyOptions& options, const CommonFlags& common) {
+  const ComputeDevice device = choose_device(options.device);
+  const StudyEstimate estimate = estimate_study(options, device);
+  if (common.json) {
+    const ordered_json object = {{"preset", options.preset},          {"device", device.description},
+                                 {"parameters", estimate.parameters.total}, {"runs", estimate.runs},
+                                 {"tokens", estimate.tokens},         {"steps", estimate.steps},
+                                 {"probes", estimate.probes},         {"memory_mb", estimate.memory_mb},
+                                 {"seconds", estimate.seconds}};
+    fmt::print("{}\n", object.dump(2));
+    return 0;
+  }
+  fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", options.preset,
+             millions(estimate.parameters.total), millions(estimate.parameters.matrices));
+  fmt::print("  runs        {} ({} of seeds {})\n", estimate.runs, options.conditions, options.seeds);
+  fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(estimate.tokens), estimate.steps, estimate.probes);
+  fmt::print("  memory      about {:.1f} GB\n", estimate.memory_mb / 1024);
+  fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n",
+             format_duration(estimate.seconds), device.description);
+  return 0;
+}
+
+void print_study(const StudyOutcome& outcome) {
+  print_verdict(outcome.verdict);
+  if (outcome.unigram_entropy)
+    fmt::print("losses lie between the language's true entropy, {:.3f}, and its unigram entropy, {:.3f} nats\n",
+               *outcome.true_entropy, *outcome.unigram_entropy);
+}
+
+int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
+  const StudyOptions options = options_of(flags);
+  if (flags.dry_run) return dry_run(options, common);
+  Console console(common.console);
+  StudyJob job{options, flags.folder, common.command_line, flags.theme};
+  choose_out(job.folder, "study-" + options.preset);
+  const StudyOutcome outcome = run_study(job, console);
+  if (common.json) {
+    ordered_json object = json_of(outcome.verdict);
+    if (outcome.unigram_entropy)
+      object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
+    object["device"] = outcome.device;
+    object["tokens_per_s"] = outcome.tokens_per_s;
+    fmt::print("{}\n", object.dump(2));
+  } else if (!common.console.quiet) {
+    print_study(outcome);
+  }
+  return 0;
+}
+
+// A flag for a key of the configuration.
+void add_key_flag(CLI::App& command, StudyFlags& flags, const char* flag, const char* key, const char* type,
+                  const char* help) {
+  command
+      .add_option_function<std::string>(
+          flag, [&flags, flag, key](const std::string& value) { flags.entries.push_back({key, value, flag}); }, help)
+      ->type_name(type);
+}
+
 }  // namespace
 
 void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
-  auto job = std::make_shared<AnalyzeJob>();
-  auto* command = app.add_subcommand("study", "The causal QK-Norm study: verdict and figures");
+  auto flags = std::make_shared<StudyFlags>();
+  auto* command = app.add_subcommand(
+      "study", "The causal QK-Norm study: trains with a learned gain, a frozen gain and without QK-Norm; says what changed "
+               "the rank of the keys");
+  add_key_flag(*command, *flags, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
+  command->add_option("--config", flags->config, "Configuration file (YAML), over the preset")->type_name("FILE");
+  command
+      ->add_option_function<std::vector<std::string>>(
+          "--set",
+          [flags = flags.get()](const std::vector<std::string>& assignments) {
+            for (const std::string& assignment : assignments) flags->entries.push_back(parse_assignment(assignment));
+          },
+          "Any key of the configuration; docs/study.md lists them")
+      ->type_name("KEY=VALUE");
+  add_key_flag(*command, *flags, "--data", "data.path", "PATH", "Text or token file, or a folder [the embedded language]");
+  add_key_flag(*command, *flags, "--seeds", "study.seeds", "N,N", "Seeds; several give intervals and tests [42]");
+  add_key_flag(*command, *flags, "--conditions", "study.conditions", "TAG,TAG", "Which to train [QK,QK_frozen,NoQK]");
+  add_key_flag(*command, *flags, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command
       ->add_option(
-          "--analyze", job->folders,
-          "Folder with QK/, QK_frozen/ and NoQK/results.json, or with such folders seed_N; several: one per seed")
+          "--analyze", flags->analyze,
+          "No training: folder with QK/, QK_frozen/ and NoQK/results.json, or with such folders seed_N; several: one per seed")
       ->type_name("DIR");
-  command->add_option("--tau", job->tau, "Smaller differences of the mean key PR count as none [1]")->type_name("N");
-  command->add_option("--theme", job->theme, "Figures: light or dark [light]")->type_name("NAME");
-  add_out_flags(*command, job->folder);
+  command->add_option("--tau", flags->tau, "Smaller differences of the mean key PR count as none [1]")->type_name("N");
+  command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
-  command->callback([job, &common, &chosen] {
-    chosen = [job, &common] {
-      if (job->folders.empty())
-        fail_input(
-            "--analyze DIR is required: the folder with QK/results.json, QK_frozen/results.json, NoQK/results.json");
-      Console console(common.console);
-      job->command_line = common.command_line;
-      choose_out(job->folder, run_name(*job));
-      const AnalyzeOutcome outcome = analyze_study(*job, console);
-      if (common.json)
-        print_json(outcome);
-      else if (!common.console.quiet)
-        print_summary(outcome);
-      return 0;
+  command->callback([flags, &common, &chosen] {
+    chosen = [flags, &common] {
+      return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze(*flags, common);
     };
   });
 }

@@ -1,15 +1,16 @@
 // Where to compute, and in which type: float32 on a CPU, bfloat16 with float32 weights on a GPU.
 #pragma once
 
-#include <ATen/ATen.h>
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
 
 #include <string>
 
 namespace headscope {
 
 struct ComputeDevice {
-  at::Device device = at::kCPU;
-  at::ScalarType type = at::kFloat;  // of activations in training; probes are float32
+  c10::Device device = c10::kCPU;
+  c10::ScalarType type = c10::kFloat; // of activations in training; probes are float32
   std::string description;           // "cpu, 2 threads", "NVIDIA H200"
 };
 

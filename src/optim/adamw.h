@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace headscope {
+#include "optim/options.h"
 
-struct AdamWOptions {
-  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
-  double weight_decay = 0.2;
-};
+namespace headscope {
 
 class AdamW {
  public:

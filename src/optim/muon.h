@@ -7,11 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace headscope {
+#include "optim/options.h"
 
-struct MuonOptions {
-  double momentum = 0.95;
-};
+namespace headscope {
 
 // A matrix to Muon; its parts are parameters stacked by rows (queries, keys, values and output of a layer are one).
 struct MuonMatrix {

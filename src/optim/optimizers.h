@@ -7,13 +7,6 @@
 
 namespace headscope {
 
-struct OptimizerOptions {
-  double muon_lr = 0.02;
-  double adamw_lr = 0.005;
-  MuonOptions muon;
-  AdamWOptions adamw;
-};
-
 class Optimizers {
  public:
   // Keeps references to the model's parameters (tensors are shared, not copied).

@@ -4,6 +4,8 @@
 
 #include "core/interrupt.h"
 #include "formats/parquet_table.h"
+#include "ops/device.h"
+#include "report/theme.h"
 #include "train/run.h"
 
 namespace headscope {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/config.h"
-#include "optim/optimizers.h"
+#include "optim/options.h"
 #include "optim/schedule.h"
 
 namespace headscope {
