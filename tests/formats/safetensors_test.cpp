@@ -93,6 +93,26 @@ TEST(Safetensors, NamesMayComeInAnyOrderAndTensorsComeInThatOfTheirBytes) {
   EXPECT_EQ(content.metadata.at("k"), "v");
 }
 
+// tests/oracle/make_model_oracles.py has a writer of its own. The first step of AdamW is decay and then the sign of the
+// gradient, nearly: its moments are the gradient and its square.
+TEST(Safetensors, ReadsAFileOfAnotherWriter) {
+  const Safetensors file(std::filesystem::path(HEADSCOPE_ORACLES) / "optimizers.safetensors");
+  const auto values = [&](const char* name) {
+    const TensorView& tensor = file.get(name);
+    EXPECT_EQ(tensor.type, TensorType::f64);
+    std::vector<double> read(tensor.bytes.size() / sizeof(double));
+    std::memcpy(read.data(), tensor.bytes.data(), tensor.bytes.size());
+    return read;
+  };
+  const auto initial = values("gain.initial"), gradients = values("gain.gradients"), after = values("gain.after");
+  EXPECT_THAT(file.get("gain.after").shape, ElementsAre(10, 48));
+  const double rate = std::stod(file.metadata().at("adamw_lr")), decay = std::stod(file.metadata().at("weight_decay"));
+  for (std::size_t i = 0; i < initial.size(); ++i) {
+    const double step = rate * gradients[i] / (std::abs(gradients[i]) + 1e-8);
+    EXPECT_NEAR(after[i], initial[i] * (1 - rate * decay) - step, 1e-15);  // some roundings of numbers below 0.1
+  }
+}
+
 TEST(Safetensors, ReadsAPublishedFile) {
   const auto file = testing::shared_folder() / "reference/models/tiny/llama/model.safetensors";
   HEADSCOPE_NEEDS_SHARED(file);
