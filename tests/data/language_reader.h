@@ -97,7 +97,7 @@ class LanguageReader {
     kind(3);
     const std::string name = word();
     index_of(words_.names, name);
-    need(" has ");
+    need(": ");
     const std::string value = word();
     index_of(words_.values, value);
     one_of(shape_.names - values_.size());
