@@ -79,6 +79,7 @@ int run(int argc, char** argv, CommonFlags& flags) {
   add_plasticity(app, flags, chosen);
   add_study(app, flags, chosen);
   add_plot(app, flags, chosen);
+  add_tokenize(app, flags, chosen);
   try {
     app.parse(normalised_arguments(argc, argv));
   } catch (const CLI::Success& request) {  // --help, --version

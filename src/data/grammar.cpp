@@ -117,13 +117,13 @@ class Writer {
     text_ += ".\n";
   }
 
-  // "Mera has tolu": a name is given a value once, so a question has one answer.
+  // "Mera: tolu": a name is given a value once, so a question has one answer.
   void fact() {
     const std::size_t which = choices_.pick_uniform(unstated_.size());
     const Fact fact{unstated_[which], choices_.pick_uniform(lexicon_.values.size())};
     unstated_.erase(unstated_.begin() + static_cast<std::ptrdiff_t>(which));
     facts_.push_back(fact);
-    text_ += lexicon_.names[fact.name] + " has " + lexicon_.values[fact.value];
+    text_ += lexicon_.names[fact.name] + ": " + lexicon_.values[fact.value];
   }
 
   // "ask Mera: tolu"

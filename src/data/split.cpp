@@ -54,12 +54,20 @@ bool SplitRanges::full() const {
 }
 
 void SplitRanges::finish(std::string_view origin) {
-  if (share_ == 0 || !validation_.ranges.empty() || validation_.wanted == 0 || !smallest_) return;
-  if (train_.ranges.size() < train_.least)
+  if (share_ == 0 || validation_.wanted == 0) return;
+  const auto refuse = [&](const TokenRange& only) {
     fail_input("{}: one document of {} tokens cannot be split; name other data for validation (data.validation)",
-               origin, smallest_->range.count);
-  validation_.add(smallest_->range);
-  std::erase_if(train_.ranges, [&](const TokenRange& range) { return range.first == smallest_->range.first; });
+               origin, only.count);
+  };
+  if (validation_.ranges.empty()) {
+    if (train_.ranges.size() < train_.least) refuse(smallest_->range);
+    validation_.add(smallest_->range);
+    std::erase_if(train_.ranges, [&](const TokenRange& range) { return range.first == smallest_->range.first; });
+  } else if (train_.ranges.empty()) {
+    if (validation_.ranges.size() == 1) refuse(validation_.ranges.front());
+    train_.add(validation_.ranges.back());
+    validation_.ranges.pop_back();
+  }
 }
 
 }  // namespace headscope

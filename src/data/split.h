@@ -33,8 +33,8 @@ class SplitRanges {
   [[nodiscard]] bool wants(std::uint64_t hash) const;
   void add(std::uint64_t hash, TokenRange range);
   [[nodiscard]] bool full() const;
-  // After the last piece: where none fell into validation, the one with the smallest hash goes there. `origin` names
-  // the data when there is only one piece, which is an input error.
+  // After the last piece, of which there was one at least. Where none fell into validation, the one with the smallest
+  // hash goes there. `origin` names the data when there is only one piece, which is an input error.
   void finish(std::string_view origin);
 
   [[nodiscard]] const std::vector<TokenRange>& train() const { return train_.ranges; }

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/atomic_file.h"
 #include "core/mapped_file.h"

@@ -1,0 +1,258 @@
+#include "data/corpus.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/atomic_file.h"
+#include "core/config.h"
+#include "data/language.h"
+#include "data/language_reader.h"
+#include "data/token_file.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using testing::expect_error;
+using testing::LanguageReader;
+using testing::TemporaryFolder;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t everything = std::int64_t{1} << 40;
+
+Corpus load(const DataOptions& options, std::int64_t train = everything, std::int64_t validation = everything) {
+  Console console({.quiet = true});
+  return load_corpus(options, train, validation, console);
+}
+
+Corpus load_file(const fs::path& path) {
+  DataOptions options;
+  options.path = path.string();
+  options.validation_share = 0.3;
+  return load(options);
+}
+
+std::vector<std::int64_t> all(const Tokens& tokens) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(tokens.size()));
+  tokens.copy(0, tokens.size(), values.data());
+  return values;
+}
+
+// The documents of byte tokens: each begins with 257 and ends with 256.
+std::vector<std::string> documents(const Tokens& tokens) {
+  std::vector<std::string> texts;
+  bool inside = false;
+  for (const std::int64_t token : all(tokens)) {
+    if (token == 257) {
+      EXPECT_FALSE(inside);
+      texts.emplace_back();
+      inside = true;
+    } else if (token == 256) {
+      EXPECT_TRUE(inside);
+      inside = false;
+    } else {
+      EXPECT_TRUE(inside);
+      texts.back() += static_cast<char>(token);
+    }
+  }
+  return texts;
+}
+
+std::string numbered_lines(int from, int to) {
+  std::string text;
+  for (int i = from; i < to; ++i) text += fmt::format("{{\"text\": \"document number {}\"}}\n", i);
+  return text;
+}
+
+TEST(LanguageCorpus, HoldsWhatIsWantedAndNoDocumentTwice) {
+  const Corpus corpus = load({}, 50000, 20000);
+  EXPECT_GE(corpus.train.size(), 50000);
+  EXPECT_LT(corpus.train.size(), 51000);
+  EXPECT_GE(corpus.validation.size(), 20000);
+  EXPECT_LT(corpus.validation.size(), 21000);
+  EXPECT_EQ(corpus.vocabulary, 258);
+  EXPECT_EQ(corpus.tokenizer, "bytes");
+  const auto train = documents(corpus.train), validation = documents(corpus.validation);
+  EXPECT_EQ(static_cast<std::int64_t>(train.size()), corpus.train_documents);
+  EXPECT_EQ(static_cast<std::int64_t>(validation.size()), corpus.validation_documents);
+  std::set<std::string> distinct(train.begin(), train.end());
+  distinct.insert(validation.begin(), validation.end());
+  EXPECT_EQ(distinct.size(), train.size() + validation.size());
+}
+
+TEST(LanguageCorpus, WantingMoreOnlyAppendsAndLeavesTheOtherPartAsItIs) {
+  const Corpus few = load({}, 20000, 5000), more = load({}, 40000, 5000), other = load({}, 20000, 9000);
+  auto longer = all(more.train);
+  ASSERT_GT(more.train.size(), few.train.size());
+  longer.resize(static_cast<std::size_t>(few.train.size()));
+  EXPECT_EQ(longer, all(few.train));
+  EXPECT_EQ(all(more.validation), all(few.validation));
+  EXPECT_EQ(all(other.train), all(few.train));
+  EXPECT_GT(other.validation.size(), few.validation.size());
+}
+
+TEST(LanguageCorpus, TrueEntropyIsThatOfTheValidationDocuments) {
+  const Corpus corpus = load({}, 1000, 30000);
+  const Grammar grammar;
+  double nats = 0;
+  for (const std::string& text : documents(corpus.validation)) nats += LanguageReader(grammar, text).nats();
+  EXPECT_NEAR(*corpus.true_entropy, nats / static_cast<double>(corpus.validation.size()), 1e-9);
+  EXPECT_EQ(*corpus.unigram_entropy, language_entropy().unigram);
+}
+
+TEST(LanguageCorpus, TheHashTellsSeedsAndSizesApart) {
+  DataOptions options;
+  const std::string hash = load(options, 5000, 2000).hash;
+  EXPECT_EQ(hash.size(), 32U);
+  EXPECT_EQ(load(options, 5000, 2000).hash, hash);
+  EXPECT_NE(load(options, 9000, 2000).hash, hash);
+  options.language_seed = 1;
+  EXPECT_NE(load(options, 5000, 2000).hash, hash);
+  EXPECT_EQ(load(options, 5000, 2000).source, "embedded language, seed 1");
+}
+
+TEST(TextCorpus, EveryDocumentIsInOnePartWhateverElseIsThere) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "texts");
+  write_file(folder / "texts" / "a.jsonl", numbered_lines(0, 100));
+  const Corpus alone = load_file(folder / "texts" / "a.jsonl");
+  write_file(folder / "texts" / "0.jsonl", numbered_lines(500, 700));
+  const Corpus both = load_file(folder / "texts");
+  const auto validation = documents(alone.validation), train = documents(alone.train);
+  EXPECT_EQ(validation.size() + train.size(), 100U);
+  EXPECT_NEAR(static_cast<double>(validation.size()), 30, 3 * std::sqrt(100 * 0.3 * 0.7));  // three standard deviations
+  const auto more = documents(both.validation);
+  const std::set<std::string> in_both(more.begin(), more.end());
+  for (const std::string& text : validation) EXPECT_TRUE(in_both.contains(text)) << text;
+  for (const std::string& text : train) EXPECT_FALSE(in_both.contains(text)) << text;
+  EXPECT_FALSE(both.true_entropy.has_value());
+}
+
+TEST(TextCorpus, ReadsNoFurtherThanNeeded) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.jsonl", numbered_lines(0, 100) + "damaged");
+  DataOptions options;
+  options.path = (folder / "a.jsonl").string();
+  options.validation_share = 0.3;
+  EXPECT_GE(load(options, 200, 100).train.size(), 200);
+  expect_error(Fault::input, "a.jsonl: line 101: not valid JSON", [&] { load(options); });
+}
+
+TEST(TextCorpus, OneBookIsSplitInPieces) {
+  const TemporaryFolder folder;
+  std::string book;
+  for (int i = 0; book.size() < 500000; ++i) book += fmt::format("sentence {}. ", i);
+  write_file(folder / "book.txt", book);
+  const Corpus corpus = load_file(folder / "book.txt");
+  EXPECT_EQ(corpus.train.size() + corpus.validation.size(), static_cast<std::int64_t>(book.size()) + 2);
+  EXPECT_EQ(corpus.train_documents + corpus.validation_documents,
+            static_cast<std::int64_t>((book.size() + 2 + 16383) / 16384));
+  EXPECT_GT(corpus.validation.size(), 0);
+  write_file(folder / "book.txt", "short");
+  expect_error(Fault::input, "book.txt: one document of 7 tokens cannot be split; name other data for validation",
+               [&] { load_file(folder / "book.txt"); });
+}
+
+TEST(TextCorpus, SomeDocumentIsAlwaysForValidation) {
+  const TemporaryFolder folder;
+  DataOptions options;
+  options.path = (folder / "a.jsonl").string();
+  options.validation_share = 1e-9;
+  write_file(folder / "a.jsonl", numbered_lines(0, 5));
+  const Corpus corpus = load(options);
+  EXPECT_EQ(corpus.validation_documents, 1);
+  EXPECT_EQ(corpus.train_documents, 4);
+  EXPECT_EQ(all(load(options, 1).validation), all(corpus.validation));
+}
+
+TEST(TextCorpus, NoTextIsAnError) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", "\n<|endoftext|>\n");
+  write_file(folder / "b.txt", "<|endoftext|>\n");
+  expect_error(Fault::input, "b.txt: holds no text", [&] { load_file(folder / "b.txt"); });
+  expect_error(Fault::input, "absent: is not there", [&] { load_file(folder / "absent"); });
+}
+
+// u16 tokens 1 … with 0 as end-of-text, vocabulary 300.
+void write_tokens(const fs::path& file, const std::vector<std::uint16_t>& ids, const std::string& more = "",
+                  const std::string& tokenizer = "mine") {
+  write_file(file, {reinterpret_cast<const char*>(ids.data()), ids.size() * 2});
+  write_file(token_info_file(file), fmt::format(R"({{"type": "u16", "vocabulary": 300, "tokenizer": "{}",
+                                                    "end_of_text": 0{}}})",
+                                                tokenizer, more));
+}
+
+TEST(TokenCorpus, IsSplitAtEndOfText) {
+  const TemporaryFolder folder;
+  std::vector<std::uint16_t> ids;
+  std::multiset<std::vector<std::int64_t>> expected;
+  for (std::uint16_t document = 1; document < 100; ++document) {
+    std::vector<std::int64_t> tokens(document % 7 + 1, document);
+    tokens.push_back(0);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+    expected.insert(tokens);
+  }
+  ids.push_back(299);  // a last one without its end
+  expected.insert({299});
+  write_tokens(folder / "a.bin", ids, ", \"documents\": 100");
+  const Corpus corpus = load_file(folder / "a.bin");
+  std::multiset<std::vector<std::int64_t>> found;
+  for (const Tokens* part : {&corpus.train, &corpus.validation}) {
+    std::vector<std::int64_t> document;
+    for (const std::int64_t token : all(*part)) {
+      document.push_back(token);
+      if (token != 0 && token != 299) continue;
+      found.insert(document);
+      document.clear();
+    }
+  }
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(corpus.train_documents + corpus.validation_documents, 100);
+  EXPECT_GT(corpus.validation_documents, 10);
+  EXPECT_EQ(corpus.vocabulary, 300);
+  EXPECT_EQ(corpus.tokenizer, "mine");
+  EXPECT_EQ(corpus.end_of_text, 0U);
+}
+
+TEST(TokenCorpus, WhatDoesNotFitTheDescriptionIsNamed) {
+  const TemporaryFolder folder;
+  write_tokens(folder / "a.bin", {1, 2, 0, 3, 0}, ", \"documents\": 3");
+  expect_error(Fault::input, "a.bin: holds 2 documents; a.json says 3", [&] { load_file(folder / "a.bin"); });
+  write_tokens(folder / "a.bin", {1, 2, 0, 301, 0});
+  expect_error(Fault::input, "a.bin: token 3 (byte 6) is 301", [&] { load_file(folder / "a.bin"); });
+}
+
+TEST(Corpus, ValidationCanBeOtherData) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", "train");
+  write_file(folder / "b.txt", "held out");
+  DataOptions options;
+  options.path = (folder / "a.txt").string();
+  options.validation = (folder / "b.txt").string();
+  const Corpus corpus = load(options);
+  EXPECT_EQ(documents(corpus.train), std::vector<std::string>{"train"});
+  EXPECT_EQ(documents(corpus.validation), std::vector<std::string>{"held out"});
+  write_tokens(folder / "c.bin", {1, 0});
+  options.validation = (folder / "c.bin").string();
+  expect_error(Fault::input, "c.bin has tokenizer 'mine' and vocabulary 300", [&] { load(options); });
+}
+
+TEST(DataOptions, ValuesWithoutSenseAreRefused) {
+  DataOptions options;
+  for (const double share : {0.0, 1.0, -1.0, std::nan("")}) {
+    options.validation_share = share;
+    expect_error(Fault::input, "data.validation_share is", [&] { validate(options); });
+  }
+  options = {};
+  options.validation = "x.txt";
+  expect_error(Fault::input, "data.validation is 'x.txt' and data.path is empty", [&] { validate(options); });
+  options = {};
+  apply(options, {"data.text_column", "", "--set"});
+  expect_error(Fault::input, "data.text_column is empty", [&] { validate(options); });
+}
+
+}  // namespace
+}  // namespace headscope

@@ -1,0 +1,168 @@
+#include "data/tokens.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+
+#include "data/blocks.h"
+#include "data/mixed_seed.h"
+#include "data/split.h"
+#include "support/expect_error.h"
+
+namespace headscope {
+namespace {
+
+using testing::expect_error;
+
+std::vector<std::int64_t> all(const Tokens& tokens) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(tokens.size()));
+  tokens.copy(0, tokens.size(), values.data());
+  return values;
+}
+
+// 0, 1, 2, ...
+Tokens counting(std::int64_t size, std::int64_t vocabulary = 65536) {
+  auto buffer = std::make_shared<TokenBuffer>(vocabulary);
+  std::vector<std::uint32_t> values(static_cast<std::size_t>(size));
+  std::iota(values.begin(), values.end(), 0U);
+  buffer->append(values);
+  const TokenRange whole{0, size};
+  return {buffer, buffer->span(), {&whole, 1}};
+}
+
+TEST(Tokens, AreRangesOfAStoreOneAfterAnother) {
+  const auto buffer = std::make_shared<TokenBuffer>(100);
+  buffer->append(std::vector<std::uint32_t>{10, 11, 12, 13, 14, 15, 16, 17});
+  const std::vector<TokenRange> ranges = {{1, 2}, {3, 1}, {6, 2}, {0, 1}};
+  const Tokens tokens(buffer, buffer->span(), ranges);
+  const std::vector<std::int64_t> expected = {11, 12, 13, 16, 17, 10};
+  ASSERT_EQ(tokens.size(), 6);
+  EXPECT_EQ(all(tokens), expected);
+  for (std::int64_t first = 0; first <= 6; ++first)
+    for (std::int64_t count = 0; first + count <= 6; ++count) {
+      std::vector<std::int64_t> part(static_cast<std::size_t>(count));
+      tokens.copy(first, count, part.data());
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + first));
+    }
+  EXPECT_EQ(tokens[4], 17U);
+  EXPECT_EQ(Tokens().size(), 0);
+  expect_error(Fault::runtime, "tokens 6 + 1 of 6", [&] { static_cast<void>(tokens[6]); });
+}
+
+TEST(Tokens, OfALargeVocabularyKeepAllBits) {
+  const auto buffer = std::make_shared<TokenBuffer>(70000);
+  buffer->append(std::vector<std::uint32_t>{69999, 65536, 1});
+  const TokenRange whole{0, 3};
+  EXPECT_EQ(all(Tokens(buffer, buffer->span(), {&whole, 1})), (std::vector<std::int64_t>{69999, 65536, 1}));
+}
+
+TEST(BlockOrder, IsNumpysChoiceForSeedAndEpoch) {
+  // M = 2**64 - 1; mix = SplitMix64's finaliser; numpy.random.default_rng(mix((mix(3) + epoch) & M)).choice(10, 10,
+  // replace=False)
+  const std::map<std::int64_t, std::vector<std::int64_t>> epochs = {
+      {0, {6, 2, 5, 4, 8, 9, 7, 0, 3, 1}}, {1, {4, 1, 8, 3, 0, 7, 5, 6, 9, 2}}, {5, {1, 5, 4, 2, 7, 6, 9, 3, 8, 0}}};
+  BlockOrder order(/*tokens=*/41, /*seq_len=*/4, /*seed=*/3);
+  ASSERT_EQ(order.blocks(), 10);
+  for (const auto& [epoch, expected] : epochs)
+    for (std::int64_t i = 0; i < 10; ++i) EXPECT_EQ(order.block_at(epoch * 10 + i), expected[i]) << epoch << " " << i;
+}
+
+TEST(BlockOrder, TakesEveryBlockOnceAnEpochAndCanGoOnAnywhere) {
+  BlockOrder order(1000, 7, 1), other(1000, 7, 1);
+  const std::int64_t blocks = order.blocks();
+  EXPECT_EQ(blocks, 142);
+  std::vector<std::int64_t> first, second;
+  for (std::int64_t i = 0; i < blocks; ++i) first.push_back(order.block_at(i));
+  for (std::int64_t i = 0; i < blocks; ++i) second.push_back(order.block_at(blocks + i));
+  EXPECT_NE(first, second);
+  for (std::int64_t position : {200L, 3L, 283L, 0L})
+    EXPECT_EQ(other.block_at(position), position < blocks ? first[position] : second[position - blocks]);
+  for (auto* epoch : {&first, &second}) {
+    std::sort(epoch->begin(), epoch->end());
+    for (std::int64_t i = 0; i < blocks; ++i) EXPECT_EQ((*epoch)[i], i);
+  }
+  EXPECT_DOUBLE_EQ(order.epochs_at(213), 1.5);
+}
+
+TEST(BlockOrder, NeedsOneBlockAndItsLastTarget) {
+  EXPECT_EQ(BlockOrder(9, 8, 0).blocks(), 1);
+  EXPECT_EQ(BlockOrder(16, 8, 0).blocks(), 1);
+  EXPECT_EQ(BlockOrder(17, 8, 0).blocks(), 2);
+  expect_error(Fault::input, "the training data has 8 tokens; a block of 8 needs 9", [] { BlockOrder(8, 8, 0); });
+}
+
+TEST(Batch, TargetsAreTheNextTokens) {
+  const Tokens tokens = counting(100);
+  BlockOrder order(tokens.size(), 8, 5);
+  std::vector<std::int64_t> inputs(3 * 8), targets(3 * 8);
+  const std::int64_t position = order.blocks() - 1;  // goes over into the next epoch
+  fill_batch(tokens, order, position, 3, 8, inputs.data(), targets.data());
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const std::int64_t block = BlockOrder(100, 8, 5).block_at(position + row);
+    for (std::int64_t t = 0; t < 8; ++t) {
+      EXPECT_EQ(inputs[row * 8 + t], block * 8 + t);
+      EXPECT_EQ(targets[row * 8 + t], block * 8 + t + 1);
+    }
+  }
+}
+
+TEST(Batch, FixedOnesAreInOrderAndNeverWrap) {
+  const Tokens tokens = counting(49);
+  std::vector<std::int64_t> inputs(2 * 8), targets(2 * 8);
+  fill_fixed_batch(tokens, 2, 2, 8, inputs.data(), targets.data());
+  EXPECT_EQ(inputs.front(), 32);
+  EXPECT_EQ(targets.back(), 48);
+  EXPECT_EQ(tokens_for_batches(3, 2, 8), 49);
+  expect_error(Fault::input, "the validation data has 49 tokens; 4 batches of 2 x 8 need 65",
+               [&] { fill_fixed_batch(tokens, 3, 2, 8, inputs.data(), targets.data()); });
+}
+
+TEST(SplitRanges, PutsTheShareOfHashesIntoValidation) {
+  SplitRanges split(0.25, 1000, 1000);
+  const auto at = [](double place) { return static_cast<std::uint64_t>(place * 0x1p64); };
+  const std::vector<double> places = {0.5, 0.1, 0.9, 0.2499, 0.2501};
+  for (std::size_t i = 0; i < places.size(); ++i) split.add(at(places[i]), {static_cast<std::int64_t>(10 * i), 10});
+  split.finish("data");
+  ASSERT_EQ(split.train().size(), 3U);
+  ASSERT_EQ(split.validation().size(), 2U);
+  EXPECT_EQ(split.validation()[1].first, 30);
+}
+
+TEST(SplitRanges, TheSmallestHashGoesToValidationWhereNoneFell) {
+  for (const std::int64_t wanted : {1, 1000}) {  // also where training had enough before that piece came
+    SplitRanges split(0.01, wanted, 5);
+    std::int64_t first = 0;
+    for (const std::uint64_t hash : {9U, 5U, 3U, 7U}) {
+      const std::uint64_t large = std::uint64_t{hash} << 60;
+      if (split.wants(large)) split.add(large, {first, 10});
+      first += 10;
+    }
+    split.finish("data");
+    ASSERT_EQ(split.validation().size(), 1U);
+    EXPECT_EQ(split.validation()[0].first, 20);
+    for (const TokenRange& range : split.train()) EXPECT_NE(range.first, 20);
+    EXPECT_GE(split.train().size(), 1U);
+  }
+}
+
+TEST(SplitRanges, OnePieceCannotBeSplit) {
+  SplitRanges split(0.01, 5, 5);
+  split.add(std::uint64_t{1} << 63, {0, 77});
+  expect_error(Fault::input, "book.txt: one document of 77 tokens cannot be split", [&] { split.finish("book.txt"); });
+  SplitRanges low(0.01, 5, 5);  // the same where it fell into validation
+  low.add(0, {0, 77});
+  expect_error(Fault::input, "book.txt: one document of 77 tokens cannot be split", [&] { low.finish("book.txt"); });
+}
+
+TEST(SplitRanges, TrainingIsNeverEmpty) {
+  SplitRanges split(0.5, 5, 100);
+  split.add(1, {0, 10});
+  split.add(2, {10, 10});
+  split.finish("data");
+  EXPECT_EQ(split.train().size(), 1U);
+  EXPECT_EQ(split.validation().size(), 1U);
+}
+
+}  // namespace
+}  // namespace headscope
