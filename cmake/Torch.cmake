@@ -15,12 +15,41 @@ target_link_options(headscope_torch INTERFACE -Wl,--unresolved-symbols=ignore-in
 list(APPEND CMAKE_BUILD_RPATH "${HEADSCOPE_TORCH}/lib")
 
 if(HEADSCOPE_CUDA)
+  set(HEADSCOPE_NVCC "$ENV{HEADSCOPE_NVCC}" CACHE FILEPATH "The CUDA compiler")
+  set(HEADSCOPE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Compute capabilities that kernels are compiled for")
+  if(NOT EXISTS "${HEADSCOPE_NVCC}")
+    message(FATAL_ERROR "HEADSCOPE_NVCC='${HEADSCOPE_NVCC}' is not there; run scripts/bootstrap --with cuda")
+  endif()
+  # The headers and libraries of the CUDA runtime, beside torch as wheels put them.
+  get_filename_component(cuda_runtime "${HEADSCOPE_TORCH}/../nvidia/cu13" ABSOLUTE)
   target_compile_definitions(headscope_torch INTERFACE HEADSCOPE_CUDA)
+  target_include_directories(headscope_torch SYSTEM INTERFACE "${cuda_runtime}/include")
   # Nothing of ours calls the CUDA libraries by name: they register themselves when they are loaded.
   target_link_options(headscope_torch INTERFACE -Wl,--no-as-needed)
-  target_link_libraries(headscope_torch INTERFACE
-    "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so" "${HEADSCOPE_TORCH}/lib/libc10_cuda.so")
+  target_link_libraries(headscope_torch INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so"
+    "${HEADSCOPE_TORCH}/lib/libc10_cuda.so" "${cuda_runtime}/lib/libcudart.so.13")
 endif()
+
+# headscope_cuda_sources(NAME): compiles cuda/*.cu of a folder into its library. By hand, because CMake's own CUDA support
+# wants a whole toolkit, and the wheels are only a compiler.
+function(headscope_cuda_sources name)
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
+  set(targets)
+  foreach(architecture ${HEADSCOPE_CUDA_ARCHITECTURES})
+    list(APPEND targets "-gencode=arch=compute_${architecture},code=[sm_${architecture},compute_${architecture}]")
+  endforeach()
+  foreach(source ${sources})
+    get_filename_component(stem "${source}" NAME_WE)
+    set(object "${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem}.o")
+    add_custom_command(OUTPUT "${object}" DEPFILE "${object}.d" DEPENDS "${source}"
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/cuda"
+      COMMAND "${HEADSCOPE_NVCC}" -c -O3 -std=c++20 ${targets} -Xcompiler=-fPIC,-Wall -MD -MF "${object}.d"
+        "-I${CMAKE_SOURCE_DIR}/src" "-I${cuda_runtime}/include" -o "${object}" "${source}"
+      COMMENT "Building CUDA object ${stem}.o" VERBATIM)
+    target_sources(headscope_${name} PRIVATE "${object}")
+    set_source_files_properties("${object}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+  endforeach()
+endfunction()
 
 # One precompiled header for all folders that use torch, one for their tests: each takes as long as five sources.
 add_library(headscope_torch_precompiled OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")

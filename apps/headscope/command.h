@@ -78,6 +78,7 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
 void add_plasticity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_study(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_bench(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_tokenize(CLI::App& app, CommonFlags& flags, Command& chosen);
 
 }  // namespace headscope

@@ -76,9 +76,10 @@ int run(int argc, char** argv, CommonFlags& flags) {
   app.require_subcommand(1);
   flags.command_line = command_line(argc, argv);
   Command chosen;
-  add_plasticity(app, flags, chosen);
   add_study(app, flags, chosen);
+  add_plasticity(app, flags, chosen);
   add_plot(app, flags, chosen);
+  add_bench(app, flags, chosen);
   add_tokenize(app, flags, chosen);
   try {
     app.parse(normalised_arguments(argc, argv));

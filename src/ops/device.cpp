@@ -2,7 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <sys/resource.h>
 
@@ -10,8 +9,10 @@
 #include "core/parallel.h"
 
 #ifdef HEADSCOPE_CUDA
-#include <ATen/cuda/CUDAContextLight.h>
+#include <ATen/SDPBackend.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
 #endif
 
 namespace headscope {
@@ -29,8 +30,9 @@ ComputeDevice cuda() {
                                            static_cast<std::int64_t>(at::SDPBackend::flash_attention),
                                            static_cast<std::int64_t>(at::SDPBackend::efficient_attention),
                                            static_cast<std::int64_t>(at::SDPBackend::math)});
-  const cudaDeviceProp* properties = at::cuda::getCurrentDeviceProperties();
-  return {at::Device(at::kCUDA, 0), at::kBFloat16, properties->name};
+  cudaDeviceProp properties{};
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) fail_runtime("--device cuda: the GPU does not answer");
+  return {at::Device(at::kCUDA, 0), at::kBFloat16, properties.name};
 }
 #endif
 
@@ -39,7 +41,7 @@ ComputeDevice cuda() {
 ComputeDevice choose_device(const std::string& name) {
   if (name != "auto" && name != "cpu" && name != "cuda") fail_input("--device {}: expected auto, cpu or cuda", name);
 #ifdef HEADSCOPE_CUDA
-  if (name != "cpu" && at::hasCUDA() && at::detail::getCUDAHooks().deviceCount() > 0) return cuda();
+  if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();
   if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");
 #else
   if (name == "cuda")

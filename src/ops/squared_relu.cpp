@@ -1,5 +1,12 @@
 #include "ops/squared_relu.h"
 
+#ifdef HEADSCOPE_CUDA
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "ops/cuda/squared_relu.h"
+#endif
+
 namespace headscope {
 namespace {
 
@@ -7,24 +14,57 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-// Keeps max(x, 0) alone.
+at::Tensor composed_forward(const at::Tensor& x) { return at::relu(x).square_(); }
+
+at::Tensor composed_backward(const at::Tensor& x, const at::Tensor& dy) { return at::relu(x).mul_(dy).mul_(2); }
+
+#ifdef HEADSCOPE_CUDA
+bool has_kernel(const at::Tensor& x) {
+  return x.is_cuda() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+cuda::ElementType element_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat ? cuda::ElementType::f32 : cuda::ElementType::bf16;
+}
+
+at::Tensor kernel_forward(const at::Tensor& given) {
+  const at::Tensor x = given.contiguous();
+  at::Tensor y = at::empty_like(x);
+  cuda::squared_relu_forward(x.const_data_ptr(), y.mutable_data_ptr(), x.numel(), element_type(x),
+                             c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return y;
+}
+
+at::Tensor kernel_backward(const at::Tensor& given, const at::Tensor& upstream) {
+  const at::Tensor x = given.contiguous(), dy = upstream.contiguous();
+  at::Tensor dx = at::empty_like(x);
+  cuda::squared_relu_backward(x.const_data_ptr(), dy.const_data_ptr(), dx.mutable_data_ptr(), x.numel(),
+                              element_type(x), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return dx;
+}
+#else
+bool has_kernel(const at::Tensor&) { return false; }
+at::Tensor kernel_forward(const at::Tensor& x) { return composed_forward(x); }
+at::Tensor kernel_backward(const at::Tensor& x, const at::Tensor& dy) { return composed_backward(x, dy); }
+#endif
+
 class SquaredRelu : public torch::autograd::Function<SquaredRelu> {
  public:
   static Variable forward(AutogradContext* context, const Variable& x) {
-    const at::Tensor positive = at::relu(x);
-    context->save_for_backward({positive});
-    return positive * positive;
+    context->save_for_backward({x});
+    return has_kernel(x) ? kernel_forward(x) : composed_forward(x);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    return {(gradients[0] * context->get_saved_variables()[0]).mul_(2)};
+    const at::Tensor x = context->get_saved_variables()[0];
+    return {has_kernel(x) ? kernel_backward(x, gradients[0]) : composed_backward(x, gradients[0])};
   }
 };
 
 }  // namespace
 
-at::Tensor squared_relu(const at::Tensor& x) {
-  return SquaredRelu::apply(x);
-}
+at::Tensor squared_relu(const at::Tensor& x) { return SquaredRelu::apply(x); }
 
 }  // namespace headscope

@@ -7,6 +7,7 @@
 #include "ops/device.h"
 #include "report/theme.h"
 #include "train/run.h"
+#include "verdict/summary.h"
 
 namespace headscope {
 namespace {
@@ -131,6 +132,16 @@ StudyOptions resolved(StudyOptions options, const ComputeDevice& device) {
   return options;
 }
 
+// Hours of training are not lost for want of gnuplot.
+void draw_figures(const Study& study, const fs::path& folder, const std::string& theme, Console& console) {
+  try {
+    draw_study_figures(figure_data(study, last_common_tokens(study)), folder, theme_named(theme));
+  } catch (const Error& error) {
+    if (error.fault() == Fault::interrupted) throw;
+    console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), folder.string()));
+  }
+}
+
 StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const ComputeDevice& device, RunFolder& folder,
                            Clock::time_point start, Console& console) {
   StudyOutcome outcome;
@@ -143,7 +154,8 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   }
   Study study = load_study({folder.path()});
   study.title = job.options.preset;
-  outcome.verdict = conclude_study(study, folder, job.options.tau, job.theme, start, console);
+  draw_figures(study, folder.path(), job.theme, console);
+  outcome.verdict = conclude_study(study, folder, job.options.tau, start, console);
   if (!folder.already_complete())
     folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.verdict.verdict)},
                                         {"seconds", outcome.verdict.seconds},

@@ -120,14 +120,13 @@ nlohmann::ordered_json study_definitions() {
            "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"}};
 }
 
-AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau, const std::string& theme,
+AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau,
                               std::chrono::steady_clock::time_point start, Console& console) {
   AnalyzeOutcome outcome;
   outcome.out = folder.path();
   outcome.tokens = last_common_tokens(study);
   outcome.verdict = decide(mean_pr_at(study, outcome.tokens), tau);
   outcome.val_loss = val_loss_at(study, outcome.tokens);
-  draw_study_figures(figure_data(study, outcome.tokens), folder.path(), theme_named(theme));
   warn_about(study, outcome, console);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
@@ -143,7 +142,8 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   const ordered_json facts = {{"definitions", study_definitions()}, {"device", "cpu"}};
   RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
   write_results(folder, study);
-  AnalyzeOutcome outcome = conclude_study(study, folder, job.tau, job.theme, start, console);
+  draw_study_figures(figure_data(study, last_common_tokens(study)), folder.path(), theme_named(job.theme));
+  AnalyzeOutcome outcome = conclude_study(study, folder, job.tau, start, console);
   folder.finish(
       RunStatus::complete,
       {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});

@@ -34,8 +34,8 @@ struct AnalyzeOutcome {
   double seconds = 0;
 };
 
-// Verdict, figures and combined.json of the results into their run folder. `start`: when the run began.
-AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau, const std::string& theme,
+// Verdict and combined.json of the results into their run folder. `start`: when the run began.
+AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau,
                               std::chrono::steady_clock::time_point start, Console& console);
 
 // What the numbers are, for the manifest.
