@@ -64,3 +64,22 @@ function(headscope_torch_folder name)
   target_link_libraries(headscope_${name} PUBLIC headscope_flags headscope_torch headscope_formats headscope_data ${ARG_LINKS})
   target_precompile_headers(headscope_${name} REUSE_FROM headscope_torch_precompiled)
 endfunction()
+
+# headscope_torch_test(NAME LINKS target...): as headscope_test, for a folder of the torch half.
+function(headscope_torch_test name)
+  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
+  if(NOT TARGET headscope_torch_test_precompiled)
+    add_library(headscope_torch_test_precompiled OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")
+    target_link_libraries(headscope_torch_test_precompiled PUBLIC
+      headscope_torch_precompiled headscope_test_support GTest::gmock GTest::gtest_main)
+    target_compile_options(headscope_torch_test_precompiled PRIVATE -O1)
+    target_precompile_headers(headscope_torch_test_precompiled PRIVATE
+      "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
+  add_executable(test_${name} ${sources})
+  target_link_libraries(test_${name} PRIVATE ${ARG_LINKS} headscope_test_support GTest::gmock GTest::gtest_main)
+  target_compile_options(test_${name} PRIVATE -O1)
+  target_precompile_headers(test_${name} REUSE_FROM headscope_torch_test_precompiled)
+  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+endfunction()

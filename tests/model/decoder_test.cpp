@@ -1,0 +1,215 @@
+#include "model/decoder.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "probe/gain.h"
+#include "probe/key_rank.h"
+#include "probe/probe.h"
+#include "support/expect_error.h"
+#include "support/gradients.h"
+#include "support/tensor_oracle.h"
+
+namespace headscope {
+namespace {
+
+using testing::expect_error;
+using testing::largest_difference;
+using testing::TensorOracle;
+
+// The reference model with its weights, in float32.
+Decoder reference_model(const TensorOracle& oracle, QkNorm qk_norm) {
+  DecoderConfig config;
+  config.vocabulary = oracle.size("vocab");
+  config.d_model = oracle.size("d_model");
+  config.layers = oracle.size("layers");
+  config.heads = oracle.size("heads");
+  config.kv_heads = oracle.size("kv_heads");
+  config.d_k = oracle.size("d_k");
+  config.d_ff = oracle.size("d_ff");
+  config.positions = oracle.size("sequence");
+  config.rope_base = oracle.number("rope_base");
+  config.norm_eps = oracle.number("epsilon");
+  config.qk_norm = qk_norm;
+  Decoder model = make_decoder(config, 1);
+  const at::NoGradGuard no_gradients;
+  for_each_parameter(model, [&](const std::string& name, at::Tensor& value) { value.copy_(oracle.get(name)); });
+  return model;
+}
+
+class Reference : public ::testing::TestWithParam<std::pair<const char*, QkNorm>> {
+ protected:
+  Reference() : oracle(GetParam().first), model(reference_model(oracle, GetParam().second)) {}
+  TensorOracle oracle;
+  Decoder model;
+};
+
+TEST_P(Reference, LogitsAndLossAgreeWithNumpy) {
+  const at::Tensor tokens = oracle.get("tokens"), targets = oracle.get("targets");
+  EXPECT_LT(largest_difference(logits(model, tokens, at::kFloat), oracle.get("expected.logits")), 1e-5);
+  const double loss = oracle.get("expected.loss").item<double>();
+  EXPECT_NEAR(next_token_loss(model, tokens, targets, at::kFloat).item<double>(), loss, 1e-5);
+  // In float64 only the order of sums differs: 1e-12 of values near 1.
+  const Decoder exact = converted(model, at::kDouble);
+  Decoder weights = exact;
+  {
+    const at::NoGradGuard no_gradients;
+    for_each_parameter(weights, [&](const std::string& name, at::Tensor& value) { value.copy_(oracle.get(name)); });
+  }
+  EXPECT_LT(largest_difference(logits(weights, tokens, at::kDouble), oracle.get("expected.logits")), 1e-12);
+}
+
+TEST_P(Reference, KeysAndTheirRankAgreeWithNumpy) {
+  std::int64_t seen = 0;
+  final_hidden(model, oracle.get("tokens"), at::kFloat, [&](std::int64_t layer, const HeadVectors& vectors) {
+    EXPECT_EQ(layer, seen++);
+    const std::string prefix = fmt::format("expected.layers.{}.", layer);
+    EXPECT_LT(largest_difference(vectors.k_bthd, oracle.get(prefix + "keys")), 1e-5);
+    const at::Tensor expected = oracle.get(prefix + "key_pr");
+    const auto ratios = key_participation_ratios(vectors.k_bthd);
+    for (std::int64_t head = 0; head < expected.size(0); ++head)
+      EXPECT_NEAR(ratios[static_cast<std::size_t>(head)], expected[head].item<double>(), 1e-5);
+  });
+  EXPECT_EQ(seen, model.config.layers);
+}
+
+TEST_P(Reference, GradientsOfTheWholeModelAgreeWithCentralDifferences) {
+  const Decoder exact = converted(model, at::kDouble);
+  std::vector<at::Tensor> parameters;
+  for_each_parameter(exact, [&](const std::string&, const at::Tensor& value) { parameters.push_back(value); });
+  testing::expect_gradients(parameters, [&] {
+    return next_token_loss(exact, oracle.get("tokens"), oracle.get("targets"), at::kDouble);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Decoder, Reference,
+                         ::testing::Values(std::pair("model_qk.safetensors", QkNorm::learned),
+                                           std::pair("model_noqk.safetensors", QkNorm::none)));
+
+DecoderConfig shape_of_88m() {
+  DecoderConfig config;
+  config.vocabulary = 49152;
+  config.d_model = 512;
+  config.layers = 2;
+  config.heads = 8;
+  config.kv_heads = 4;
+  config.d_k = 64;
+  config.d_ff = 2048;
+  config.positions = 1024;
+  return config;
+}
+
+DecoderConfig shape_of_1_5b() {
+  DecoderConfig config = shape_of_88m();
+  config.d_model = 2048;
+  config.heads = 16;
+  config.kv_heads = 8;
+  config.d_k = 128;
+  config.d_ff = 8192;
+  config.vocabulary = 8192;  // of the words that occur, a few thousand
+  return config;
+}
+
+// Words as frequent as in natural text: rank r with probability proportional to 1/r.
+at::Tensor zipf_tokens(std::int64_t words, std::int64_t batch, std::int64_t time) {
+  at::Generator generator = at::detail::createCPUGenerator(5);
+  const at::Tensor weights = 1 / at::arange(1, words + 1, at::kDouble);
+  return at::multinomial(weights, batch * time, /*replacement=*/true, generator).view({batch, time});
+}
+
+ProbeResult initial_probe(const DecoderConfig& config) {
+  const Decoder model = make_decoder(config, 42);
+  const at::Tensor tokens = zipf_tokens(config.vocabulary, 4, config.positions);
+  return probe_model(model, {{tokens, tokens}}, at::kFloat, /*with_loss=*/false);
+}
+
+double mean_pr(const ProbeResult& result) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const auto& layer : result.key_pr)
+    for (const double value : layer) sum += value, ++count;
+  return sum / static_cast<double>(count);
+}
+
+// The source study starts at 86.85 of 128 dimensions (0.68) on natural text; 64 dimensions at about 48.8 (0.76).
+TEST(Initial, KeyRankIsPlausible) {
+  EXPECT_NEAR(mean_pr(initial_probe(shape_of_88m())) / 64, 0.76, 0.12);
+  EXPECT_NEAR(mean_pr(initial_probe(shape_of_1_5b())) / 128, 0.68, 0.12);
+}
+
+TEST(Initial, NormedKeysHaveLengthRootD) {
+  const DecoderConfig config = shape_of_88m();
+  const Decoder model = make_decoder(config, 1);
+  const at::NoGradGuard no_gradients;
+  final_hidden(model, zipf_tokens(config.vocabulary, 1, 64), at::kFloat, [](std::int64_t, const HeadVectors& vectors) {
+    EXPECT_LT((vectors.k_bthd.norm(2, -1) - 8.0).abs().max().item<double>(), 1e-4);
+    EXPECT_LT((vectors.q_bthd.norm(2, -1) - 8.0).abs().max().item<double>(), 1e-4);
+  });
+}
+
+TEST(Initial, WeightsAreTheSameInAllConditions) {
+  DecoderConfig config;
+  std::vector<Decoder> models;
+  for (const QkNorm kind : {QkNorm::learned, QkNorm::frozen, QkNorm::none}) {
+    config.qk_norm = kind;
+    models.push_back(make_decoder(config, 7));
+  }
+  for (std::size_t i = 1; i < models.size(); ++i) {
+    EXPECT_TRUE(at::equal(models[i].embedding, models[0].embedding));
+    for (std::size_t layer = 0; layer < models[0].layers.size(); ++layer) {
+      EXPECT_TRUE(at::equal(models[i].layers[layer].qkv, models[0].layers[layer].qkv));
+      EXPECT_TRUE(at::equal(models[i].layers[layer].output, models[0].layers[layer].output));
+      EXPECT_TRUE(at::equal(models[i].layers[layer].down, models[0].layers[layer].down));
+    }
+  }
+  EXPECT_FALSE(at::equal(make_decoder(config, 8).embedding, models[0].embedding));
+  EXPECT_TRUE(models[0].layers[0].k_gain.requires_grad());
+  EXPECT_FALSE(models[1].layers[0].k_gain.requires_grad());
+  EXPECT_FALSE(models[2].layers[0].k_gain.defined());
+}
+
+TEST(Initial, MatricesHaveTheirStandardDeviation) {
+  const Decoder model = make_decoder(DecoderConfig(), 3);
+  // 65,536 values: the standard error of the deviation is 0.02/sqrt(2n) = 5.5e-5.
+  EXPECT_NEAR(model.layers[0].up.std().item<double>(), 0.02, 4 * 5.5e-5);
+  EXPECT_TRUE(at::equal(model.final_norm, at::ones({128})));
+}
+
+TEST(Config, CountsParametersAsTheModelHasThem) {
+  for (const QkNorm kind : {QkNorm::learned, QkNorm::none}) {
+    DecoderConfig config;
+    config.qk_norm = kind;
+    std::int64_t total = 0;
+    for_each_parameter(make_decoder(config, 1), [&](const std::string&, const at::Tensor& value) { total += value.numel(); });
+    EXPECT_EQ(count_parameters(config).total, total);
+  }
+}
+
+TEST(Config, RefusesWhatMakesNoModel) {
+  const auto refused = [](const char* message, auto change) {
+    DecoderConfig config;
+    change(config);
+    expect_error(Fault::input, message, [&] { validate(config); });
+  };
+  refused("model.heads is 4, model.kv_heads 3; expected heads divisible by kv_heads", [](auto& c) { c.kv_heads = 3; });
+  refused("model.d_k is 31; expected an even number", [](auto& c) { c.d_k = 31; });
+  refused("model.layers is 0; expected 1 or more", [](auto& c) { c.layers = 0; });
+}
+
+TEST(Probe, TheRankOfKnownKeys) {
+  // Orthogonal keys of equal length span everything; equal keys one direction; (Σs)²/Σs² of singular values 3, 1 is 16/10.
+  const at::Tensor basis = at::eye(4, at::kFloat).view({1, 4, 1, 4});
+  EXPECT_NEAR(key_participation_ratios(basis)[0], 4, 1e-12);
+  EXPECT_NEAR(key_participation_ratios(at::ones({2, 5, 1, 4}))[0], 1, 1e-6);
+  const at::Tensor two = at::diag(at::tensor({3.0, 1.0})).view({1, 2, 1, 2});
+  EXPECT_NEAR(key_participation_ratios(two)[0], 1.6, 1e-12);
+  EXPECT_TRUE(std::isnan(key_participation_ratios(at::zeros({1, 3, 1, 4}))[0]));
+}
+
+TEST(Probe, TheVariationOfGains) {
+  EXPECT_EQ(coefficient_of_variation({2, 2, 2}), 0);
+  // 1, 2, 3: mean 2, standard deviation 1 (n - 1).
+  EXPECT_NEAR(coefficient_of_variation({-1, -2, -3}), 0.5, 1e-15);
+}
+
+}  // namespace
+}  // namespace headscope

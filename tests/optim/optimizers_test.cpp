@@ -1,0 +1,127 @@
+#include "optim/optimizers.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "optim/clip.h"
+#include "optim/polar_express.h"
+#include "optim/schedule.h"
+#include "support/gradients.h"
+#include "support/tensor_oracle.h"
+
+namespace headscope {
+namespace {
+
+using testing::largest_difference;
+using testing::random_tensor;
+using testing::TensorOracle;
+
+class Optimizer : public ::testing::Test {
+ protected:
+  at::Tensor parameter(const std::string& name) const {
+    return oracle.get(name + ".initial").set_requires_grad(true);
+  }
+  void give_gradient(at::Tensor& parameter, const std::string& name, std::int64_t step) const {
+    parameter.mutable_grad() = oracle.get(name + ".gradients")[step];
+  }
+  TensorOracle oracle{"optimizers.safetensors"};
+  std::int64_t steps = oracle.size("steps");
+};
+
+// float64 on both sides: only the order of sums differs, over ten steps of products of 96 terms.
+constexpr double tolerance = 1e-11;
+
+TEST_F(Optimizer, MuonAgreesWithNumpyOnAMergedMatrixAndBothOrientations) {
+  at::Tensor qkv = parameter("merged.qkv"), output = parameter("merged.output"), up = parameter("up"), down = parameter("down");
+  Muon muon({{"attention", {qkv, output}}, {"up", {up}}, {"down", {down}}}, {});
+  for (std::int64_t step = 0; step < steps; ++step) {
+    give_gradient(qkv, "merged.qkv", step);
+    give_gradient(output, "merged.output", step);
+    give_gradient(up, "up", step);
+    give_gradient(down, "down", step);
+    muon.step(oracle.number("muon_lr"));
+    EXPECT_LT(largest_difference(qkv, oracle.get("merged.qkv.after")[step]), tolerance) << step;
+    EXPECT_LT(largest_difference(output, oracle.get("merged.output.after")[step]), tolerance) << step;
+    EXPECT_LT(largest_difference(up, oracle.get("up.after")[step]), tolerance) << step;
+    EXPECT_LT(largest_difference(down, oracle.get("down.after")[step]), tolerance) << step;
+  }
+}
+
+TEST_F(Optimizer, AdamWAgreesWithNumpy) {
+  at::Tensor embedding = parameter("embedding"), gain = parameter("gain");
+  AdamW adamw({{"embedding", embedding}, {"gain", gain}}, {});
+  for (std::int64_t step = 0; step < steps; ++step) {
+    give_gradient(embedding, "embedding", step);
+    give_gradient(gain, "gain", step);
+    adamw.step(oracle.number("adamw_lr"));
+    EXPECT_LT(largest_difference(embedding, oracle.get("embedding.after")[step]), tolerance) << step;
+    EXPECT_LT(largest_difference(gain, oracle.get("gain.after")[step]), tolerance) << step;
+  }
+}
+
+TEST(PolarExpress, AgreesWithNumpyAndKeepsItsBound) {
+  const TensorOracle oracle("polar.safetensors");
+  const at::Tensor bound = oracle.get("bound");
+  for (std::int64_t i = 0; i < oracle.size("cases"); ++i) {
+    const at::Tensor output = polar_express(oracle.get(fmt::format("{}.input", i)).unsqueeze(0)).squeeze(0);
+    // The iteration magnifies rounding: its first coefficient is 8, over five steps.
+    EXPECT_LT(largest_difference(output, oracle.get(fmt::format("{}.output", i))), 1e-9) << i;
+  }
+  // Within the range that the method is made for, singular values end near 1: within [0.66, 1.2].
+  EXPECT_GT(bound[0].item<double>(), 0.66);
+  EXPECT_LT(bound[1].item<double>(), 1.2);
+  const at::Tensor square = polar_express(random_tensor({1, 32, 96}, 1, at::kFloat));
+  const at::Tensor values = at::linalg_svdvals(square);
+  EXPECT_GT(values.min().item<double>(), bound[0].item<double>() - 1e-3);
+  EXPECT_LT(values.max().item<double>(), bound[1].item<double>() + 1e-3);
+}
+
+TEST(PolarExpress, ABatchIsItsMatricesOneByOne) {
+  const at::Tensor batch = random_tensor({3, 8, 20}, 1);
+  const at::Tensor together = polar_express(batch);
+  for (std::int64_t i = 0; i < 3; ++i)
+    EXPECT_LT(largest_difference(together[i], polar_express(batch[i].unsqueeze(0))[0]), 1e-12);
+}
+
+TEST(Clip, ScalesToTheLimitAndReturnsTheNormBefore) {
+  at::Tensor a = at::zeros({2}, at::kDouble).set_requires_grad(true), b = at::zeros({1}, at::kDouble).set_requires_grad(true);
+  a.mutable_grad() = at::tensor({3.0, 0.0}).to(at::kDouble);
+  b.mutable_grad() = at::tensor({4.0}).to(at::kDouble);
+  EXPECT_DOUBLE_EQ(clip_gradients({a, b}, 1), 5);
+  EXPECT_DOUBLE_EQ(a.grad()[0].item<double>(), 0.6);
+  EXPECT_DOUBLE_EQ(b.grad()[0].item<double>(), 0.8);
+  EXPECT_DOUBLE_EQ(clip_gradients({a, b}, 2), 1);
+  EXPECT_DOUBLE_EQ(b.grad()[0].item<double>(), 0.8);
+  b.mutable_grad() = at::full({1}, std::nan(""), at::kDouble);
+  EXPECT_TRUE(std::isnan(clip_gradients({a, b}, 1)));
+  EXPECT_DOUBLE_EQ(a.grad()[0].item<double>(), 0.6);
+}
+
+TEST(Schedule, WarmsUpThenStaysOrFallsAsACosine) {
+  ScheduleOptions options{Schedule::constant, 4, 0.1};
+  EXPECT_DOUBLE_EQ(learning_rate_factor(options, 0, 100), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate_factor(options, 3, 100), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_factor(options, 99, 100), 1);
+  options.kind = Schedule::cosine;
+  EXPECT_DOUBLE_EQ(learning_rate_factor(options, 4, 105), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_factor(options, 54, 105), 0.55);  // half-way: the mean of 1 and 0.1
+  EXPECT_DOUBLE_EQ(learning_rate_factor(options, 104, 105), 0.1);
+}
+
+TEST(Optimizers, EveryTrainedParameterChangesAndFrozenOnesDoNot) {
+  DecoderConfig config;
+  config.qk_norm = QkNorm::frozen;
+  const Decoder model = make_decoder(config, 1);
+  std::vector<std::pair<std::string, at::Tensor>> before;
+  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+    before.emplace_back(name, value.detach().clone());
+    if (value.requires_grad()) at::Tensor(value).mutable_grad() = random_tensor(value.sizes(), 1, at::kFloat);
+  });
+  Optimizers(model, {}).step(1);
+  std::size_t i = 0;
+  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+    EXPECT_EQ(at::equal(value, before[i++].second), !value.requires_grad()) << name;
+  });
+}
+
+}  // namespace
+}  // namespace headscope
