@@ -22,8 +22,9 @@ if(HEADSCOPE_CUDA)
   endif()
   # The headers and libraries of the CUDA runtime, beside torch as wheels put them.
   get_filename_component(cuda_runtime "${HEADSCOPE_TORCH}/../nvidia/cu13" ABSOLUTE)
+  get_filename_component(cuda_compiler "${HEADSCOPE_NVCC}/../.." ABSOLUTE)
   target_compile_definitions(headscope_torch INTERFACE HEADSCOPE_CUDA)
-  target_include_directories(headscope_torch SYSTEM INTERFACE "${cuda_runtime}/include")
+  target_include_directories(headscope_torch SYSTEM INTERFACE "${cuda_runtime}/include" "${cuda_compiler}/include")
   # Nothing of ours calls the CUDA libraries by name: they register themselves when they are loaded.
   target_link_options(headscope_torch INTERFACE -Wl,--no-as-needed)
   target_link_libraries(headscope_torch INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so"

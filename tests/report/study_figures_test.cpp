@@ -7,15 +7,16 @@
 #include <set>
 
 #include "report/figure_files.h"
-#include "report/temporary_folder.h"
+#include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using headscope::testing::TemporaryFolder;
 
 const double missing = std::nan("");
 const std::vector<std::string> names = {"1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition",
@@ -85,10 +86,10 @@ TEST(StudyFigures, WritesEveryFigureInBothFormatsWithItsScript) {
 }
 
 // Every study, however thin, must draw without a word from gnuplot.
-class EveryStudy : public testing::TestWithParam<std::pair<const char*, Shape>> {};
+class EveryStudy : public ::testing::TestWithParam<std::pair<const char*, Shape>> {};
 INSTANTIATE_TEST_SUITE_P(
     StudyFigures, EveryStudy,
-    testing::Values(std::pair{"OneProbe", Shape{.probes = 1}}, std::pair{"TwoProbes", Shape{.probes = 2}},
+    ::testing::Values(std::pair{"OneProbe", Shape{.probes = 1}}, std::pair{"TwoProbes", Shape{.probes = 2}},
                     std::pair{"OneLayer", Shape{.layers = 1, .dark = true}},
                     std::pair{"OneOfEach", Shape{.layers = 1, .probes = 1, .conditions = "A"}},
                     std::pair{"NoLosses", Shape{.losses = false}}, std::pair{"NoGamma", Shape{.gamma = false}},
@@ -138,7 +139,7 @@ TEST(StudyFigures, FinalValuesStandApartAtTheEndsOfTheCurves) {
   const TemporaryFolder folder;
   draw_study_figures(data, folder.path());
   const auto ends = columns_of(folder.path() / "2_key_pr_causal.ends.dat");
-  EXPECT_THAT(ends.at("text"), testing::UnorderedElementsAre("A 60.00", "B 60.00", "C 60.00"));
+  EXPECT_THAT(ends.at("text"), ::testing::UnorderedElementsAre("A 60.00", "B 60.00", "C 60.00"));
   auto place = numbers_of(ends.at("text_y"));
   std::sort(place.begin(), place.end());
   const double least = 1;  // 15 units of about 230, which show at least 30: no less than 1.9
