@@ -70,9 +70,10 @@ endfunction()
 function(headscope_torch_test name)
   cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
   if(NOT TARGET headscope_torch_test_precompiled)
-    add_library(headscope_torch_test_precompiled OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")
-    target_link_libraries(headscope_torch_test_precompiled PUBLIC
-      headscope_torch_precompiled headscope_test_support GTest::gmock GTest::gtest_main)
+    # A program, though nobody runs it: programs are compiled with other flags than libraries.
+    add_executable(headscope_torch_test_precompiled "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")
+    target_link_libraries(headscope_torch_test_precompiled PRIVATE
+      headscope_torch headscope_formats headscope_data headscope_test_support GTest::gmock GTest::gtest_main)
     target_compile_options(headscope_torch_test_precompiled PRIVATE -O1)
     target_precompile_headers(headscope_torch_test_precompiled PRIVATE
       "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)

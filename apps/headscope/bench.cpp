@@ -10,6 +10,7 @@ struct BenchFlags {
   std::string preset = "tiny", device = "auto";
   std::optional<std::int64_t> batch, seq, accumulation;
   std::int64_t steps = 20, warmup = 3;
+  int threads = 0;  // 0: all cores
   std::vector<std::string> assignments;
 };
 
@@ -34,7 +35,7 @@ StudyOptions options_of(const BenchFlags& flags) {
 
 int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   const StudyOptions options = options_of(flags);
-  const ComputeDevice device = choose_device(flags.device);
+  const ComputeDevice device = choose_device(flags.device, flags.threads);
   const TrainBenchmark result = benchmark_training(options.model, options.train, flags.warmup, flags.steps, device);
   if (common.json)
     fmt::print("{}\n", nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
@@ -62,6 +63,7 @@ void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--accumulation", flags->accumulation, "Forward steps of an update")->type_name("N");
   command->add_option("--steps", flags->steps, "Timed steps [20]")->type_name("N");
   command->add_option("--warmup", flags->warmup, "Steps before them [3]")->type_name("N");
+  command->add_option("--threads", flags->threads, "Threads on the CPU [all cores]")->type_name("N");
   command->add_option("--device", flags->device, "auto, cpu or cuda [auto]")->type_name("NAME");
   command->add_option("--set", flags->assignments, "Any key of the study's configuration")->type_name("KEY=VALUE");
   add_common_flags(*command, common);

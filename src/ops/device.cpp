@@ -18,8 +18,8 @@
 namespace headscope {
 namespace {
 
-ComputeDevice cpu() {
-  at::set_num_threads(static_cast<int>(available_cores()));
+ComputeDevice cpu(int threads) {
+  at::set_num_threads(threads > 0 ? threads : static_cast<int>(available_cores()));
   return {at::kCPU, at::kFloat, fmt::format("cpu, {} threads", at::get_num_threads())};
 }
 
@@ -38,7 +38,7 @@ ComputeDevice cuda() {
 
 }  // namespace
 
-ComputeDevice choose_device(const std::string& name) {
+ComputeDevice choose_device(const std::string& name, int threads) {
   if (name != "auto" && name != "cpu" && name != "cuda") fail_input("--device {}: expected auto, cpu or cuda", name);
 #ifdef HEADSCOPE_CUDA
   if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();
@@ -47,7 +47,7 @@ ComputeDevice choose_device(const std::string& name) {
   if (name == "cuda")
     fail_input("--device cuda: this program was built without CUDA; build the preset 'cuda' (CONTRIBUTING.md)");
 #endif
-  return cpu();
+  return cpu(threads);
 }
 
 void synchronize(const ComputeDevice& device) {

@@ -14,8 +14,9 @@ struct ComputeDevice {
   std::string description;           // "cpu, 2 threads", "NVIDIA H200"
 };
 
-// "auto" (a GPU where there is one), "cpu" or "cuda". Throws Error(Fault::input) where that is not to be had.
-ComputeDevice choose_device(const std::string& name);
+// "auto" (a GPU where there is one), "cpu" or "cuda". `threads` of the CPU: 0 means all cores that this process may use.
+// Throws Error(Fault::input) where the device is not to be had.
+ComputeDevice choose_device(const std::string& name, int threads = 0);
 
 // Waits for the device's queue: before a clock is read.
 void synchronize(const ComputeDevice& device);

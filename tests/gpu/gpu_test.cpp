@@ -1,0 +1,121 @@
+// What runs on a GPU against the same on the CPU in float64. scripts/test-gpu runs it on a machine that has one.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+
+#include "model/decoder.h"
+#include "ops/attention.h"
+#include "ops/device.h"
+#include "ops/linear_cross_entropy.h"
+#include "ops/rms_norm.h"
+#include "ops/rotary.h"
+#include "ops/squared_relu.h"
+#include "optim/polar_express.h"
+#include "probe/probe.h"
+#include "support/gradients.h"
+#include "train/benchmark.h"
+
+namespace headscope {
+namespace {
+
+using testing::random_tensor;
+
+const ComputeDevice& gpu() {
+  static const ComputeDevice device = choose_device("cuda");
+  return device;
+}
+
+double relative_error(const at::Tensor& actual, const at::Tensor& exact) {
+  const at::Tensor wide = actual.detach().to(at::kCPU, at::kDouble);
+  return ((wide - exact.detach()).norm() / exact.detach().norm()).item<double>();
+}
+
+using Operation = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
+
+// Output and gradients on the GPU in `type` against the CPU in float64 on the same (rounded) inputs.
+void expect_same(const std::vector<at::Tensor>& inputs, at::ScalarType type, double tolerance, const Operation& operation) {
+  std::vector<at::Tensor> on_gpu, exact;
+  for (const at::Tensor& input : inputs) {
+    on_gpu.push_back(input.to(gpu().device, type).set_requires_grad(true));
+    exact.push_back(on_gpu.back().detach().to(at::kCPU, at::kDouble).set_requires_grad(true));
+  }
+  const at::Tensor y = operation(on_gpu), y_exact = operation(exact);
+  EXPECT_LT(relative_error(y, y_exact), tolerance);
+  const at::Tensor upstream = random_tensor(y.sizes(), 99).to(type);
+  const auto gradients = torch::autograd::grad({y}, on_gpu, {upstream.to(gpu().device)});
+  const auto exact_gradients = torch::autograd::grad({y_exact}, exact, {upstream.to(at::kDouble)});
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    EXPECT_LT(relative_error(gradients[i], exact_gradients[i]), tolerance) << "input " << i;
+}
+
+// bfloat16 keeps 8 bits: one rounding is 2^-9 on average, a few operations stay below 1e-2.
+constexpr double bf16_tolerance = 1e-2, f32_tolerance = 1e-5;
+
+TEST(Gpu, SquaredRelu) {
+  for (const std::int64_t count : {1, 7, 8, 1000, 4096 * 33 + 5}) {
+    expect_same({random_tensor({count}, 1)}, at::kFloat, f32_tolerance, [](const auto& x) { return squared_relu(x[0]); });
+    expect_same({random_tensor({count}, 2)}, at::kBFloat16, bf16_tolerance, [](const auto& x) { return squared_relu(x[0]); });
+  }
+}
+
+TEST(Gpu, RmsNorm) {
+  expect_same({random_tensor({64, 512}, 1), random_tensor({512}, 2)}, at::kFloat, f32_tolerance,
+              [](const auto& x) { return rms_norm(x[0], x[1], 1e-7); });
+  expect_same({random_tensor({4, 16, 12, 64}, 1)}, at::kBFloat16, bf16_tolerance,
+              [](const auto& x) { return rms_norm(x[0], {}, 1e-7); });
+}
+
+TEST(Gpu, Rotary) {
+  expect_same({random_tensor({2, 128, 4, 64}, 1)}, at::kBFloat16, bf16_tolerance, [](const auto& x) {
+    const auto type = x[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    return rotate(x[0], rotary_table(128, 64, 10000, type).to(x[0].device()));
+  });
+}
+
+TEST(Gpu, AttentionIsCudnnsWithGroupedQueries) {
+  gpu();
+  const std::vector<at::Tensor> qkv = {random_tensor({2, 256, 8, 64}, 1), random_tensor({2, 256, 4, 64}, 2),
+                                       random_tensor({2, 256, 4, 64}, 3)};
+  expect_same(qkv, at::kBFloat16, 2 * bf16_tolerance,
+              [](const auto& x) { return causal_attention(x[0], x[1], x[2], 0.125); });
+  std::vector<at::Tensor> on_gpu;
+  for (const at::Tensor& x : qkv) on_gpu.push_back(x.to(gpu().device, at::kBFloat16).set_requires_grad(true));
+  const at::Tensor y = causal_attention(on_gpu[0], on_gpu[1], on_gpu[2], 0.125);
+  EXPECT_THAT(y.grad_fn()->next_edge(0).function->name(), ::testing::HasSubstr("Cudnn"));
+}
+
+TEST(Gpu, LinearCrossEntropy) {
+  const at::Tensor targets = at::arange(100) % 1000;
+  expect_same({random_tensor({100, 64}, 1), random_tensor({1000, 64}, 2)}, at::kBFloat16, bf16_tolerance,
+              [&](const auto& x) { return linear_cross_entropy(x[0], x[1], targets.to(x[0].device()), 64 * 1000 * 4); });
+}
+
+TEST(Gpu, PolarExpressIsNearlyOrthogonal) {
+  const at::Tensor y = polar_express(random_tensor({6, 64, 256}, 1, at::kFloat).to(gpu().device));
+  const at::Tensor values = at::linalg_svdvals(y.cpu().to(at::kFloat));
+  EXPECT_GT(values.min().item<double>(), 0.8);
+  EXPECT_LT(values.max().item<double>(), 1.2);
+}
+
+TEST(Gpu, LossAndKeyRankAgreeWithTheCpu) {
+  DecoderConfig config;
+  const at::Tensor tokens = at::randint(config.vocabulary, {8, 256}, at::kLong);
+  const Batch here{tokens, tokens.roll(1)}, there{tokens.to(gpu().device), tokens.roll(1).to(gpu().device)};
+  const ProbeResult cpu = probe_model(make_decoder(config, 3), {here}, at::kFloat, true);
+  const ProbeResult on_gpu = probe_model(make_decoder(config, 3, gpu().device), {there}, gpu().type, true);
+  EXPECT_NEAR(*on_gpu.val_loss, *cpu.val_loss, 0.02);
+  for (std::size_t layer = 0; layer < cpu.key_pr.size(); ++layer)
+    for (std::size_t head = 0; head < cpu.key_pr[layer].size(); ++head)
+      EXPECT_NEAR(on_gpu.key_pr[layer][head], cpu.key_pr[layer][head], 1e-2);  // TF32 is off: float32 sums
+}
+
+TEST(Gpu, TrainingLowersTheLoss) {
+  TrainOptions options;
+  options.tokens = options.tokens_per_step() * 30;
+  const TrainBenchmark result = benchmark_training({}, options, 0, 30, gpu());
+  EXPECT_NEAR(result.loss_first, std::log(258), 0.15);
+  EXPECT_LT(result.loss_last, result.loss_first);
+  EXPECT_GT(result.peak_memory_mb, 1);
+}
+
+}  // namespace
+}  // namespace headscope

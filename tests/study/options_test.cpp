@@ -1,0 +1,78 @@
+#include "study/options.h"
+
+#include "study/estimate.h"
+#include "support/expect_error.h"
+
+namespace headscope {
+namespace {
+
+using testing::expect_error;
+
+TEST(Preset, ShapesAreThoseOfTheDesign) {
+  // 49152·512 + 22·(512·(2·512 + 2·256) + 2·512·2048) and 49152·2048 + 32·(2048·(2·2048 + 2·1024) + 2·2048·8192), without gains.
+  const auto matrices = [](const char* name) {
+    const ParameterCounts counts = count_parameters(study_preset(name).model);
+    return counts.embedding + counts.matrices;
+  };
+  EXPECT_EQ(matrices("88m"), 88'604'672);
+  EXPECT_EQ(matrices("1.5b"), 1'577'058'304);
+  EXPECT_EQ(study_preset("tiny").train.steps(), 150);
+  EXPECT_EQ(study_preset("1.5b").train.tokens_per_step(), 16'384);
+}
+
+TEST(Preset, EveryOneIsValid) {
+  for (const char* name : {"tiny", "88m", "1.5b"}) EXPECT_NO_THROW(validate(study_preset(name))) << name;
+  expect_error(Fault::input, "--preset 7b: expected tiny, 88m or 1.5b", [] { study_preset("7b"); });
+}
+
+TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
+  const StudyOptions options = resolve_study({{"train.batch", "2", "file.yaml:1"},
+                                              {"preset", "88m", "--preset"},
+                                              {"train.batch", "3", "--set"},
+                                              {"train.seq_len", "128", "--set"}});
+  EXPECT_EQ(options.model.d_model, 512);
+  EXPECT_EQ(options.train.batch, 3);
+  EXPECT_EQ(options.model.positions, 128);
+}
+
+TEST(Resolve, NamesTheNearestKey) {
+  expect_error(Fault::input, "--set: unknown key 'train.bach'; did you mean 'train.batch'?",
+               [] { resolve_study({{"train.bach", "2", "--set"}}); });
+  expect_error(Fault::input, "'train.batch' is 'two'; expected a whole number",
+               [] { resolve_study({{"train.batch", "two", "--set"}}); });
+}
+
+TEST(Resolve, TheWrittenConfigurationGivesTheSameOptions) {
+  StudyOptions options = study_preset("88m");
+  options.train.schedule.kind = Schedule::cosine;
+  options.seeds = "1,2";
+  const auto object = to_json(options);
+  EXPECT_EQ(to_json(resolve_study(parse_yaml(yaml_of(object), "config.yaml"))), object);
+}
+
+TEST(Lists, AreCheckedPartByPart) {
+  StudyOptions options;
+  options.seeds = "42,43";
+  EXPECT_EQ(seeds_of(options), (std::vector<std::uint64_t>{42, 43}));
+  options.conditions = "NoQK,A";
+  EXPECT_EQ(conditions_of(options), (std::vector<std::size_t>{0, 2}));
+  options.seeds = "42,x";
+  expect_error(Fault::input, "study.seeds is '42,x'; expected whole numbers", [&] { seeds_of(options); });
+  options.seeds = "4,4";
+  expect_error(Fault::input, "4 is there twice", [&] { seeds_of(options); });
+  options.conditions = "QK,Frozen";
+  expect_error(Fault::input, "'Frozen' is none of QK, QK_frozen, NoQK", [&] { conditions_of(options); });
+}
+
+TEST(Estimate, CountsRunsStepsAndProbes) {
+  StudyOptions options;
+  options.seeds = "1,2";
+  const StudyEstimate estimate = estimate_study(options, choose_device("cpu"));
+  EXPECT_EQ(estimate.runs, 6);
+  EXPECT_EQ(estimate.steps, 150);
+  EXPECT_EQ(estimate.probes, 16);
+  EXPECT_GT(estimate.seconds, 0);
+}
+
+}  // namespace
+}  // namespace headscope

@@ -1,0 +1,215 @@
+#include "train/run.h"
+
+#include "core/atomic_file.h"
+#include "formats/parquet_table.h"
+#include "small_run.h"
+#include "support/expect_error.h"
+#include "support/file_size_limit.h"
+#include "support/temporary_folder.h"
+#include "train/checkpoint.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_error;
+using testing::small_corpus;
+using testing::small_job;
+using testing::TemporaryFolder;
+using testing::weights_of;
+
+const ComputeDevice& cpu() {
+  static const ComputeDevice device = choose_device("cpu");
+  return device;
+}
+
+void run(const TrainJob& job) {
+  Console quiet({.quiet = true});
+  train(job, small_corpus(job.options), cpu(), quiet);
+}
+
+std::string bytes_of(const fs::path& file) { return read_file(file); }
+
+// All tables, but for the column that holds times.
+void expect_same_tables(const fs::path& a, const fs::path& b) {
+  for (const char* name : {"probes", "layers", "heads", "gamma"}) {
+    const fs::path part = fs::path(fmt::format("{}.parquet", name)) / "part-00000.parquet";
+    EXPECT_EQ(bytes_of(a / part), bytes_of(b / part)) << name;
+  }
+  const Table first = read_parquet(a / "steps.parquet"), second = read_parquet(b / "steps.parquet");
+  for (const char* column : {"step", "tokens", "loss", "lr", "adamw_lr", "grad_norm"})
+    EXPECT_EQ(first.numbers(column), second.numbers(column)) << column;
+}
+
+void expect_same_end(const fs::path& a, const fs::path& b) {
+  for (const char* name : {"model.safetensors", "optimizer.safetensors"})
+    EXPECT_EQ(bytes_of(a / "checkpoints/step-000012" / name), bytes_of(b / "checkpoints/step-000012" / name)) << name;
+  expect_same_tables(a, b);
+}
+
+TEST(Train, WritesTablesAndKeepsTheLastCheckpoints) {
+  const TemporaryFolder folder;
+  run(small_job(folder.path()));
+  const Table steps = read_parquet(folder / "steps.parquet");
+  EXPECT_EQ(steps.rows(), 12U);
+  EXPECT_EQ(steps.integers("tokens").back(), 12 * 4 * 32 * 2);
+  const Table probes = read_parquet(folder / "probes.parquet");
+  EXPECT_EQ(probes.integers("step"), (Integers{0, 3, 6, 9, 12}));
+  EXPECT_TRUE(std::isnan(probes.numbers("loss")[0]));
+  EXPECT_TRUE(std::isnan(probes.numbers("val_loss")[0]));
+  // The loss of a probe is the mean of the steps since the last one.
+  const Numbers loss = steps.numbers("loss");
+  EXPECT_DOUBLE_EQ(probes.numbers("loss")[1], (loss[0] + loss[1] + loss[2]) / 3);
+  EXPECT_EQ(read_parquet(folder / "heads.parquet").rows(), 5U * 2 * 2);
+  EXPECT_EQ(read_parquet(folder / "gamma.parquet").vectors("vector").front(), Numbers(8, 1.0));
+  std::vector<std::string> kept;
+  for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) kept.push_back(entry.path().filename());
+  EXPECT_THAT(kept, ::testing::UnorderedElementsAre("step-000008", "step-000012"));
+}
+
+TEST(Train, LearnsMoreThanFrequencies) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder.path());
+  job.options.tokens *= 10;
+  job.options.probe_every = 240;
+  run(job);
+  const Numbers loss = read_parquet(folder / "probes.parquet").numbers("val_loss");
+  EXPECT_LT(loss.back(), 3.2);  // the language's unigram entropy
+  EXPECT_GT(loss.back(), 0.5);  // its true entropy is 0.58
+}
+
+// A stop after so many steps: the checkpoint of that step is what a killed run leaves.
+TEST(Resume, ContinuesBitForBitFromEveryCheckpoint) {
+  const TemporaryFolder folder;
+  TrainJob whole = small_job(folder / "whole");
+  whole.options.keep_checkpoints = 100;
+  run(whole);
+  for (const char* last : {"step-000004", "step-000008", "step-000012"}) {
+    const fs::path copy = folder / last;
+    fs::copy(folder / "whole", copy, fs::copy_options::recursive);
+    for (const auto& entry : fs::directory_iterator(folder / "whole" / "checkpoints"))
+      if (entry.path().filename() > last) fs::remove_all(copy / "checkpoints" / entry.path().filename());
+    TrainJob job = whole;
+    job.folder = copy;
+    run(job);
+    expect_same_end(folder / "whole", copy);
+  }
+}
+
+TEST(Resume, WithoutACheckpointStartsAgain) {
+  const TemporaryFolder folder;
+  run(small_job(folder / "whole"));
+  fs::copy(folder / "whole", folder / "copy", fs::copy_options::recursive);
+  fs::remove_all(folder / "copy" / "checkpoints");
+  run(small_job(folder / "copy"));
+  expect_same_end(folder / "whole", folder / "copy");
+}
+
+TEST(Probe, ChangesNothing) {
+  const TrainJob job = small_job("");
+  const Corpus corpus = small_corpus(job.options);
+  Trainer probed(job.model, job.options, 1, corpus, cpu()), plain(job.model, job.options, 1, corpus, cpu());
+  for (int i = 0; i < 5; ++i) {
+    static_cast<void>(probed.probe(true));
+    probed.step();
+    plain.step();
+  }
+  const auto a = weights_of(probed), b = weights_of(plain);
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
+}
+
+// Two forward steps of 4 sequences are one of 8, but for the order of sums.
+TEST(Accumulation, IsALargerBatch) {
+  TrainJob two = small_job(""), one = small_job("");
+  one.options.batch = 8;
+  one.options.accumulation = 1;
+  const Corpus corpus = small_corpus(two.options);
+  Trainer accumulated(two.model, two.options, 1, corpus, cpu()), whole(one.model, one.options, 1, corpus, cpu());
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(accumulated.step().loss, whole.step().loss, 1e-4);
+}
+
+TEST(NotFinite, StopsWithTheStepAndTheParameterAndSavesTheStateBefore) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder.path());
+  job.options.optim.muon_lr = 1e30;
+  expect_error(Fault::runtime, "test: step ", [&] { run(job); });
+  expect_error(Fault::runtime, "not finite; the largest gradient is that of ", [&] { run(job); });
+  EXPECT_TRUE(latest_checkpoint(folder / "checkpoints").has_value());
+}
+
+class Damaged : public ::testing::Test {
+ protected:
+  Damaged() { run(small_job(folder.path())); }
+  void flip(const std::string& name, std::size_t place) const {
+    const fs::path file = folder / "checkpoints/step-000012" / name;
+    std::string bytes = read_file(file);
+    bytes[place % bytes.size()] = static_cast<char>(bytes[place % bytes.size()] ^ 4);
+    write_file(file, bytes);
+  }
+  TemporaryFolder folder;
+};
+
+TEST_F(Damaged, WeightsAreRefused) {
+  flip("model.safetensors", 100'001);
+  expect_error(Fault::input, "model.safetensors: its content does not match the hash", [&] { run(small_job(folder.path())); });
+}
+
+TEST_F(Damaged, OptimizerStateIsRefused) {
+  flip("optimizer.safetensors", 50'003);
+  expect_error(Fault::input, "optimizer.safetensors: its content does not match", [&] { run(small_job(folder.path())); });
+}
+
+TEST_F(Damaged, StateIsRefusedWhereverABitFlips) {
+  const std::string state = read_file(folder / "checkpoints/step-000012/state.json");
+  for (std::size_t place = 0; place < state.size(); place += 37) {
+    flip("state.json", place);
+    expect_error(Fault::input, "state.json: ", [&] { run(small_job(folder.path())); });
+    write_file(folder / "checkpoints/step-000012/state.json", state);
+  }
+}
+
+TEST_F(Damaged, AnEarlierCheckpointIsUsedWhenTheDamagedOneIsRemoved) {
+  const TemporaryFolder other;
+  run(small_job(other / "whole"));
+  flip("model.safetensors", 100'001);
+  fs::remove_all(folder / "checkpoints/step-000012");
+  run(small_job(folder.path()));
+  expect_same_end(other / "whole", folder.path());
+}
+
+TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder.path());
+  const Corpus corpus = small_corpus(job.options);
+  Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  save_checkpoint(folder / "checkpoints", trainer, {}, 2);
+  trainer.step();
+  CheckpointState state;
+  state.step = 1;
+  {
+    const testing::FileSizeLimit limit(20'000);
+    expect_error(Fault::runtime, "model.safetensors", [&] { save_checkpoint(folder / "checkpoints", trainer, state, 2); });
+  }
+  EXPECT_EQ(latest_checkpoint(folder / "checkpoints"), folder / "checkpoints/step-000000");
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) names.push_back(entry.path().filename());
+  EXPECT_EQ(names, std::vector<std::string>{"step-000000"});
+}
+
+TEST(Options, RefuseWhatMakesNoSense) {
+  const auto refused = [](const char* message, auto change) {
+    TrainOptions options;
+    change(options);
+    expect_error(Fault::input, message, [&] { validate(options); });
+  };
+  refused("train.batch is 0; expected more than 0", [](auto& o) { o.batch = 0; });
+  refused("train.probe_every is 3, train.accumulation 2; expected a multiple", [](auto& o) {
+    o.probe_every = 3;
+    o.accumulation = 2;
+  });
+  refused("train.tokens is 100, one update takes 4096", [](auto& o) { o.tokens = 100; });
+  refused("optim.momentum is 1; expected less than 1", [](auto& o) { o.optim.muon.momentum = 1; });
+}
+
+}  // namespace
+}  // namespace headscope

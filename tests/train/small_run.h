@@ -1,0 +1,49 @@
+// A model and a corpus that train in a second.
+#pragma once
+
+#include "core/console.h"
+#include "data/blocks.h"
+#include "data/corpus.h"
+#include "train/run.h"
+
+namespace headscope::testing {
+
+inline TrainJob small_job(const std::filesystem::path& folder) {
+  TrainJob job;
+  job.folder = folder;
+  job.label = "test";
+  job.resume_hint = "go on";
+  job.model.d_model = 32;
+  job.model.layers = 2;
+  job.model.heads = 4;
+  job.model.kv_heads = 2;
+  job.model.d_k = 8;
+  job.model.d_ff = 64;
+  job.model.positions = 32;
+  job.options.seq_len = 32;
+  job.options.batch = 4;
+  job.options.accumulation = 2;
+  job.options.tokens = 12 * job.options.tokens_per_step();
+  job.options.probe_every = 6;
+  job.options.validation_batches = 2;
+  job.options.checkpoint_every = 4;
+  job.config = {{"name", "test"}};
+  return job;
+}
+
+inline Corpus small_corpus(const TrainOptions& options) {
+  Console quiet({.quiet = true});
+  // Half of what the run needs: it goes through the data twice.
+  return load_corpus({}, options.tokens / 2, tokens_for_batches(options.validation_batches, options.batch, options.seq_len),
+                     quiet);
+}
+
+inline std::vector<std::pair<std::string, at::Tensor>> weights_of(const Trainer& trainer) {
+  std::vector<std::pair<std::string, at::Tensor>> weights;
+  for_each_parameter(trainer.model(), [&](const std::string& name, const at::Tensor& value) {
+    weights.emplace_back(name, value.detach().clone());
+  });
+  return weights;
+}
+
+}  // namespace headscope::testing
