@@ -61,7 +61,7 @@ void Progress::step(std::string note) {
   note_ = std::move(note);
   ++done_;
   const auto interval = console_.terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
-  if (Clock::now() - shown_ >= interval) show(false);
+  if (done_ < total_ && Clock::now() - shown_ >= interval) show(false);  // the last line is the destructor's
 }
 
 std::string Progress::line() const {

@@ -12,13 +12,14 @@ using torch::autograd::variable_list;
 // Keeps x and one number for each row; autograd through the composed form would keep every intermediate of x's size.
 class RmsNorm : public torch::autograd::Function<RmsNorm> {
  public:
-  static Variable forward(AutogradContext* context, const Variable& x, const Variable& gain, double eps) {
+  static Variable forward(AutogradContext* context, const Variable& x, const std::optional<at::Tensor>& gain,
+                          double eps) {
     const at::Tensor wide = x.to(inner_type(x.scalar_type()));
     const at::Tensor inverse =
         (at::linalg_vector_norm(wide, 2, -1, /*keepdim=*/true).square_().div_(x.size(-1)) += eps).rsqrt_();
     at::Tensor y = wide * inverse;
-    if (gain.defined()) y.mul_(gain);
-    context->save_for_backward({x, gain, inverse});
+    if (gain) y.mul_(*gain);
+    context->save_for_backward({x, gain.value_or(at::Tensor()), inverse});
     return y.to(x.scalar_type());
   }
 
@@ -31,7 +32,7 @@ class RmsNorm : public torch::autograd::Function<RmsNorm> {
     const at::Tensor unit = x.to(dy.scalar_type()) * saved[2];
     at::Tensor product = unit * dy;
     at::Tensor d_gain;
-    if (gain.defined() && context->needs_input_grad(1)) d_gain = product.sum_to_size(gain.sizes());
+    if (gain.defined()) d_gain = product.sum_to_size(gain.sizes());
     at::Tensor dx = dy;
     if (gain.defined()) {
       product.mul_(gain);
@@ -46,7 +47,7 @@ class RmsNorm : public torch::autograd::Function<RmsNorm> {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
-  return RmsNorm::apply(x, gain, eps);
+  return RmsNorm::apply(x, gain.defined() ? std::optional(gain) : std::nullopt, eps);
 }
 
 }  // namespace headscope

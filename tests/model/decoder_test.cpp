@@ -179,7 +179,8 @@ TEST(Config, CountsParametersAsTheModelHasThem) {
     DecoderConfig config;
     config.qk_norm = kind;
     std::int64_t total = 0;
-    for_each_parameter(make_decoder(config, 1), [&](const std::string&, const at::Tensor& value) { total += value.numel(); });
+    const Decoder model = make_decoder(config, 1);
+    for_each_parameter(model, [&](const std::string&, const at::Tensor& value) { total += value.numel(); });
     EXPECT_EQ(count_parameters(config).total, total);
   }
 }

@@ -123,6 +123,7 @@ TEST(Accumulation, IsALargerBatch) {
   TrainJob two = small_job(""), one = small_job("");
   one.options.batch = 8;
   one.options.accumulation = 1;
+  one.options.validation_batches = 1;
   const Corpus corpus = small_corpus(two.options);
   Trainer accumulated(two.model, two.options, 1, corpus, cpu()), whole(one.model, one.options, 1, corpus, cpu());
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(accumulated.step().loss, whole.step().loss, 1e-4);
