@@ -68,9 +68,7 @@ class RMSNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(size))
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x.float()
-        y = y * torch.rsqrt(y.square().mean(-1, keepdim=True) + EPSILON) * self.gain
-        return y.to(x.dtype)
+        return F.rms_norm(x, self.gain.shape, self.gain.to(x.dtype), EPSILON)
 
 
 class Linear(nn.Module):
@@ -163,37 +161,40 @@ class Decoder(nn.Module):
 
 
 def polar_express(u: Tensor) -> Tensor:
-    """The nearest orthogonal matrix, nearly; in bfloat16 on a GPU."""
+    """The nearest orthogonal matrices, nearly, of [matrices, short side, long side]; in bfloat16 on a GPU."""
     x = u.bfloat16() if u.is_cuda else u
-    x = x / (1.01 * x.norm() + 1e-7)
-    tall = x.size(0) > x.size(1)
-    x = x.mT if tall else x
+    x = x / (1.01 * x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for a, b, c in POLAR_EXPRESS:
         gram = x @ x.mT
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return (x.mT if tall else x).to(u.dtype)
+        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.to(u.dtype)
 
 
 class Muon:
-    """Each group of parameters is one matrix, its rows one below the other."""
+    """Each group of parameters is one matrix, its rows one below the other. Matrices of one shape go together."""
 
-    def __init__(self, groups: list[list[nn.Parameter]], rate: float, momentum: float = 0.95) -> None:
-        self.groups, self.rate, self.momentum = groups, rate, momentum
-        self.buffers = [torch.zeros_like(torch.cat([p.detach() for p in group])) for group in groups]
+    def __init__(self, groups: list[list[nn.Parameter]], rate: float, compiled: bool, momentum: float = 0.95) -> None:
+        self.rate, self.momentum = rate, momentum
+        self.polar = torch.compile(polar_express) if compiled else polar_express
+        self.shapes: dict[tuple[int, int], list[list[nn.Parameter]]] = {}
+        for group in groups:
+            self.shapes.setdefault((sum(p.size(0) for p in group), group[0].size(1)), []).append(group)
+        self.buffers = {shape: group[0][0].new_zeros(len(group), *shape) for shape, group in self.shapes.items()}
 
     @torch.no_grad()
     def step(self) -> None:
-        for group, buffer in zip(self.groups, self.buffers):
-            gradient = torch.cat([p.grad for p in group]) if len(group) > 1 else group[0].grad
-            buffer.lerp_(gradient, 1 - self.momentum)
-            update = polar_express(gradient.lerp(buffer, self.momentum))
-            rate = self.rate * math.sqrt(max(1.0, update.size(0) / update.size(1)))
-            for p, part in zip(group, update.split([p.size(0) for p in group])):
-                p.sub_(part, alpha=rate)
+        for (rows, columns), groups in self.shapes.items():
+            gradient = torch.stack([torch.cat([p.grad for p in group]) for group in groups])
+            buffer = self.buffers[rows, columns].lerp_(gradient, 1 - self.momentum)
+            update = gradient.lerp_(buffer, self.momentum)
+            update = self.polar(update.mT).mT if rows > columns else self.polar(update)
+            parameters = [p for group in groups for p in group]
+            parts = [part for matrix, group in zip(update, groups) for part in matrix.split([p.size(0) for p in group])]
+            torch._foreach_add_(parameters, parts, alpha=-self.rate * math.sqrt(max(1.0, rows / columns)))
 
 
 class Optimizer:
-    def __init__(self, model: Decoder, preset: Preset) -> None:
+    def __init__(self, model: Decoder, preset: Preset, compiled: bool) -> None:
         groups = []
         for layer in model.layers:
             groups += [[layer.attention.qkv.weight, layer.attention.output.weight]]
@@ -201,8 +202,9 @@ class Optimizer:
         matrices = {id(p) for group in groups for p in group}
         others = [p for p in model.parameters() if id(p) not in matrices]
         self.parameters = list(model.parameters())
-        self.muon = Muon(groups, preset.muon_lr)
-        self.adamw = torch.optim.AdamW(others, lr=preset.adamw_lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.2)
+        self.muon = Muon(groups, preset.muon_lr, compiled)
+        self.adamw = torch.optim.AdamW(others, lr=preset.adamw_lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.2,
+                                       fused=True)
 
     def step(self) -> None:
         nn.utils.clip_grad_norm_(self.parameters, MAX_NORM)
@@ -244,7 +246,7 @@ def measure(options: argparse.Namespace) -> dict:
     preset = Preset(**{**vars(preset), "sequence": sequence})
     torch.manual_seed(SEED)
     model = Decoder(preset, torch.bfloat16 if device.type == "cuda" else torch.float32).to(device)
-    optimizer = Optimizer(model, preset)
+    optimizer = Optimizer(model, preset, options.compile)
     loss_of = torch.compile(model.loss) if options.compile else model.loss
     data = batches(preset, batch, sequence, device)
     losses, rates = [], []

@@ -81,6 +81,12 @@ release_is_configured() {
   [[ -e $pyarrow/include && -e $torch/include && $(<"$STAMP") == "$(stamp_text "$pyarrow" "$torch")" ]]
 }
 
+# The program and its tests for NVIDIA GPUs; needs none here.
+build_cuda() {
+  configure cuda "-DHEADSCOPE_NVCC=$(nvcc_program)" -DHEADSCOPE_TESTS=ON "$@"
+  build cuda 'building for GPUs' headscope_program test_gpu
+}
+
 # Brings the program up to date, installing first what is missing.
 update_program() {
   local what=building

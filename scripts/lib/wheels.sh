@@ -9,9 +9,10 @@ CACHE=$XDG_CACHE_HOME/headscope
 wheel_groups() {
   local group
   for group in "$@"; do
-    # Who brings Arrow or torch needs no other.
+    # Who brings Arrow, torch or nvcc needs no other.
     [[ $group != build || -z ${HEADSCOPE_PYARROW:-} ]] || continue
     [[ $group != torch || -z ${HEADSCOPE_TORCH:-} ]] || continue
+    [[ $group != cuda || -z ${HEADSCOPE_NVCC:-} ]] || continue
     printf '%s\n' "$group"
   done
 }
@@ -107,6 +108,8 @@ only_download_settings() {
 # After install_all: the folders with the headers and libraries of Arrow and of LibTorch.
 pyarrow_folder() { library_folder "${HEADSCOPE_PYARROW:-$(wheel_folder build)/pyarrow}" pyarrow parquet/api/reader.h; }
 torch_folder() { library_folder "${HEADSCOPE_TORCH:-$(wheel_folder torch)/torch}" torch ATen/ATen.h; }
+
+nvcc_program() { printf '%s\n' "${HEADSCOPE_NVCC:-$(wheel_folder cuda)/nvidia/cu13/bin/nvcc}"; }
 
 # library_folder FOLDER PACKAGE HEADER
 library_folder() {

@@ -2,6 +2,13 @@
 
 #include "ops/precision.h"
 
+#ifdef HEADSCOPE_CUDA
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "ops/cuda/rms_norm.h"
+#endif
+
 namespace headscope {
 namespace {
 
@@ -9,38 +16,114 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
+struct Normed {
+  at::Tensor y;
+  at::Tensor inverse;  // 1 / sqrt(mean x² + eps) of each row
+};
+
+Normed composed_forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const at::Tensor wide = x.to(inner_type(x.scalar_type()));
+  at::Tensor inverse = at::linalg_vector_norm(wide, 2, -1, /*keepdim=*/true).square_().div_(x.size(-1)).add_(eps).rsqrt_();
+  at::Tensor y = wide * inverse;
+  if (gain.defined()) y.mul_(gain);
+  return {y.to(x.scalar_type()), inverse};
+}
+
+struct Gradients {
+  at::Tensor dx, d_gain;
+};
+
+// y = g·x·r, r = (mean x² + eps)^-1/2: dx = r·(g·dy - x̂·mean(x̂·g·dy)), x̂ = r·x; dg = Σ x̂·dy.
+Gradients composed_backward(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& inverse,
+                            const at::Tensor& upstream) {
+  const at::Tensor dy = upstream.to(inner_type(x.scalar_type()));
+  const at::Tensor unit = x.to(dy.scalar_type()) * inverse;
+  at::Tensor product = unit * dy, d_gain, dx = dy;
+  if (gain.defined()) {
+    d_gain = product.sum_to_size(gain.sizes());
+    product.mul_(gain);
+    dx = dy * gain;
+  }
+  const at::Tensor along = product.mean(-1, /*keepdim=*/true);
+  return {at::addcmul(dx, unit, along, -1).mul_(inverse).to(x.scalar_type()), d_gain};
+}
+
+#ifdef HEADSCOPE_CUDA
+// The kernel takes rows that are contiguous, and tokens at any one distance: [..., heads, d] sliced along the heads.
+std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Tensor& gain) {
+  const bool type_fits = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
+  const bool gain_fits = !gain.defined() || (gain.scalar_type() == at::kFloat && gain.is_contiguous() && gain.dim() <= 2);
+  if (!x.is_cuda() || !type_fits || !gain_fits || x.dim() < 2 || x.size(-1) > 4096) return std::nullopt;
+  const int d = static_cast<int>(x.size(-1));
+  if (!cuda::supports_rms_norm(d) || x.stride(-1) != 1) return std::nullopt;
+  if (x.stride(-2) != d && x.size(-2) != 1) return std::nullopt;
+  for (std::int64_t i = x.dim() - 3; i > 0; --i)  // the dimensions before the heads are one
+    if (x.stride(i - 1) != x.stride(i) * x.size(i)) return std::nullopt;
+  cuda::RmsNormShape shape;
+  shape.rows = x.numel() / d;
+  shape.inner = x.size(-2);
+  shape.outer_stride = x.dim() > 2 ? x.stride(-3) : x.numel();
+  shape.d = d;
+  shape.gains = gain.defined() ? static_cast<int>(gain.numel() / d) : 0;
+  shape.type = x.scalar_type() == at::kFloat ? cuda::ElementType::f32 : cuda::ElementType::bf16;
+  const std::int64_t aligned = 16 / static_cast<std::int64_t>(x.element_size());
+  if (shape.outer_stride % aligned != 0 || x.storage_offset() % aligned != 0) return std::nullopt;
+  return shape;
+}
+
+const float* gain_pointer(const at::Tensor& gain) { return gain.defined() ? gain.const_data_ptr<float>() : nullptr; }
+
+std::optional<Normed> kernel_forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const auto shape = kernel_shape(x, gain);
+  if (!shape) return std::nullopt;
+  Normed result{at::empty(x.sizes(), x.options()), at::empty({shape->rows}, x.options().dtype(at::kFloat))};
+  cuda::rms_norm_forward(x.const_data_ptr(), gain_pointer(gain), result.y.mutable_data_ptr(),
+                         result.inverse.mutable_data_ptr<float>(), static_cast<float>(eps), *shape,
+                         c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return result;
+}
+
+std::optional<Gradients> kernel_backward(const at::Tensor& x, const at::Tensor& gain, const at::Tensor& inverse,
+                                         const at::Tensor& upstream) {
+  const auto shape = kernel_shape(x, gain);
+  if (!shape) return std::nullopt;
+  const at::Tensor dy = upstream.contiguous();
+  Gradients result{at::empty(x.sizes(), x.options()), {}};
+  at::Tensor partials;
+  if (gain.defined())
+    partials = at::empty({cuda::rms_norm_partials(*shape), gain.numel()}, gain.options().requires_grad(false));
+  cuda::rms_norm_backward(x.const_data_ptr(), gain_pointer(gain), inverse.const_data_ptr<float>(), dy.const_data_ptr(),
+                          result.dx.mutable_data_ptr(), partials.defined() ? partials.mutable_data_ptr<float>() : nullptr,
+                          *shape, c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  if (gain.defined()) result.d_gain = partials.sum(0).view_as(gain);
+  return result;
+}
+#else
+std::optional<Normed> kernel_forward(const at::Tensor&, const at::Tensor&, double) { return std::nullopt; }
+std::optional<Gradients> kernel_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) {
+  return std::nullopt;
+}
+#endif
+
 // Keeps x and one number for each row; autograd through the composed form would keep every intermediate of x's size.
 class RmsNorm : public torch::autograd::Function<RmsNorm> {
  public:
   static Variable forward(AutogradContext* context, const Variable& x, const std::optional<at::Tensor>& gain,
                           double eps) {
-    const at::Tensor wide = x.to(inner_type(x.scalar_type()));
-    const at::Tensor inverse =
-        (at::linalg_vector_norm(wide, 2, -1, /*keepdim=*/true).square_().div_(x.size(-1)) += eps).rsqrt_();
-    at::Tensor y = wide * inverse;
-    if (gain) y.mul_(*gain);
-    context->save_for_backward({x, gain.value_or(at::Tensor()), inverse});
-    return y.to(x.scalar_type());
+    const at::Tensor gain_or_none = gain.value_or(at::Tensor());
+    const auto fast = kernel_forward(x, gain_or_none, eps);
+    const Normed normed = fast ? *fast : composed_forward(x, gain_or_none, eps);
+    context->save_for_backward({x, gain_or_none, normed.inverse});
+    return normed.y;
   }
 
-  // y = g·x·r, r = (mean x² + eps)^-1/2: dx = r·(g·dy - x̂·mean(x̂·g·dy)), x̂ = r·x; dg = Σ x̂·dy.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor& x = saved[0];
-    const at::Tensor& gain = saved[1];
-    const at::Tensor dy = gradients[0].to(inner_type(x.scalar_type()));
-    const at::Tensor unit = x.to(dy.scalar_type()) * saved[2];
-    at::Tensor product = unit * dy;
-    at::Tensor d_gain;
-    if (gain.defined()) d_gain = product.sum_to_size(gain.sizes());
-    at::Tensor dx = dy;
-    if (gain.defined()) {
-      product.mul_(gain);
-      dx = dy * gain;
-    }
-    const at::Tensor along = product.mean(-1, /*keepdim=*/true);
-    dx = at::addcmul(dx, unit, along, -1).mul_(saved[2]);
-    return {dx.to(x.scalar_type()), d_gain, Variable()};
+    const auto fast = kernel_backward(saved[0], saved[1], saved[2], gradients[0]);
+    const Gradients result = fast ? *fast : composed_backward(saved[0], saved[1], saved[2], gradients[0]);
+    return {result.dx, result.d_gain, Variable()};
   }
 };
 

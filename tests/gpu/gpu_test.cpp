@@ -57,11 +57,28 @@ TEST(Gpu, SquaredRelu) {
   }
 }
 
+// Gains stay float32, as in training, where the CPU's are float64.
+at::Tensor as_gain(const at::Tensor& gain) { return gain.to(gain.is_cuda() ? at::kFloat : at::kDouble); }
+
 TEST(Gpu, RmsNorm) {
-  expect_same({random_tensor({64, 512}, 1), random_tensor({512}, 2)}, at::kFloat, f32_tolerance,
-              [](const auto& x) { return rms_norm(x[0], x[1], 1e-7); });
-  expect_same({random_tensor({4, 16, 12, 64}, 1)}, at::kBFloat16, bf16_tolerance,
-              [](const auto& x) { return rms_norm(x[0], {}, 1e-7); });
+  for (const std::int64_t d : {32, 64, 128, 256, 512, 1024, 2048, 48}) {  // the last has no kernel
+    expect_same({random_tensor({3001, d}, 1), random_tensor({d}, 2)}, at::kFloat, f32_tolerance,
+                [](const auto& x) { return rms_norm(x[0], as_gain(x[1]), 1e-7); });
+    expect_same({random_tensor({77, d}, 1), random_tensor({d}, 2)}, at::kBFloat16, bf16_tolerance,
+                [](const auto& x) { return rms_norm(x[0], as_gain(x[1]), 1e-7); });
+  }
+}
+
+TEST(Gpu, RmsNormOfASliceOfHeadsWithAGainForEach) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const double tolerance = type == at::kFloat ? f32_tolerance : bf16_tolerance;
+    expect_same({random_tensor({4, 333, 16, 64}, 1), random_tensor({12, 64}, 2)}, type, tolerance,
+                [](const auto& x) { return rms_norm(x[0].narrow(2, 0, 12), as_gain(x[1]), 1e-7); });
+    expect_same({random_tensor({4, 33, 16, 64}, 1)}, type, tolerance,
+                [](const auto& x) { return rms_norm(x[0].narrow(2, 3, 5), {}, 1e-7); });
+    expect_same({random_tensor({16, 33, 64}, 1)}, type, tolerance,
+                [](const auto& x) { return rms_norm(x[0].transpose(0, 1), {}, 1e-7); });
+  }
 }
 
 TEST(Gpu, Rotary) {

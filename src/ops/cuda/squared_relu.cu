@@ -1,8 +1,8 @@
 // Bound by memory: forward moves 2 elements (x in, y out), backward 3 (x, dy in, dx out), against 4 and 7 of the composed
 // form. Each thread moves 16 bytes at a time, neighbours beside each other; the grid covers the array.
-#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include "ops/cuda/elements.cuh"
 #include "ops/cuda/squared_relu.h"
 
 namespace headscope::cuda {
@@ -11,20 +11,9 @@ namespace {
 constexpr int threads = 256;
 constexpr int vector_bytes = 16;
 
-__device__ float wide(float value) { return value; }
-__device__ float wide(__nv_bfloat16 value) { return __bfloat162float(value); }
-__device__ void store(float* place, float value) { *place = value; }
-__device__ void store(__nv_bfloat16* place, float value) { *place = __float2bfloat16(value); }
-
-template <class T>
-struct alignas(vector_bytes) Pack {
-  static constexpr int size = vector_bytes / sizeof(T);
-  T values[size];
-};
-
 template <class T, bool backward>
 __global__ void kernel(const T* __restrict__ x, const T* __restrict__ dy, T* __restrict__ out, std::int64_t count) {
-  using P = Pack<T>;
+  using P = Pack<T, vector_bytes / sizeof(T)>;
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) * P::size;
   if (first + P::size <= count) {
     const P in = *reinterpret_cast<const P*>(x + first);
@@ -47,7 +36,7 @@ __global__ void kernel(const T* __restrict__ x, const T* __restrict__ dy, T* __r
 template <class T, bool backward>
 void launch(const void* x, const void* dy, void* out, std::int64_t count, cudaStream_t stream) {
   if (count == 0) return;
-  constexpr std::int64_t per_block = static_cast<std::int64_t>(threads) * Pack<T>::size;
+  constexpr std::int64_t per_block = static_cast<std::int64_t>(threads) * (vector_bytes / sizeof(T));
   const auto blocks = static_cast<unsigned>((count + per_block - 1) / per_block);
   kernel<T, backward><<<blocks, threads, 0, stream>>>(static_cast<const T*>(x), static_cast<const T*>(dy),
                                                       static_cast<T*>(out), count);

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
+#include "ops/cuda/element_type.h"
+
 struct CUstream_st;
 
 namespace headscope::cuda {
-
-enum class ElementType { f32, bf16 };
 
 // Contiguous arrays of `count` elements on the device; queued on `stream`.
 void squared_relu_forward(const void* x, void* y, std::int64_t count, ElementType type, CUstream_st* stream);
