@@ -87,18 +87,18 @@ int dry_run(const StudyOptions& options, const CommonFlags& common) {
   const ComputeDevice device = choose_device(options.device);
   const StudyEstimate estimate = estimate_study(options, device);
   if (common.json) {
-    const ordered_json object = {{"preset", options.preset},          {"device", device.description},
-                                 {"parameters", estimate.parameters.total}, {"runs", estimate.runs},
-                                 {"tokens", estimate.tokens},         {"steps", estimate.steps},
-                                 {"probes", estimate.probes},         {"memory_mb", estimate.memory_mb},
-                                 {"seconds", estimate.seconds}};
+    const ordered_json object = {
+        {"preset", options.preset},  {"device", device.description},    {"parameters", estimate.parameters.total},
+        {"runs", estimate.runs},     {"tokens", estimate.tokens},       {"steps", estimate.steps},
+        {"probes", estimate.probes}, {"memory_mb", estimate.memory_mb}, {"seconds", estimate.seconds}};
     fmt::print("{}\n", object.dump(2));
     return 0;
   }
   fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", options.preset,
              millions(estimate.parameters.total), millions(estimate.parameters.matrices));
   fmt::print("  runs        {} ({} of seeds {})\n", estimate.runs, options.conditions, options.seeds);
-  fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(estimate.tokens), estimate.steps, estimate.probes);
+  fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(estimate.tokens), estimate.steps,
+             estimate.probes);
   fmt::print("  memory      about {:.1f} GB\n", estimate.memory_mb / 1024);
   fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n",
              format_duration(estimate.seconds), device.description);
@@ -137,7 +137,11 @@ void add_key_flag(CLI::App& command, StudyFlags& flags, const char* flag, const 
                   const char* help) {
   command
       .add_option_function<std::string>(
-          flag, [&flags, flag, key](const std::string& value) { flags.entries.push_back({key, value, flag}); }, help)
+          flag,
+          [&flags, flag, key](const std::string& value) {
+            flags.entries.push_back({key, value, flag});
+          },
+          help)
       ->type_name(type);
 }
 
@@ -146,8 +150,9 @@ void add_key_flag(CLI::App& command, StudyFlags& flags, const char* flag, const 
 void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto flags = std::make_shared<StudyFlags>();
   auto* command = app.add_subcommand(
-      "study", "The causal QK-Norm study: trains with a learned gain, a frozen gain and without QK-Norm; says what changed "
-               "the rank of the keys");
+      "study",
+      "The causal QK-Norm study: trains with a learned gain, a frozen gain and without QK-Norm; says what changed "
+      "the rank of the keys");
   add_key_flag(*command, *flags, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
   command->add_option("--config", flags->config, "Configuration file (YAML), over the preset")->type_name("FILE");
   command
@@ -158,15 +163,16 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
           },
           "Any key of the configuration; docs/study.md lists them")
       ->type_name("KEY=VALUE");
-  add_key_flag(*command, *flags, "--data", "data.path", "PATH", "Text or token file, or a folder [the embedded language]");
+  add_key_flag(*command, *flags, "--data", "data.path", "PATH",
+               "Text or token file, or a folder [the embedded language]");
   add_key_flag(*command, *flags, "--seeds", "study.seeds", "N,N", "Seeds; several give intervals and tests [42]");
   add_key_flag(*command, *flags, "--conditions", "study.conditions", "TAG,TAG", "Which to train [QK,QK_frozen,NoQK]");
   add_key_flag(*command, *flags, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command
-      ->add_option(
-          "--analyze", flags->analyze,
-          "No training: folder with QK/, QK_frozen/ and NoQK/results.json, or with such folders seed_N; several: one per seed")
+      ->add_option("--analyze", flags->analyze,
+                   "No training: folder with QK/, QK_frozen/ and NoQK/results.json, or with such folders seed_N; "
+                   "several: one per seed")
       ->type_name("DIR");
   command->add_option("--tau", flags->tau, "Smaller differences of the mean key PR count as none [1]")->type_name("N");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");

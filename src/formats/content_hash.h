@@ -10,7 +10,9 @@
 namespace headscope {
 
 std::string content_hash(std::span<const std::byte> bytes);
-inline std::string content_hash(std::string_view text) { return content_hash(std::as_bytes(std::span(text))); }
+inline std::string content_hash(std::string_view text) {
+  return content_hash(std::as_bytes(std::span(text)));
+}
 
 // The same of bytes that come piece by piece.
 class ContentHash {

@@ -21,7 +21,8 @@ constexpr std::array<TypePair, 10> types = {{{TensorType::f64, at::kDouble},
                                              {TensorType::boolean, at::kBool}}};
 
 TensorType type_in_file(at::ScalarType type) {
-  const auto found = std::find_if(types.begin(), types.end(), [&](const TypePair& pair) { return pair.memory == type; });
+  const auto found =
+      std::find_if(types.begin(), types.end(), [&](const TypePair& pair) { return pair.memory == type; });
   HEADSCOPE_CHECK(found != types.end(), "type {}", at::toString(type));
   return found->file;
 }

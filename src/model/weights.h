@@ -17,8 +17,8 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 // Writes the tensors in their order and returns the file's hash. From any device.
 std::string save_tensors(const std::filesystem::path& file, const NamedTensors& tensors);
 
-// Copies what a file holds into `target`, converting its type. Throws Error(Fault::input) naming the file and the tensor when
-// the shapes differ.
+// Copies what a file holds into `target`, converting its type. Throws Error(Fault::input) naming the file and the
+// tensor when the shapes differ.
 void load_tensor(const TensorView& view, const at::Tensor& target, const std::string& origin);
 
 }  // namespace headscope

@@ -23,7 +23,8 @@ struct Normed {
 
 Normed composed_forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const at::Tensor wide = x.to(inner_type(x.scalar_type()));
-  at::Tensor inverse = at::linalg_vector_norm(wide, 2, -1, /*keepdim=*/true).square_().div_(x.size(-1)).add_(eps).rsqrt_();
+  at::Tensor inverse =
+      at::linalg_vector_norm(wide, 2, -1, /*keepdim=*/true).square_().div_(x.size(-1)).add_(eps).rsqrt_();
   at::Tensor y = wide * inverse;
   if (gain.defined()) y.mul_(gain);
   return {y.to(x.scalar_type()), inverse};
@@ -52,7 +53,8 @@ Gradients composed_backward(const at::Tensor& x, const at::Tensor& gain, const a
 // The kernel takes rows that are contiguous, and tokens at any one distance: [..., heads, d] sliced along the heads.
 std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Tensor& gain) {
   const bool type_fits = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  const bool gain_fits = !gain.defined() || (gain.scalar_type() == at::kFloat && gain.is_contiguous() && gain.dim() <= 2);
+  const bool gain_fits =
+      !gain.defined() || (gain.scalar_type() == at::kFloat && gain.is_contiguous() && gain.dim() <= 2);
   if (!x.is_cuda() || !type_fits || !gain_fits || x.dim() < 2 || x.size(-1) > 4096) return std::nullopt;
   const int d = static_cast<int>(x.size(-1));
   if (!cuda::supports_rms_norm(d) || x.stride(-1) != 1) return std::nullopt;
@@ -71,7 +73,9 @@ std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Te
   return shape;
 }
 
-const float* gain_pointer(const at::Tensor& gain) { return gain.defined() ? gain.const_data_ptr<float>() : nullptr; }
+const float* gain_pointer(const at::Tensor& gain) {
+  return gain.defined() ? gain.const_data_ptr<float>() : nullptr;
+}
 
 std::optional<Normed> kernel_forward(const at::Tensor& x, const at::Tensor& gain, double eps) {
   const auto shape = kernel_shape(x, gain);
@@ -94,14 +98,17 @@ std::optional<Gradients> kernel_backward(const at::Tensor& x, const at::Tensor& 
   if (gain.defined())
     partials = at::empty({cuda::rms_norm_partials(*shape), gain.numel()}, gain.options().requires_grad(false));
   cuda::rms_norm_backward(x.const_data_ptr(), gain_pointer(gain), inverse.const_data_ptr<float>(), dy.const_data_ptr(),
-                          result.dx.mutable_data_ptr(), partials.defined() ? partials.mutable_data_ptr<float>() : nullptr,
-                          *shape, c10::cuda::getCurrentCUDAStream());
+                          result.dx.mutable_data_ptr(),
+                          partials.defined() ? partials.mutable_data_ptr<float>() : nullptr, *shape,
+                          c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   if (gain.defined()) result.d_gain = partials.sum(0).view_as(gain);
   return result;
 }
 #else
-std::optional<Normed> kernel_forward(const at::Tensor&, const at::Tensor&, double) { return std::nullopt; }
+std::optional<Normed> kernel_forward(const at::Tensor&, const at::Tensor&, double) {
+  return std::nullopt;
+}
 std::optional<Gradients> kernel_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&) {
   return std::nullopt;
 }

@@ -14,9 +14,13 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
-at::Tensor composed_forward(const at::Tensor& x) { return at::relu(x).square_(); }
+at::Tensor composed_forward(const at::Tensor& x) {
+  return at::relu(x).square_();
+}
 
-at::Tensor composed_backward(const at::Tensor& x, const at::Tensor& dy) { return at::relu(x).mul_(dy).mul_(2); }
+at::Tensor composed_backward(const at::Tensor& x, const at::Tensor& dy) {
+  return at::relu(x).mul_(dy).mul_(2);
+}
 
 #ifdef HEADSCOPE_CUDA
 bool has_kernel(const at::Tensor& x) {
@@ -45,9 +49,15 @@ at::Tensor kernel_backward(const at::Tensor& given, const at::Tensor& upstream) 
   return dx;
 }
 #else
-bool has_kernel(const at::Tensor&) { return false; }
-at::Tensor kernel_forward(const at::Tensor& x) { return composed_forward(x); }
-at::Tensor kernel_backward(const at::Tensor& x, const at::Tensor& dy) { return composed_backward(x, dy); }
+bool has_kernel(const at::Tensor&) {
+  return false;
+}
+at::Tensor kernel_forward(const at::Tensor& x) {
+  return composed_forward(x);
+}
+at::Tensor kernel_backward(const at::Tensor& x, const at::Tensor& dy) {
+  return composed_backward(x, dy);
+}
 #endif
 
 class SquaredRelu : public torch::autograd::Function<SquaredRelu> {
@@ -65,6 +75,8 @@ class SquaredRelu : public torch::autograd::Function<SquaredRelu> {
 
 }  // namespace
 
-at::Tensor squared_relu(const at::Tensor& x) { return SquaredRelu::apply(x); }
+at::Tensor squared_relu(const at::Tensor& x) {
+  return SquaredRelu::apply(x);
+}
 
 }  // namespace headscope

@@ -10,7 +10,8 @@ std::vector<double> key_participation_ratios(const at::Tensor& k_bthd) {
   const at::Tensor gram_hdd = at::bmm(k_hnd.mT(), k_hnd).cpu().contiguous();
   std::vector<double> ratios;
   for (std::int64_t head = 0; head < heads; ++head) {
-    const std::span<const double> gram(gram_hdd.const_data_ptr<double>() + head * d * d, static_cast<std::size_t>(d * d));
+    const std::span<const double> gram(gram_hdd.const_data_ptr<double>() + head * d * d,
+                                       static_cast<std::size_t>(d * d));
     ratios.push_back(participation_ratio(singular_values_of_gram(gram, d)));
   }
   return ratios;

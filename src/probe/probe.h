@@ -18,7 +18,8 @@ struct ProbeResult {
   std::optional<double> val_loss;                   // mean over all batches, nats
 };
 
-// Keys are measured in float32, the loss in `type`. Changes nothing: the weights after a run are the same without probes.
+// Keys are measured in float32, the loss in `type`. Changes nothing: the weights after a run are the same without
+// probes.
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type, bool with_loss);
 
 }  // namespace headscope

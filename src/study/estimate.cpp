@@ -24,13 +24,15 @@ double memory_bytes(const StudyOptions& options, const ComputeDevice& device) {
   const double casts = device.type == at::kFloat ? 0 : 2 * total;
   const auto tokens = static_cast<double>(options.train.batch * options.train.seq_len);
   const auto vocabulary = static_cast<double>(options.model.vocabulary);
-  const double logits = 2 * std::min(tokens * vocabulary * 4, 256.0 * (1 << 20)) + 4 * vocabulary * static_cast<double>(options.model.d_model);
+  const double logits = 2 * std::min(tokens * vocabulary * 4, 256.0 * (1 << 20)) +
+                        4 * vocabulary * static_cast<double>(options.model.d_model);
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
   const double program = 300.0 * (1 << 20);
   return program + state + casts + std::max(activation_bytes(options.model, element) * tokens + logits, update);
 }
 
-// Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the sequence.
+// Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the
+// sequence.
 double flops_per_token(const StudyOptions& options) {
   const ParameterCounts parameters = count_parameters(options.model);
   const auto weights = static_cast<double>(parameters.matrices + parameters.embedding);
@@ -63,7 +65,8 @@ double measured_flops(const StudyOptions& options, const ComputeDevice& device) 
 }  // namespace
 
 StudyEstimate estimate_study(const StudyOptions& options, const ComputeDevice& device) {
-  // The share of that rate that whole training steps reach, measured on the presets: norms, softmax and copies take the rest.
+  // The share of that rate that whole training steps reach, measured on the presets: norms, softmax and copies take the
+  // rest.
   const double reached = device.device.is_cpu() ? 0.45 : 0.4;
   StudyEstimate estimate;
   estimate.parameters = count_parameters(options.model);
@@ -74,8 +77,9 @@ StudyEstimate estimate_study(const StudyOptions& options, const ComputeDevice& d
   estimate.probes = 1 + (forward_steps + options.train.probe_every - 1) / options.train.probe_every;
   estimate.memory_mb = memory_bytes(options, device) / (1 << 20);
   // A forward pass is a third of a step; a probe is one for each validation batch.
-  const double probe_tokens = static_cast<double>(estimate.probes * options.train.validation_batches * options.train.batch *
-                                                  options.train.seq_len) / 3;
+  const double probe_tokens = static_cast<double>(estimate.probes * options.train.validation_batches *
+                                                  options.train.batch * options.train.seq_len) /
+                              3;
   estimate.seconds = static_cast<double>(estimate.runs) * (static_cast<double>(estimate.tokens) + probe_tokens) *
                      flops_per_token(options) / (reached * measured_flops(options, device));
   return estimate;

@@ -17,7 +17,8 @@ struct StudyEstimate {
   double seconds = 0;       // of all runs
 };
 
-// The time follows from the arithmetic of the model and a matrix product that is timed here and now (a fraction of a second).
+// The time follows from the arithmetic of the model and a matrix product that is timed here and now (a fraction of a
+// second).
 StudyEstimate estimate_study(const StudyOptions& options, const ComputeDevice& device);
 
 }  // namespace headscope

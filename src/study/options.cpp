@@ -8,7 +8,9 @@ namespace headscope {
 namespace {
 
 // Learns the embedded language in under a minute on two cores.
-StudyOptions tiny() { return {}; }
+StudyOptions tiny() {
+  return {};
+}
 
 // The source study's training (seed 004): 4 sequences a forward step, 2 forward steps an update, a probe every 120.
 StudyOptions source_study() {
@@ -85,7 +87,8 @@ void validate(const StudyOptions& options) {
   validate(options.model);
   validate(options.train);
   validate(options.data);
-  if (!(options.tau > 0) || std::isinf(options.tau)) fail_input("study.tau is {}; expected a number above 0", options.tau);
+  if (!(options.tau > 0) || std::isinf(options.tau))
+    fail_input("study.tau is {}; expected a number above 0", options.tau);
   seeds_of(options);
   conditions_of(options);
 }
@@ -110,7 +113,8 @@ std::vector<std::size_t> conditions_of(const StudyOptions& options) {
     for (std::size_t i = 0; i < n_conditions; ++i)
       if (part == condition_tags[i] || part == condition_letters[i]) found = i;
     if (found == n_conditions)
-      fail_input("study.conditions is '{}'; '{}' is none of {}", options.conditions, part, fmt::join(condition_tags, ", "));
+      fail_input("study.conditions is '{}'; '{}' is none of {}", options.conditions, part,
+                 fmt::join(condition_tags, ", "));
     chosen.insert(found);
   }
   return {chosen.begin(), chosen.end()};

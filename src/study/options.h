@@ -17,9 +17,9 @@ struct StudyOptions {
   DecoderConfig model;
   TrainOptions train;
   DataOptions data;
-  std::string seeds = "42";                     // as in the source study
+  std::string seeds = "42";  // as in the source study
   std::string conditions = "QK,QK_frozen,NoQK";
-  double tau = default_tau;                     // smaller differences of the mean key PR count as none
+  double tau = default_tau;  // smaller differences of the mean key PR count as none
   std::string device = "auto";
 
   template <class Self, class Visit>

@@ -48,7 +48,8 @@ Corpus load_corpus_for(const StudyOptions& options, Console& console) {
     console.info(fmt::format("data: {}; unigram entropy {:.3f} nats a token, true entropy {:.3f}", corpus.source,
                              *corpus.unigram_entropy, *corpus.true_entropy));
   else
-    console.info(fmt::format("data: {}, {:.1f} M tokens", corpus.source, static_cast<double>(corpus.train.size()) / 1e6));
+    console.info(
+        fmt::format("data: {}, {:.1f} M tokens", corpus.source, static_cast<double>(corpus.train.size()) / 1e6));
   if (wanted - 1 > corpus.train.size())
     console.info(fmt::format("the data is shorter than the run: every condition sees it {:.1f} times",
                              static_cast<double>(wanted - 1) / static_cast<double>(corpus.train.size())));
@@ -98,9 +99,8 @@ TrainJob train_job(const StudyJob& job, const Condition& condition) {
   train.options = job.options.train;
   train.seed = condition.seed;
   train.config = to_json(job.options);
-  train.config["condition"] = {{"tag", condition_tags[condition.index]},
-                               {"qk_norm", json_value(train.model.qk_norm)},
-                               {"seed", condition.seed}};
+  train.config["condition"] = {
+      {"tag", condition_tags[condition.index]}, {"qk_norm", json_value(train.model.qk_norm)}, {"seed", condition.seed}};
   return train;
 }
 

@@ -25,8 +25,8 @@ TrainBenchmark benchmark_training(const DecoderConfig& model, const TrainOptions
   NumpyGenerator generator(0);
   Corpus corpus;
   corpus.train = random_tokens((warmup + steps) * options.tokens_per_step() + 1, model.vocabulary, generator);
-  corpus.validation = random_tokens(
-      tokens_for_batches(options.validation_batches, options.batch, options.seq_len), model.vocabulary, generator);
+  corpus.validation = random_tokens(tokens_for_batches(options.validation_batches, options.batch, options.seq_len),
+                                    model.vocabulary, generator);
   Trainer trainer(model, options, /*seed=*/0, corpus, device);
   TrainBenchmark result;
   std::vector<double> seconds;

@@ -16,7 +16,9 @@ constexpr const char* state_name = "state.json";
 constexpr const char* prefix = "step-";
 constexpr const char* partial_prefix = ".partial-";
 
-std::string folder_name(std::int64_t step) { return fmt::format("{}{:06}", prefix, step); }
+std::string folder_name(std::int64_t step) {
+  return fmt::format("{}{:06}", prefix, step);
+}
 
 // The complete checkpoints, oldest first.
 std::vector<fs::path> complete_checkpoints(const fs::path& checkpoints) {
@@ -42,12 +44,9 @@ void remove_checkpoint(const fs::path& checkpoint) {
 }
 
 ordered_json to_json(const CheckpointState& state) {
-  return {{"step", state.step},
-          {"position", state.position},
-          {"loss_sum", state.loss_sum},
-          {"loss_count", state.loss_count},
-          {"rows", state.rows},
-          {"config", state.config}};
+  return {{"step", state.step},         {"position", state.position},
+          {"loss_sum", state.loss_sum}, {"loss_count", state.loss_count},
+          {"rows", state.rows},         {"config", state.config}};
 }
 
 // The hash covers the object without itself.
@@ -62,16 +61,18 @@ ordered_json unsealed(const fs::path& file) {
   if (!object.is_object() || !object.contains("xxh3_128")) fail_input("{}: is not valid: {}", file.string(), advice);
   const ordered_json hash = object["xxh3_128"];
   object.erase("xxh3_128");
-  if (hash != content_hash(object.dump())) fail_input("{}: its content does not match its hash: {}", file.string(), advice);
+  if (hash != content_hash(object.dump()))
+    fail_input("{}: its content does not match its hash: {}", file.string(), advice);
   return object;
 }
 
 void check_hash(const fs::path& file, const Safetensors& tensors, const ordered_json& hashes) {
   const std::string name = file.filename().string();
   if (!hashes.contains(name) || hashes[name] != tensors.hash())
-    fail_input("{}: its content does not match the hash in {}: the checkpoint is damaged; remove its folder to go on from "
-               "an earlier one",
-               file.string(), state_name);
+    fail_input(
+        "{}: its content does not match the hash in {}: the checkpoint is damaged; remove its folder to go on from "
+        "an earlier one",
+        file.string(), state_name);
 }
 
 void write_folder(const fs::path& folder, const Trainer& trainer, const CheckpointState& state) {

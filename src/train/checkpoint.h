@@ -1,5 +1,5 @@
-// State from which a run goes on bit for bit: checkpoints/step-000120/{model,optimizer}.safetensors and state.json, which holds
-// their hashes and its own.
+// State from which a run goes on bit for bit: checkpoints/step-000120/{model,optimizer}.safetensors and state.json,
+// which holds their hashes and its own.
 #pragma once
 
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace headscope {
 // What a checkpoint holds beside tensors.
 struct CheckpointState {
   std::int64_t step = 0;
-  std::int64_t position = 0;   // in the data
-  double loss_sum = 0;         // since the last probe
+  std::int64_t position = 0;  // in the data
+  double loss_sum = 0;        // since the last probe
   std::int64_t loss_count = 0;
   TableRows rows;
   nlohmann::ordered_json config;  // of the run
@@ -29,8 +29,8 @@ void save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& tr
 // The newest one; none when there is none. Removes what a killed process left half-written.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& checkpoints);
 
-// Puts the state into the trainer. Throws Error(Fault::input) naming the file when it is damaged or of another model; the
-// trainer must not be used then.
+// Puts the state into the trainer. Throws Error(Fault::input) naming the file when it is damaged or of another model;
+// the trainer must not be used then.
 CheckpointState load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
 
 }  // namespace headscope

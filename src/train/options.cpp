@@ -21,9 +21,10 @@ void validate(const TrainOptions& options) {
     fail_input("train.probe_every is {}, train.accumulation {}; expected a multiple: probes are between updates",
                options.probe_every, options.accumulation);
   if (options.steps() < 1)
-    fail_input("train.tokens is {}, one update takes {} (train.batch x train.seq_len x train.accumulation); expected at "
-               "least one update",
-               options.tokens, options.tokens_per_step());
+    fail_input(
+        "train.tokens is {}, one update takes {} (train.batch x train.seq_len x train.accumulation); expected at "
+        "least one update",
+        options.tokens, options.tokens_per_step());
 }
 
 }  // namespace headscope

@@ -16,11 +16,11 @@ struct TrainOptions {
   std::int64_t accumulation = 1;  // forward steps of one update
   double clip = 1.0;              // of the gradient's norm, as in the source study
   OptimizerOptions optim;
-  ScheduleOptions schedule;            // constant in the source study
-  std::int64_t probe_every = 10;       // forward steps
-  std::int64_t validation_batches = 4; // as in the source study
-  std::int64_t checkpoint_every = 50;  // updates
-  std::int64_t keep_checkpoints = 2;   // one to go on from, one more in case of damage
+  ScheduleOptions schedule;             // constant in the source study
+  std::int64_t probe_every = 10;        // forward steps
+  std::int64_t validation_batches = 4;  // as in the source study
+  std::int64_t checkpoint_every = 50;   // updates
+  std::int64_t keep_checkpoints = 2;    // one to go on from, one more in case of damage
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {

@@ -11,7 +11,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 class TrainRun {
  public:
@@ -51,7 +53,8 @@ class TrainRun {
     } catch (const NotFinite& failure) {
       save();
       fail_runtime(
-          "{}: step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}; the state before the "
+          "{}: step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}; the state before "
+          "the "
           "step is saved in {}; a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help",
           job_.label, failure.step, failure.loss, failure.grad_norm, failure.largest, checkpoints_.string());
     }

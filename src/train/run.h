@@ -10,9 +10,9 @@
 namespace headscope {
 
 struct TrainJob {
-  std::filesystem::path folder;   // holds the tables and checkpoints/
-  std::string label;              // in front of the progress
-  std::string resume_hint;        // said when the run stops: "go on with …"
+  std::filesystem::path folder;  // holds the tables and checkpoints/
+  std::string label;             // in front of the progress
+  std::string resume_hint;       // said when the run stops: "go on with …"
   DecoderConfig model;
   TrainOptions options;
   std::uint64_t seed = 42;
@@ -24,8 +24,8 @@ struct TrainOutcome {
   double epochs = 0;        // how often the data was seen
 };
 
-// Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or SIGTERM, and
-// Fault::runtime when a loss or gradient is not finite; both leave a checkpoint.
+// Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or
+// SIGTERM, and Fault::runtime when a loss or gradient is not finite; both leave a checkpoint.
 TrainOutcome train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device, Console& console);
 
 }  // namespace headscope

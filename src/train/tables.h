@@ -1,5 +1,5 @@
-// The tables of a training run, each a folder of Parquet parts that can be read at any time: steps, probes, layers, heads,
-// gamma (docs/study.md lists their columns).
+// The tables of a training run, each a folder of Parquet parts that can be read at any time: steps, probes, layers,
+// heads, gamma (docs/study.md lists their columns).
 #pragma once
 
 #include <filesystem>

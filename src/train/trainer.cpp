@@ -93,7 +93,9 @@ std::string Trainer::largest_gradient() const {
   return largest;
 }
 
-ProbeResult Trainer::probe(bool with_loss) const { return probe_model(model_, validation_, device_.type, with_loss); }
+ProbeResult Trainer::probe(bool with_loss) const {
+  return probe_model(model_, validation_, device_.type, with_loss);
+}
 
 void Trainer::go_to(std::int64_t steps_done, std::int64_t position) {
   steps_done_ = steps_done;

@@ -32,7 +32,8 @@ double relative_error(const at::Tensor& actual, const at::Tensor& exact) {
 using Operation = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
 // Output and gradients on the GPU in `type` against the CPU in float64 on the same (rounded) inputs.
-void expect_same(const std::vector<at::Tensor>& inputs, at::ScalarType type, double tolerance, const Operation& operation) {
+void expect_same(const std::vector<at::Tensor>& inputs, at::ScalarType type, double tolerance,
+                 const Operation& operation) {
   std::vector<at::Tensor> on_gpu, exact;
   for (const at::Tensor& input : inputs) {
     on_gpu.push_back(input.to(gpu().device, type).set_requires_grad(true));
@@ -52,13 +53,17 @@ constexpr double bf16_tolerance = 1e-2, f32_tolerance = 1e-5;
 
 TEST(Gpu, SquaredRelu) {
   for (const std::int64_t count : {1, 7, 8, 1000, 4096 * 33 + 5}) {
-    expect_same({random_tensor({count}, 1)}, at::kFloat, f32_tolerance, [](const auto& x) { return squared_relu(x[0]); });
-    expect_same({random_tensor({count}, 2)}, at::kBFloat16, bf16_tolerance, [](const auto& x) { return squared_relu(x[0]); });
+    expect_same({random_tensor({count}, 1)}, at::kFloat, f32_tolerance,
+                [](const auto& x) { return squared_relu(x[0]); });
+    expect_same({random_tensor({count}, 2)}, at::kBFloat16, bf16_tolerance,
+                [](const auto& x) { return squared_relu(x[0]); });
   }
 }
 
 // Gains stay float32, as in training, where the CPU's are float64.
-at::Tensor as_gain(const at::Tensor& gain) { return gain.to(gain.is_cuda() ? at::kFloat : at::kDouble); }
+at::Tensor as_gain(const at::Tensor& gain) {
+  return gain.to(gain.is_cuda() ? at::kFloat : at::kDouble);
+}
 
 TEST(Gpu, RmsNorm) {
   for (const std::int64_t d : {32, 64, 128, 256, 512, 1024, 2048, 48}) {  // the last has no kernel
@@ -102,8 +107,9 @@ TEST(Gpu, AttentionIsCudnnsWithGroupedQueries) {
 
 TEST(Gpu, LinearCrossEntropy) {
   const at::Tensor targets = at::arange(100) % 1000;
-  expect_same({random_tensor({100, 64}, 1), random_tensor({1000, 64}, 2)}, at::kBFloat16, bf16_tolerance,
-              [&](const auto& x) { return linear_cross_entropy(x[0], x[1], targets.to(x[0].device()), 64 * 1000 * 4); });
+  expect_same(
+      {random_tensor({100, 64}, 1), random_tensor({1000, 64}, 2)}, at::kBFloat16, bf16_tolerance,
+      [&](const auto& x) { return linear_cross_entropy(x[0], x[1], targets.to(x[0].device()), 64 * 1000 * 4); });
 }
 
 TEST(Gpu, PolarExpressIsNearlyOrthogonal) {

@@ -76,9 +76,8 @@ TEST_P(Reference, GradientsOfTheWholeModelAgreeWithCentralDifferences) {
   const Decoder exact = converted(model, at::kDouble);
   std::vector<at::Tensor> parameters;
   for_each_parameter(exact, [&](const std::string&, const at::Tensor& value) { parameters.push_back(value); });
-  testing::expect_gradients(parameters, [&] {
-    return next_token_loss(exact, oracle.get("tokens"), oracle.get("targets"), at::kDouble);
-  });
+  testing::expect_gradients(
+      parameters, [&] { return next_token_loss(exact, oracle.get("tokens"), oracle.get("targets"), at::kDouble); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Decoder, Reference,
@@ -197,7 +196,8 @@ TEST(Config, RefusesWhatMakesNoModel) {
 }
 
 TEST(Probe, TheRankOfKnownKeys) {
-  // Orthogonal keys of equal length span everything; equal keys one direction; (Σs)²/Σs² of singular values 3, 1 is 16/10.
+  // Orthogonal keys of equal length span everything; equal keys one direction; (Σs)²/Σs² of singular values 3, 1 is
+  // 16/10.
   const at::Tensor basis = at::eye(4, at::kFloat).view({1, 4, 1, 4});
   EXPECT_NEAR(key_participation_ratios(basis)[0], 4, 1e-12);
   EXPECT_NEAR(key_participation_ratios(at::ones({2, 5, 1, 4}))[0], 1, 1e-6);

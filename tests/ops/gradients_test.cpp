@@ -14,10 +14,14 @@ namespace {
 using testing::expect_gradients;
 using testing::random_tensor;
 
-at::Tensor leaf(at::IntArrayRef shape, std::uint64_t seed) { return random_tensor(shape, seed).set_requires_grad(true); }
+at::Tensor leaf(at::IntArrayRef shape, std::uint64_t seed) {
+  return random_tensor(shape, seed).set_requires_grad(true);
+}
 
 // A scalar that weighs every output differently.
-at::Tensor weighed(const at::Tensor& y) { return (y * random_tensor(y.sizes(), 77)).sum(); }
+at::Tensor weighed(const at::Tensor& y) {
+  return (y * random_tensor(y.sizes(), 77)).sum();
+}
 
 TEST(Gradients, OfRmsNorm) {
   const at::Tensor x = leaf({3, 5, 8}, 1), gain = leaf({8}, 2);

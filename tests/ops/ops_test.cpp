@@ -25,8 +25,8 @@ TEST(RmsNorm, DividesByTheRootMeanSquare) {
     double squares = 0;
     for (std::int64_t i = 0; i < 16; ++i) squares += std::pow(x[row][i].item<double>(), 2);
     for (std::int64_t i = 0; i < 16; ++i)
-      EXPECT_NEAR(y[row][i].item<double>(), x[row][i].item<double>() / std::sqrt(squares / 16 + 0.01) * gain[i].item<double>(),
-                  1e-14);
+      EXPECT_NEAR(y[row][i].item<double>(),
+                  x[row][i].item<double>() / std::sqrt(squares / 16 + 0.01) * gain[i].item<double>(), 1e-14);
   }
 }
 
@@ -50,7 +50,8 @@ TEST(Rotary, TurnsNeighbouringPairsByPositionTimesFrequency) {
   const at::Tensor y = rotate(x, rotary_table(5, d, 100, at::kDouble));
   for (std::int64_t t = 0; t < 5; ++t)
     for (std::int64_t pair = 0; pair < d / 2; ++pair) {
-      const double angle = static_cast<double>(t) * std::pow(100.0, -2.0 * static_cast<double>(pair) / static_cast<double>(d));
+      const double angle =
+          static_cast<double>(t) * std::pow(100.0, -2.0 * static_cast<double>(pair) / static_cast<double>(d));
       const double a = x[0][t][1][2 * pair].item<double>(), b = x[0][t][1][2 * pair + 1].item<double>();
       EXPECT_NEAR(y[0][t][1][2 * pair].item<double>(), a * std::cos(angle) - b * std::sin(angle), 1e-14);
       EXPECT_NEAR(y[0][t][1][2 * pair + 1].item<double>(), a * std::sin(angle) + b * std::cos(angle), 1e-14);

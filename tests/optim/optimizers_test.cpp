@@ -17,9 +17,7 @@ using testing::TensorOracle;
 
 class Optimizer : public ::testing::Test {
  protected:
-  at::Tensor parameter(const std::string& name) const {
-    return oracle.get(name + ".initial").set_requires_grad(true);
-  }
+  at::Tensor parameter(const std::string& name) const { return oracle.get(name + ".initial").set_requires_grad(true); }
   void give_gradient(at::Tensor& parameter, const std::string& name, std::int64_t step) const {
     parameter.mutable_grad() = oracle.get(name + ".gradients")[step];
   }
@@ -31,7 +29,8 @@ class Optimizer : public ::testing::Test {
 constexpr double tolerance = 1e-11;
 
 TEST_F(Optimizer, MuonAgreesWithNumpyOnAMergedMatrixAndBothOrientations) {
-  at::Tensor qkv = parameter("merged.qkv"), output = parameter("merged.output"), up = parameter("up"), down = parameter("down");
+  at::Tensor qkv = parameter("merged.qkv"), output = parameter("merged.output"), up = parameter("up"),
+             down = parameter("down");
   Muon muon({{"attention", {qkv, output}}, {"up", {up}}, {"down", {down}}}, {});
   for (std::int64_t step = 0; step < steps; ++step) {
     give_gradient(qkv, "merged.qkv", step);
@@ -83,7 +82,8 @@ TEST(PolarExpress, ABatchIsItsMatricesOneByOne) {
 }
 
 TEST(Clip, ScalesToTheLimitAndReturnsTheNormBefore) {
-  at::Tensor a = at::zeros({2}, at::kDouble).set_requires_grad(true), b = at::zeros({1}, at::kDouble).set_requires_grad(true);
+  at::Tensor a = at::zeros({2}, at::kDouble).set_requires_grad(true),
+             b = at::zeros({1}, at::kDouble).set_requires_grad(true);
   a.mutable_grad() = at::tensor({3.0, 0.0}).to(at::kDouble);
   b.mutable_grad() = at::tensor({4.0}).to(at::kDouble);
   EXPECT_DOUBLE_EQ(clip_gradients({a, b}, 1), 5);

@@ -13,10 +13,10 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+using headscope::testing::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using headscope::testing::TemporaryFolder;
 
 const double missing = std::nan("");
 const std::vector<std::string> names = {"1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition",
@@ -90,17 +90,17 @@ class EveryStudy : public ::testing::TestWithParam<std::pair<const char*, Shape>
 INSTANTIATE_TEST_SUITE_P(
     StudyFigures, EveryStudy,
     ::testing::Values(std::pair{"OneProbe", Shape{.probes = 1}}, std::pair{"TwoProbes", Shape{.probes = 2}},
-                    std::pair{"OneLayer", Shape{.layers = 1, .dark = true}},
-                    std::pair{"OneOfEach", Shape{.layers = 1, .probes = 1, .conditions = "A"}},
-                    std::pair{"NoLosses", Shape{.losses = false}}, std::pair{"NoGamma", Shape{.gamma = false}},
-                    std::pair{"NoRatios", Shape{.prs = false}}, std::pair{"NoA", Shape{.conditions = "BC"}},
-                    std::pair{"NoB", Shape{.conditions = "AC"}}, std::pair{"NoC", Shape{.conditions = "AB"}},
-                    std::pair{"OnlyC", Shape{.conditions = "C"}}, std::pair{"Nothing", Shape{.conditions = ""}},
-                    std::pair{"Seeds", Shape{.bands = true, .dark = true}},
-                    std::pair{"SeedsOneProbe", Shape{.probes = 1, .bands = true}},
-                    std::pair{"AllEqual", Shape{.layers = 4, .scale = 0}}, std::pair{"Huge", Shape{.scale = 1e306}},
-                    std::pair{"Tiny", Shape{.scale = 1e-320}},
-                    std::pair{"Deep", Shape{.layers = 80, .probes = 200, .bands = true}}),
+                      std::pair{"OneLayer", Shape{.layers = 1, .dark = true}},
+                      std::pair{"OneOfEach", Shape{.layers = 1, .probes = 1, .conditions = "A"}},
+                      std::pair{"NoLosses", Shape{.losses = false}}, std::pair{"NoGamma", Shape{.gamma = false}},
+                      std::pair{"NoRatios", Shape{.prs = false}}, std::pair{"NoA", Shape{.conditions = "BC"}},
+                      std::pair{"NoB", Shape{.conditions = "AC"}}, std::pair{"NoC", Shape{.conditions = "AB"}},
+                      std::pair{"OnlyC", Shape{.conditions = "C"}}, std::pair{"Nothing", Shape{.conditions = ""}},
+                      std::pair{"Seeds", Shape{.bands = true, .dark = true}},
+                      std::pair{"SeedsOneProbe", Shape{.probes = 1, .bands = true}},
+                      std::pair{"AllEqual", Shape{.layers = 4, .scale = 0}}, std::pair{"Huge", Shape{.scale = 1e306}},
+                      std::pair{"Tiny", Shape{.scale = 1e-320}},
+                      std::pair{"Deep", Shape{.layers = 80, .probes = 200, .bands = true}}),
     [](const auto& shape) { return shape.param.first; });
 
 TEST_P(EveryStudy, DrawsWithoutWarnings) {

@@ -9,7 +9,8 @@ namespace {
 using testing::expect_error;
 
 TEST(Preset, ShapesAreThoseOfTheDesign) {
-  // 49152·512 + 22·(512·(2·512 + 2·256) + 2·512·2048) and 49152·2048 + 32·(2048·(2·2048 + 2·1024) + 2·2048·8192), without gains.
+  // 49152·512 + 22·(512·(2·512 + 2·256) + 2·512·2048) and 49152·2048 + 32·(2048·(2·2048 + 2·1024) + 2·2048·8192),
+  // without gains.
   const auto matrices = [](const char* name) {
     const ParameterCounts counts = count_parameters(study_preset(name).model);
     return counts.embedding + counts.matrices;
@@ -36,10 +37,12 @@ TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
 }
 
 TEST(Resolve, NamesTheNearestKey) {
-  expect_error(Fault::input, "--set: unknown key 'train.bach'; did you mean 'train.batch'?",
-               [] { resolve_study({{"train.bach", "2", "--set"}}); });
-  expect_error(Fault::input, "'train.batch' is 'two'; expected a whole number",
-               [] { resolve_study({{"train.batch", "two", "--set"}}); });
+  expect_error(Fault::input, "--set: unknown key 'train.bach'; did you mean 'train.batch'?", [] {
+    resolve_study({{"train.bach", "2", "--set"}});
+  });
+  expect_error(Fault::input, "'train.batch' is 'two'; expected a whole number", [] {
+    resolve_study({{"train.batch", "two", "--set"}});
+  });
 }
 
 TEST(Resolve, TheWrittenConfigurationGivesTheSameOptions) {

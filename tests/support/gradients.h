@@ -16,8 +16,8 @@ inline at::Tensor random_tensor(at::IntArrayRef shape, std::uint64_t seed, at::S
   return at::randn(shape, generator, at::TensorOptions(at::kDouble)).to(type);
 }
 
-// The derivative of `loss` along a random direction of each input. A central difference with step h errs by h²·f'''/6 and by
-// rounding eps·|f|/h: with h = 1e-5 about 1e-10 for values near 1.
+// The derivative of `loss` along a random direction of each input. A central difference with step h errs by h²·f'''/6
+// and by rounding eps·|f|/h: with h = 1e-5 about 1e-10 for values near 1.
 inline void expect_gradients(const std::vector<at::Tensor>& inputs, const std::function<at::Tensor()>& loss,
                              double tolerance = 1e-8) {
   const at::Tensor value = loss();

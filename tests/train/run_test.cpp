@@ -28,7 +28,9 @@ void run(const TrainJob& job) {
   train(job, small_corpus(job.options), cpu(), quiet);
 }
 
-std::string bytes_of(const fs::path& file) { return read_file(file); }
+std::string bytes_of(const fs::path& file) {
+  return read_file(file);
+}
 
 // All tables, but for the column that holds times.
 void expect_same_tables(const fs::path& a, const fs::path& b) {
@@ -152,12 +154,14 @@ class Damaged : public ::testing::Test {
 
 TEST_F(Damaged, WeightsAreRefused) {
   flip("model.safetensors", 100'001);
-  expect_error(Fault::input, "model.safetensors: its content does not match the hash", [&] { run(small_job(folder.path())); });
+  expect_error(Fault::input, "model.safetensors: its content does not match the hash",
+               [&] { run(small_job(folder.path())); });
 }
 
 TEST_F(Damaged, OptimizerStateIsRefused) {
   flip("optimizer.safetensors", 50'003);
-  expect_error(Fault::input, "optimizer.safetensors: its content does not match", [&] { run(small_job(folder.path())); });
+  expect_error(Fault::input, "optimizer.safetensors: its content does not match",
+               [&] { run(small_job(folder.path())); });
 }
 
 TEST_F(Damaged, StateIsRefusedWhereverABitFlips) {
@@ -189,7 +193,8 @@ TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
   state.step = 1;
   {
     const testing::FileSizeLimit limit(20'000);
-    expect_error(Fault::runtime, "model.safetensors", [&] { save_checkpoint(folder / "checkpoints", trainer, state, 2); });
+    expect_error(Fault::runtime, "model.safetensors",
+                 [&] { save_checkpoint(folder / "checkpoints", trainer, state, 2); });
   }
   EXPECT_EQ(latest_checkpoint(folder / "checkpoints"), folder / "checkpoints/step-000000");
   std::vector<std::string> names;

@@ -34,8 +34,8 @@ inline TrainJob small_job(const std::filesystem::path& folder) {
 inline Corpus small_corpus(const TrainOptions& options) {
   Console quiet({.quiet = true});
   // Half of what the run needs: it goes through the data twice.
-  return load_corpus({}, options.tokens / 2, tokens_for_batches(options.validation_batches, options.batch, options.seq_len),
-                     quiet);
+  return load_corpus({}, options.tokens / 2,
+                     tokens_for_batches(options.validation_batches, options.batch, options.seq_len), quiet);
 }
 
 inline std::vector<std::pair<std::string, at::Tensor>> weights_of(const Trainer& trainer) {

@@ -26,8 +26,8 @@ bool supports_rms_norm(int d);
 void rms_norm_forward(const void* x, const float* gain, void* y, float* inverse, float eps, const RmsNormShape& shape,
                       CUstream_st* stream);
 
-// The number of partial sums of the gain's gradient that the backward pass writes: float32 [partials, gains, d], to be added
-// up by the caller. Each has a fixed set of rows, so the result does not depend on timing.
+// The number of partial sums of the gain's gradient that the backward pass writes: float32 [partials, gains, d], to be
+// added up by the caller. Each has a fixed set of rows, so the result does not depend on timing.
 std::int64_t rms_norm_partials(const RmsNormShape& shape);
 
 void rms_norm_backward(const void* x, const float* gain, const float* inverse, const void* dy, void* dx,
