@@ -6,7 +6,7 @@
 #include <limits>
 #include <numbers>
 
-#include "study/oracle.h"
+#include "verdict/oracle.h"
 
 namespace headscope {
 namespace {

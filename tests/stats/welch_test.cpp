@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "study/oracle.h"
+#include "verdict/oracle.h"
 
 namespace headscope {
 namespace {

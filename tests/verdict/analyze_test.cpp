@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "core/atomic_file.h"
-#include "study/synthetic.h"
+#include "verdict/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/atomic_file.h"
-#include "study/synthetic.h"
+#include "verdict/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "study/synthetic.h"
+#include "verdict/synthetic.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "study/oracle.h"
+#include "verdict/oracle.h"
 
 namespace headscope {
 namespace {
