@@ -41,25 +41,28 @@ double flops_per_token(const StudyOptions& options) {
   return 6 * (weights + attention);
 }
 
-// The device's rate on the feed-forward product of one batch.
+// The device's rate on the feed-forward product of one batch: the best of some, because other programs may be at work.
 double measured_flops(const StudyOptions& options, const ComputeDevice& device) {
   const at::NoGradGuard no_gradients;
   const std::int64_t rows = std::min<std::int64_t>(options.train.batch * options.train.seq_len, 4096);
   const auto place = at::TensorOptions(device.device).dtype(device.type);
   const at::Tensor x = at::rand({rows, options.model.d_model}, place);
   const at::Tensor w = at::rand({options.model.d_model, options.model.d_ff}, place);
-  const auto timed = [&](int repeats) {
-    synchronize(device);
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i) at::mm(x, w);
-    synchronize(device);
+  const int products =
+      device.device.is_cpu() ? 1 : 16;  // a queue of them, so that a GPU's time to start does not count
+  double best = std::numeric_limits<double>::infinity();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds_since = [](auto start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  timed(2);
-  int repeats = 1;
-  double seconds = timed(repeats);
-  while (seconds < 0.1) seconds = timed(repeats *= 4);
-  return 2.0 * static_cast<double>(rows * options.model.d_model * options.model.d_ff) * repeats / seconds;
+  for (int round = 0; round < 3 || seconds_since(begin) < 0.2; ++round) {
+    synchronize(device);
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < products; ++i) at::mm(x, w);
+    synchronize(device);
+    best = std::min(best, seconds_since(start));
+  }
+  return 2.0 * static_cast<double>(rows * options.model.d_model * options.model.d_ff) * products / best;
 }
 
 }  // namespace

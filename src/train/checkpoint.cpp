@@ -46,7 +46,8 @@ void remove_checkpoint(const fs::path& checkpoint) {
 ordered_json to_json(const CheckpointState& state) {
   return {{"step", state.step},         {"position", state.position},
           {"loss_sum", state.loss_sum}, {"loss_count", state.loss_count},
-          {"rows", state.rows},         {"config", state.config}};
+          {"rows", state.rows},         {"data_hash", state.data_hash},
+          {"config", state.config}};
 }
 
 // The hash covers the object without itself.
@@ -132,6 +133,7 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   state.loss_sum = object["loss_sum"];
   state.loss_count = object["loss_count"];
   state.rows = object["rows"].get<TableRows>();
+  state.data_hash = object["data_hash"];
   state.config = object["config"];
   for_each_parameter(trainer.model(), [&](const std::string& name, const at::Tensor& value) {
     load_tensor(weights.get(name), value, (checkpoint / model_name).string());

@@ -18,6 +18,7 @@ struct CheckpointState {
   double loss_sum = 0;        // since the last probe
   std::int64_t loss_count = 0;
   TableRows rows;
+  std::string data_hash;          // of the corpus: a run goes on with the same data or not at all
   nlohmann::ordered_json config;  // of the run
 };
 

@@ -24,6 +24,12 @@ class TrainRun {
         checkpoints_(job.folder / "checkpoints") {
     const auto latest = latest_checkpoint(checkpoints_);
     if (latest) state_ = load_checkpoint(*latest, trainer_);
+    if (latest && state_.data_hash != corpus.hash)
+      fail_input(
+          "{}: the data is not what it was when the run began ({}); give the same data, or start anew with "
+          "--overwrite",
+          latest->string(), corpus.source);
+    state_.data_hash = corpus.hash;
     tables_.truncate(state_.rows);
     state_.config = job.config;
   }

@@ -113,7 +113,7 @@ TEST(TokenFile, DamageIsNamed) {
   fs::remove(folder / "a.json");
   expect_error(Fault::input, "a.bin: a.json is not there", [&] { open_token_file(folder / "a.bin"); });
   expect_error(Fault::input, "absent.bin: No such file", [&] { open_token_file(folder / "absent.bin"); });
-  expect_error(Fault::input, "not a regular file", [&] { open_token_file(folder.path()); });
+  expect_error(Fault::input, "Is a directory", [&] { open_token_file(folder.path()); });
 }
 
 }  // namespace

@@ -107,6 +107,16 @@ TEST(Resume, WithoutACheckpointStartsAgain) {
   expect_same_end(folder / "whole", folder / "copy");
 }
 
+TEST(Resume, WithOtherDataIsRefused) {
+  const TemporaryFolder folder;
+  const TrainJob job = small_job(folder.path());
+  run(job);
+  Corpus corpus = small_corpus(job.options);
+  corpus.hash = "other";
+  Console quiet({.quiet = true});
+  expect_error(Fault::input, "the data is not what it was", [&] { train(job, corpus, cpu(), quiet); });
+}
+
 TEST(Probe, ChangesNothing) {
   const TrainJob job = small_job("");
   const Corpus corpus = small_corpus(job.options);
