@@ -148,19 +148,19 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   outcome.device = device.description;
   outcome.unigram_entropy = corpus.unigram_entropy;
   outcome.true_entropy = corpus.true_entropy;
-  if (!folder.already_complete()) {
-    outcome.tokens_per_s = train_conditions(job, folder, corpus, device, console);
-    console.info("drawing figures");
-  }
+  if (!folder.already_complete()) outcome.tokens_per_s = train_conditions(job, folder, corpus, device, console);
   Study study = load_study({folder.path()});
   study.title = job.options.preset;
+  outcome.verdict = judge_study(study, folder.path(), job.options.tau, console);
+  if (folder.already_complete()) return outcome;
+  console.info("drawing figures");
   draw_figures(study, folder.path(), job.theme, console);
-  outcome.verdict = conclude_study(study, folder, job.options.tau, start, console);
-  if (!folder.already_complete())
-    folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.verdict.verdict)},
-                                        {"seconds", outcome.verdict.seconds},
-                                        {"tokens_per_s", outcome.tokens_per_s},
-                                        {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
+  outcome.verdict.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  write_combined(study, outcome.verdict, folder);
+  folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.verdict.verdict)},
+                                      {"seconds", outcome.verdict.seconds},
+                                      {"tokens_per_s", outcome.tokens_per_s},
+                                      {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
   return outcome;
 }
 

@@ -120,17 +120,18 @@ nlohmann::ordered_json study_definitions() {
            "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"}};
 }
 
-AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau,
-                              std::chrono::steady_clock::time_point start, Console& console) {
+AnalyzeOutcome judge_study(const Study& study, const fs::path& out, double tau, Console& console) {
   AnalyzeOutcome outcome;
-  outcome.out = folder.path();
+  outcome.out = out;
   outcome.tokens = last_common_tokens(study);
   outcome.verdict = decide(mean_pr_at(study, outcome.tokens), tau);
   outcome.val_loss = val_loss_at(study, outcome.tokens);
   warn_about(study, outcome, console);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
   return outcome;
+}
+
+void write_combined(const Study& study, const AnalyzeOutcome& outcome, const RunFolder& folder) {
+  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
 }
 
 AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
@@ -143,7 +144,9 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
   write_results(folder, study);
   draw_study_figures(figure_data(study, last_common_tokens(study)), folder.path(), theme_named(job.theme));
-  AnalyzeOutcome outcome = conclude_study(study, folder, job.tau, start, console);
+  AnalyzeOutcome outcome = judge_study(study, folder.path(), job.tau, console);
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  write_combined(study, outcome, folder);
   folder.finish(
       RunStatus::complete,
       {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});
@@ -153,7 +156,8 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
 std::vector<fs::path> draw_study_run(const fs::path& run, const std::string& theme) {
   const Theme& chosen = theme_named(theme);
   Study study = load_study({run});
-  study.title = read_manifest(run).at("config").value("title", study.title);
+  const ordered_json config = read_manifest(run).at("config");
+  study.title = config.value("title", config.value("preset", study.title));  // of an analysis, of training
   return draw_study_figures(figure_data(study, last_common_tokens(study)), run, chosen);
 }
 

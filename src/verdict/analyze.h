@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -34,9 +33,10 @@ struct AnalyzeOutcome {
   double seconds = 0;
 };
 
-// Verdict and combined.json of the results into their run folder. `start`: when the run began.
-AnalyzeOutcome conclude_study(const Study& study, const RunFolder& folder, double tau,
-                              std::chrono::steady_clock::time_point start, Console& console);
+// The verdict of the results in `out`; warns about what is missing. `seconds` is left to the caller.
+AnalyzeOutcome judge_study(const Study& study, const std::filesystem::path& out, double tau, Console& console);
+
+void write_combined(const Study& study, const AnalyzeOutcome& outcome, const RunFolder& folder);
 
 // What the numbers are, for the manifest.
 nlohmann::ordered_json study_definitions();

@@ -166,6 +166,14 @@ class Output(Program):
 
 
 class Stopped(Program):
+    def test_ACompleteRun_IsShownAgainAndLeftAsItIs(self):
+        out = self.study("run")
+        before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        result = run("study", *settings(), "--out", out, "--resume")
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertIn("verdict: ", result.stdout)
+        self.assertEqual({path: path.read_bytes() for path in out.rglob("*") if path.is_file()}, before)
+
     def test_KilledAtRandomMomentsAndResumed_EndsBitForBitTheSame(self):
         kills = int(os.environ.get("HEADSCOPE_KILLS", "8"))
         chosen = os.environ.get("HEADSCOPE_KILL_SET")
