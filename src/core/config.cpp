@@ -26,19 +26,31 @@ std::string scalar_text(const YAML::Node& node, const std::string& key, const st
   return fmt::format("{}", fmt::join(items, ","));
 }
 
-void flatten(const YAML::Node& map, const std::string& prefix, const std::string& origin,
-             std::vector<ConfigEntry>& entries) {
-  std::set<std::string> seen;
-  for (const auto& item : map) {
-    if (!item.first.IsScalar()) fail_input("{}: a key that is not text", place_of(origin, item.first));
-    const std::string key = prefix + item.first.Scalar();
-    if (!seen.insert(key).second) fail_input("{}: '{}' is given twice", place_of(origin, item.first), key);
-    if (item.second.IsMap())
-      flatten(item.second, key + ".", origin, entries);
-    else if (!item.second.IsNull())
-      entries.push_back({key, scalar_text(item.second, key, origin), place_of(origin, item.first)});
+// An alias may hold itself, or be repeated until a short file has more keys than memory.
+constexpr int deepest = 8;
+constexpr std::size_t most_keys = 10'000;
+
+struct Flattening {
+  const std::string& origin;
+  std::vector<ConfigEntry> entries;
+  std::size_t keys = 0;
+
+  void add(const YAML::Node& map, const std::string& prefix, int depth) {
+    if (depth > deepest)
+      fail_input("{}: '{}' is nested more than {} deep", place_of(origin, map), prefix.substr(0, 60), deepest);
+    std::set<std::string> seen;
+    for (const auto& item : map) {
+      if (++keys > most_keys) fail_input("{}: has more than {} keys", origin, most_keys);
+      if (!item.first.IsScalar()) fail_input("{}: a key that is not text", place_of(origin, item.first));
+      const std::string key = prefix + item.first.Scalar();
+      if (!seen.insert(key).second) fail_input("{}: '{}' is given twice", place_of(origin, item.first), key);
+      if (item.second.IsMap())
+        add(item.second, key + ".", depth + 1);
+      else if (!item.second.IsNull())
+        entries.push_back({key, scalar_text(item.second, key, origin), place_of(origin, item.first)});
+    }
   }
-}
+};
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -74,16 +86,16 @@ void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
 }  // namespace
 
 std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& origin) {
-  std::vector<ConfigEntry> entries;
+  Flattening flattening{origin, {}, 0};
   try {
     const YAML::Node root = YAML::Load(text);
-    if (root.IsNull()) return entries;
+    if (root.IsNull()) return {};
     if (!root.IsMap()) fail_input("{}: expected 'key: value' lines at the top", origin);
-    flatten(root, "", origin, entries);
+    flattening.add(root, "", 1);
   } catch (const YAML::Exception& error) {
     fail_input("{}:{}: not valid YAML: {}", origin, error.mark.line + 1, error.msg);
   }
-  return entries;
+  return std::move(flattening.entries);
 }
 
 std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file) {

@@ -61,6 +61,13 @@ TEST(Config, ReadsEveryTypeFromYaml) {
   EXPECT_EQ(options.inner_rate, 2.5);
 }
 
+TEST(Config, AnAliasThatHoldsItselfIsRefused) {
+  expect_error(Fault::input, "is nested more than 8 deep", [] { parse_yaml("a: &x\n  b: *x\n", "f.yaml"); });
+  std::string wide = "a: &x\n";
+  for (int i = 0; i < 100; ++i) wide += fmt::format("  k{}: *x\n", i);
+  expect_error(Fault::input, "f.yaml", [&] { parse_yaml(wide, "f.yaml"); });
+}
+
 TEST(Config, ResolvedYamlGivesTheSameOptions) {
   Options options;
   options.rate = 0.1 + 0.2;  // needs 17 digits
