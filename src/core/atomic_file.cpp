@@ -1,7 +1,6 @@
 #include "core/atomic_file.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 
 #include "core/descriptor.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace headscope {
 namespace {
@@ -65,21 +65,13 @@ void write_file(const fs::path& file, std::string_view content) {
 }
 
 std::string read_file(const fs::path& file) {
-  const auto give_up = [&](int reason) {
-    fail_input("cannot read {}: {}", file.string(), reason != 0 ? std::strerror(reason) : "not a regular file");
-  };
-  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.open()) give_up(errno);
-  struct stat status {};
-  if (::fstat(descriptor.get(), &status) != 0) give_up(errno);
-  if (S_ISDIR(status.st_mode)) give_up(EISDIR);
-  if (!S_ISREG(status.st_mode)) give_up(0);
-  std::string content(static_cast<std::size_t>(status.st_size), '\0');
+  const RegularFile opened = open_regular_file(file);
+  std::string content(opened.size, '\0');
   std::size_t filled = 0;
   while (filled < content.size()) {
-    const ssize_t got = ::read(descriptor.get(), content.data() + filled, content.size() - filled);
+    const ssize_t got = ::read(opened.descriptor.get(), content.data() + filled, content.size() - filled);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) give_up(errno);
+    if (got < 0) fail_reading(file, errno);
     if (got == 0) break;  // the file shrank meanwhile
     filled += static_cast<std::size_t>(got);
   }

@@ -1,32 +1,19 @@
 #include "core/mapped_file.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 
-#include "core/descriptor.h"
-#include "core/error.h"
+#include "core/regular_file.h"
 
 namespace headscope {
 
 MappedFile::MappedFile(const std::filesystem::path& file) {
-  const auto give_up = [&](int reason) {
-    fail_input("cannot read {}: {}", file.string(), reason != 0 ? std::strerror(reason) : "not a regular file");
-  };
-  const Descriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!descriptor.open()) give_up(errno);
-  struct stat status {};
-  if (::fstat(descriptor.get(), &status) != 0) give_up(errno);
-  if (S_ISDIR(status.st_mode)) give_up(EISDIR);
-  if (!S_ISREG(status.st_mode)) give_up(0);
-  const auto size = static_cast<std::size_t>(status.st_size);
-  if (size == 0) return;  // the system refuses to map nothing
-  void* const memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor.get(), 0);
-  if (memory == MAP_FAILED) give_up(errno);
-  bytes_ = {static_cast<const std::byte*>(memory), size};
+  const RegularFile opened = open_regular_file(file);
+  if (opened.size == 0) return;  // the system refuses to map nothing
+  void* const memory = ::mmap(nullptr, opened.size, PROT_READ, MAP_PRIVATE, opened.descriptor.get(), 0);
+  if (memory == MAP_FAILED) fail_reading(file, errno);
+  bytes_ = {static_cast<const std::byte*>(memory), opened.size};
 }
 
 MappedFile::~MappedFile() {

@@ -1,7 +1,5 @@
 #include "data/corpus.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "data/language.h"
 #include "data/split.h"
 #include "data/token_file.h"
+#include "formats/content_hash.h"
 
 namespace headscope {
 namespace {
@@ -176,20 +175,18 @@ Corpus load_two(const DataOptions& options, const Wanted& wanted) {
 }
 
 std::string hash_of(const Corpus& corpus) {
-  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
-  XXH3_128bits_reset(state.get());
+  ContentHash hash;
   std::vector<std::int64_t> some(1 << 14);
   for (const Tokens* tokens : {&corpus.train, &corpus.validation}) {
     const std::int64_t size = tokens->size();
-    XXH3_128bits_update(state.get(), &size, sizeof size);  // where one part ends and the other begins matters
+    hash.add(std::as_bytes(std::span(&size, 1)));  // where one part ends and the other begins matters
     for (std::int64_t first = 0; first < size; first += static_cast<std::int64_t>(some.size())) {
       const std::int64_t count = std::min(static_cast<std::int64_t>(some.size()), size - first);
       tokens->copy(first, count, some.data());
-      XXH3_128bits_update(state.get(), some.data(), static_cast<std::size_t>(count) * sizeof some[0]);
+      hash.add(std::as_bytes(std::span(some).first(static_cast<std::size_t>(count))));
     }
   }
-  const XXH128_hash_t digest = XXH3_128bits_digest(state.get());
-  return fmt::format("{:016x}{:016x}", digest.high64, digest.low64);
+  return hash.hex();
 }
 
 }  // namespace

@@ -14,10 +14,6 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "token files are mapped as they are");
 
-bool is_wide(std::int64_t vocabulary) {
-  return vocabulary > 65536;
-}
-
 // One field after another out of the object.
 class InfoReader {
  public:
@@ -178,7 +174,7 @@ void TokenFileWriter::flush() {
   const auto write = [&](const auto& ids) {
     written_.write({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
   };
-  if (is_wide(tokenizer_.vocabulary()))
+  if (needs_four_bytes(tokenizer_.vocabulary()))
     write(pending_);
   else
     write(std::vector<std::uint16_t>(pending_.begin(), pending_.end()));
@@ -188,7 +184,7 @@ void TokenFileWriter::flush() {
 void TokenFileWriter::finish() {
   flush();
   TokenFileInfo info;
-  info.wide = is_wide(tokenizer_.vocabulary());
+  info.wide = needs_four_bytes(tokenizer_.vocabulary());
   info.vocabulary = tokenizer_.vocabulary();
   info.tokenizer = tokenizer_.name();
   info.end_of_text = tokenizer_.end_of_text();

@@ -43,7 +43,7 @@ void Tokens::copy(std::int64_t first, std::int64_t count, std::int64_t* out) con
 }
 
 TokenBuffer::TokenBuffer(std::int64_t vocabulary) {
-  if (vocabulary > 65536) tokens_.emplace<std::vector<std::uint32_t>>();
+  if (needs_four_bytes(vocabulary)) tokens_.emplace<std::vector<std::uint32_t>>();
 }
 
 void TokenBuffer::append(std::span<const std::uint32_t> tokens) {

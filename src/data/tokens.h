@@ -13,6 +13,10 @@ namespace headscope {
 // Two bytes a token where the vocabulary allows it: half the memory, half the file.
 using TokenSpan = std::variant<std::span<const std::uint16_t>, std::span<const std::uint32_t>>;
 
+constexpr bool needs_four_bytes(std::int64_t vocabulary) {
+  return vocabulary > 65536;
+}
+
 struct TokenRange {
   std::int64_t first = 0, count = 0;
 };

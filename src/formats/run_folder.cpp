@@ -148,6 +148,13 @@ void RunFolder::write_manifest(RunStatus status, const ordered_json& results) co
   write(manifest_name, manifest.dump(2) + "\n");
 }
 
+void RunFolder::finish(const Error& error) noexcept {
+  try {
+    finish(error.fault() == Fault::interrupted ? RunStatus::interrupted : RunStatus::failed, {{"error", error.what()}});
+  } catch (const std::exception&) {
+  }
+}
+
 void RunFolder::finish(RunStatus status, const ordered_json& results) {
   write_manifest(status, results);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/descriptor.h"
+#include "core/error.h"
 
 namespace headscope {
 
@@ -45,6 +46,8 @@ class RunFolder {
   void write(const std::filesystem::path& name, std::string_view content) const;
   // Last of all: the manifest with its final status and results.
   void finish(RunStatus status, const nlohmann::ordered_json& results);
+  // The same for a run that an error ended, which is the one to report: a full disk may refuse this last note, too.
+  void finish(const Error& error) noexcept;
 
  private:
   void take_lock();

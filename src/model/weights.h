@@ -5,14 +5,11 @@
 
 #include <filesystem>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "formats/safetensors.h"
+#include "model/named_tensors.h"
 
 namespace headscope {
-
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Writes the tensors in their order and returns the file's hash. From any device.
 std::string save_tensors(const std::filesystem::path& file, const NamedTensors& tensors);

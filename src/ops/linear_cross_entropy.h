@@ -7,9 +7,11 @@
 
 namespace headscope {
 
+constexpr std::int64_t logits_slice_bytes = std::int64_t{256} << 20;
+
 // x_nm: [tokens, width]; weight_vm: [vocabulary, width], used in the type of x; targets_n: int64. Returns a scalar in
 // float32 (float64 for float64). `slice_bytes` bounds the logits of one slice.
 at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
-                                std::int64_t slice_bytes = std::int64_t{256} << 20);
+                                std::int64_t slice_bytes = logits_slice_bytes);
 
 }  // namespace headscope

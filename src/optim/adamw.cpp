@@ -2,8 +2,7 @@
 
 namespace headscope {
 
-AdamW::AdamW(std::vector<NamedTensor> parameters, AdamWOptions options)
-    : options_(options), parameters_(std::move(parameters)) {
+AdamW::AdamW(NamedTensors parameters, AdamWOptions options) : options_(options), parameters_(std::move(parameters)) {
   for (const auto& [name, value] : parameters_) {
     first_.push_back(at::zeros_like(value, at::MemoryFormat::Contiguous).set_requires_grad(false));
     second_.push_back(at::zeros_like(first_.back()));
@@ -23,8 +22,8 @@ void AdamW::step(double lr) {
                     options_.beta2, options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
 }
 
-std::vector<AdamW::NamedTensor> AdamW::state() const {
-  std::vector<NamedTensor> state;
+NamedTensors AdamW::state() const {
+  NamedTensors state;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     state.emplace_back("adamw.first." + parameters_[i].first, first_[i]);
     state.emplace_back("adamw.second." + parameters_[i].first, second_[i]);

@@ -6,24 +6,24 @@
 #include <string>
 #include <vector>
 
+#include "model/named_tensors.h"
 #include "optim/options.h"
 
 namespace headscope {
 
 class AdamW {
  public:
-  using NamedTensor = std::pair<std::string, at::Tensor>;
-  AdamW(std::vector<NamedTensor> parameters, AdamWOptions options);
+  AdamW(NamedTensors parameters, AdamWOptions options);
 
   void step(double lr);
 
   // First and second moments by name, and the number of steps: what a checkpoint holds. They share memory with this
   // object.
-  [[nodiscard]] std::vector<NamedTensor> state() const;
+  [[nodiscard]] NamedTensors state() const;
 
  private:
   AdamWOptions options_;
-  std::vector<NamedTensor> parameters_;
+  NamedTensors parameters_;
   std::vector<at::Tensor> first_, second_, steps_;
 };
 

@@ -72,8 +72,8 @@ void Muon::step(Group& group, double lr) const {
   }
 }
 
-std::vector<std::pair<std::string, at::Tensor>> Muon::state() const {
-  std::vector<std::pair<std::string, at::Tensor>> state;
+NamedTensors Muon::state() const {
+  NamedTensors state;
   for (const Group& group : groups_)
     for (std::size_t i = 0; i < group.matrices.size(); ++i)
       state.emplace_back("muon.momentum." + group.matrices[i].name, group.momentum[static_cast<std::int64_t>(i)]);

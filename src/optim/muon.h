@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/named_tensors.h"
 #include "optim/options.h"
 
 namespace headscope {
@@ -25,7 +26,7 @@ class Muon {
   void step(double lr);
 
   // The momentum of each matrix, by name: what a checkpoint holds. They share memory with this object.
-  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> state() const;
+  [[nodiscard]] NamedTensors state() const;
 
  private:
   // Matrices of one shape, or of its transpose, are orthogonalised in one batch: [matrices, short side, long side].

@@ -22,8 +22,8 @@ std::vector<MuonMatrix> muon_matrices(const Decoder& model) {
   return matrices;
 }
 
-std::vector<AdamW::NamedTensor> adamw_parameters(const Decoder& model) {
-  std::vector<AdamW::NamedTensor> parameters;
+NamedTensors adamw_parameters(const Decoder& model) {
+  NamedTensors parameters;
   for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
     const bool of_layer_matrix = value.dim() == 2 && name.starts_with("layers.");
     if (value.requires_grad() && !of_layer_matrix) parameters.emplace_back(name, value);
@@ -41,7 +41,7 @@ void Optimizers::step(double lr_factor) {
   adamw_.step(options_.adamw_lr * lr_factor);
 }
 
-std::vector<std::pair<std::string, at::Tensor>> Optimizers::state() const {
+NamedTensors Optimizers::state() const {
   auto state = muon_.state();
   for (auto& entry : adamw_.state()) state.push_back(std::move(entry));
   return state;

@@ -15,7 +15,7 @@ class Optimizers {
   // One update from the gradients, learning rates times `lr_factor`.
   void step(double lr_factor);
 
-  [[nodiscard]] std::vector<std::pair<std::string, at::Tensor>> state() const;
+  [[nodiscard]] NamedTensors state() const;
 
  private:
   OptimizerOptions options_;

@@ -299,12 +299,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
       draw_run(folder.path(), job.theme, job.per_head_figures);
     }
   } catch (const Error& error) {
-    // The error that ended the run is the one to report; a full disk may refuse this last note, too.
-    try {
-      folder.finish(error.fault() == Fault::interrupted ? RunStatus::interrupted : RunStatus::failed,
-                    {{"error", error.what()}});
-    } catch (const Error&) {
-    }
+    folder.finish(error);
     throw;
   }
   warn_about(outcome.heads, dataset, console);

@@ -1,7 +1,8 @@
 #include "probe/gain.h"
 
 #include <cmath>
-#include <numeric>
+
+#include "stats/moments.h"
 
 namespace headscope {
 
@@ -11,11 +12,8 @@ std::vector<double> gain_values(const at::Tensor& gain_d) {
 }
 
 double coefficient_of_variation(const std::vector<double>& values) {
-  const auto n = static_cast<double>(values.size());
-  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / (n - 1)) / std::abs(mean);
+  const Moments sample = moments(values);
+  return std::sqrt(sample.variance()) / std::abs(sample.mean);
 }
 
 }  // namespace headscope

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "ops/linear_cross_entropy.h"
+
 namespace headscope {
 namespace {
 
@@ -24,7 +26,7 @@ double memory_bytes(const StudyOptions& options, const ComputeDevice& device) {
   const double casts = device.type == at::kFloat ? 0 : 2 * total;
   const auto tokens = static_cast<double>(options.train.batch * options.train.seq_len);
   const auto vocabulary = static_cast<double>(options.model.vocabulary);
-  const double logits = 2 * std::min(tokens * vocabulary * 4, 256.0 * (1 << 20)) +
+  const double logits = 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes)) +
                         4 * vocabulary * static_cast<double>(options.model.d_model);
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
   const double program = 300.0 * (1 << 20);

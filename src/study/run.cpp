@@ -7,7 +7,6 @@
 #include "ops/device.h"
 #include "report/theme.h"
 #include "train/run.h"
-#include "verdict/summary.h"
 
 namespace headscope {
 namespace {
@@ -119,8 +118,7 @@ double train_conditions(const StudyJob& job, const RunFolder& folder, const Corp
 }
 
 ordered_json facts_of(const StudyJob& job, const ComputeDevice& device) {
-  return {{"title", job.options.preset},
-          {"definitions", study_definitions()},
+  return {{"definitions", study_definitions()},
           {"device", device.description},
           {"parameters", count_parameters(job.options.model).total},
           {"seeds", seeds_of(job.options)}};
@@ -135,7 +133,7 @@ StudyOptions resolved(StudyOptions options, const ComputeDevice& device) {
 // Hours of training are not lost for want of gnuplot.
 void draw_figures(const Study& study, const fs::path& folder, const std::string& theme, Console& console) {
   try {
-    draw_study_figures(figure_data(study, last_common_tokens(study)), folder, theme_named(theme));
+    draw_study(study, folder, theme);
   } catch (const Error& error) {
     if (error.fault() == Fault::interrupted) throw;
     console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), folder.string()));
@@ -164,15 +162,6 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   return outcome;
 }
 
-void note_failure(RunFolder& folder, const Error& error) {
-  // The error that ended the run is the one to report; a full disk may refuse this last note, too.
-  try {
-    folder.finish(error.fault() == Fault::interrupted ? RunStatus::interrupted : RunStatus::failed,
-                  {{"error", error.what()}});
-  } catch (const Error&) {
-  }
-}
-
 }  // namespace
 
 StudyOutcome run_study(const StudyJob& given, Console& console) {
@@ -188,11 +177,11 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   try {
     return run_in_folder(job, corpus, device, folder, start, console);
   } catch (const Error& error) {
-    note_failure(folder, error);
+    folder.finish(error);
     throw;
   } catch (const c10::Error& error) {  // its what() is a page of addresses
     const Error one_line(Fault::runtime, error.what_without_backtrace());
-    note_failure(folder, one_line);
+    folder.finish(one_line);
     throw one_line;
   }
 }

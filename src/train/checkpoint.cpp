@@ -56,24 +56,24 @@ std::string sealed(ordered_json object) {
   return object.dump(2) + "\n";
 }
 
+// `what` is wrong with a file of a checkpoint.
+[[noreturn]] void fail_damaged(const fs::path& file, std::string_view what) {
+  fail_input("{}: {}: the checkpoint is damaged; remove its folder to go on from an earlier one", file.string(), what);
+}
+
 ordered_json unsealed(const fs::path& file) {
   ordered_json object = ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  const std::string advice = "the checkpoint is damaged; remove its folder to go on from an earlier one";
-  if (!object.is_object() || !object.contains("xxh3_128")) fail_input("{}: is not valid: {}", file.string(), advice);
+  if (!object.is_object() || !object.contains("xxh3_128")) fail_damaged(file, "is not valid");
   const ordered_json hash = object["xxh3_128"];
   object.erase("xxh3_128");
-  if (hash != content_hash(object.dump()))
-    fail_input("{}: its content does not match its hash: {}", file.string(), advice);
+  if (hash != content_hash(object.dump())) fail_damaged(file, "its content does not match its hash");
   return object;
 }
 
 void check_hash(const fs::path& file, const Safetensors& tensors, const ordered_json& hashes) {
   const std::string name = file.filename().string();
   if (!hashes.contains(name) || hashes[name] != tensors.hash())
-    fail_input(
-        "{}: its content does not match the hash in {}: the checkpoint is damaged; remove its folder to go on from "
-        "an earlier one",
-        file.string(), state_name);
+    fail_damaged(file, fmt::format("its content does not match the hash in {}", state_name));
 }
 
 void write_folder(const fs::path& folder, const Trainer& trainer, const CheckpointState& state) {
@@ -140,7 +140,7 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   });
   for (const auto& [name, value] : trainer.optimizers().state())
     load_tensor(moments.get(name), value, (checkpoint / optimizer_name).string());
-  trainer.go_to(state.step, state.position);
+  trainer.go_to(state.step);
   return state;
 }
 

@@ -14,7 +14,7 @@ namespace headscope {
 // What a checkpoint holds beside tensors.
 struct CheckpointState {
   std::int64_t step = 0;
-  std::int64_t position = 0;  // in the data
+  std::int64_t position = 0;  // in the data; it follows from the step
   double loss_sum = 0;        // since the last probe
   std::int64_t loss_count = 0;
   TableRows rows;

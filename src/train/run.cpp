@@ -47,7 +47,7 @@ class TrainRun {
     }
     save();
     tables_.merge();
-    return {tokens_ / seconds_, trainer_.epochs_done()};
+    return {seconds_ > 0 ? tokens_ / seconds_ : 0};
   }
 
  private:
@@ -60,8 +60,7 @@ class TrainRun {
       save();
       fail_runtime(
           "{}: step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}; the state before "
-          "the "
-          "step is saved in {}; a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help",
+          "the step is saved in {}; a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help",
           job_.label, failure.step, failure.loss, failure.grad_norm, failure.largest, checkpoints_.string());
     }
     const double seconds = seconds_since(start);

@@ -20,8 +20,7 @@ struct TrainJob {
 };
 
 struct TrainOutcome {
-  double tokens_per_s = 0;  // of the steps of this process, without probes and checkpoints
-  double epochs = 0;        // how often the data was seen
+  double tokens_per_s = 0;  // of the steps of this process, without probes and checkpoints; 0: there were none
 };
 
 // Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or

@@ -25,15 +25,15 @@ std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens&
   return batches;
 }
 
-std::vector<std::pair<std::string, at::Tensor>> trained_parameters(const Decoder& model) {
-  std::vector<std::pair<std::string, at::Tensor>> trained;
+NamedTensors trained_parameters(const Decoder& model) {
+  NamedTensors trained;
   for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
     if (value.requires_grad()) trained.emplace_back(name, value);
   });
   return trained;
 }
 
-std::vector<at::Tensor> values_of(const std::vector<std::pair<std::string, at::Tensor>>& named) {
+std::vector<at::Tensor> values_of(const NamedTensors& named) {
   std::vector<at::Tensor> values;
   for (const auto& [name, value] : named) values.push_back(value);
   return values;
@@ -56,7 +56,7 @@ StepRecord Trainer::step() {
   const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
   for (std::int64_t i = 0; i < options_.accumulation; ++i) {
-    const Batch batch = next_batch();
+    const Batch batch = batch_at(position() + i * options_.batch);
     const at::Tensor share = next_token_loss(model_, batch.tokens_bt, batch.targets_bt, device_.type) /
                              static_cast<double>(options_.accumulation);
     torch::autograd::backward({share}, {});
@@ -72,11 +72,10 @@ StepRecord Trainer::step() {
   return {steps_done_, tokens_done(), loss_value, lr_factor, grad_norm};
 }
 
-Batch Trainer::next_batch() {
+Batch Trainer::batch_at(std::int64_t position) {
   const Batch batch = empty_batch(options_);
-  fill_batch(corpus_.train, order_, position_, options_.batch, options_.seq_len,
+  fill_batch(corpus_.train, order_, position, options_.batch, options_.seq_len,
              batch.tokens_bt.data_ptr<std::int64_t>(), batch.targets_bt.data_ptr<std::int64_t>());
-  position_ += options_.batch;
   return on_device(batch, device_);
 }
 
@@ -95,11 +94,6 @@ std::string Trainer::largest_gradient() const {
 
 ProbeResult Trainer::probe(bool with_loss) const {
   return probe_model(model_, validation_, device_.type, with_loss);
-}
-
-void Trainer::go_to(std::int64_t steps_done, std::int64_t position) {
-  steps_done_ = steps_done;
-  position_ = position;
 }
 
 }  // namespace headscope

@@ -41,14 +41,13 @@ class Trainer {
   [[nodiscard]] const Optimizers& optimizers() const { return optimizers_; }
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   [[nodiscard]] std::int64_t tokens_done() const { return steps_done_ * options_.tokens_per_step(); }
-  [[nodiscard]] double epochs_done() const { return order_.epochs_at(position_); }
-
-  // The place in the data: with weights and optimizers, the whole state.
-  [[nodiscard]] std::int64_t position() const { return position_; }
-  void go_to(std::int64_t steps_done, std::int64_t position);
+  // The place in the data: blocks taken.
+  [[nodiscard]] std::int64_t position() const { return steps_done_ * options_.accumulation * options_.batch; }
+  // With weights and optimizers, the number of steps is the whole state.
+  void go_to(std::int64_t steps_done) { steps_done_ = steps_done; }
 
  private:
-  Batch next_batch();
+  Batch batch_at(std::int64_t position);
   [[nodiscard]] std::string largest_gradient() const;
 
   TrainOptions options_;
@@ -56,11 +55,10 @@ class Trainer {
   ComputeDevice device_;
   Decoder model_;
   Optimizers optimizers_;
-  std::vector<std::pair<std::string, at::Tensor>> trained_;  // parameters that have gradients
+  NamedTensors trained_;  // parameters that have gradients
   BlockOrder order_;
   std::vector<Batch> validation_;
   std::int64_t steps_done_ = 0;
-  std::int64_t position_ = 0;  // blocks taken
 };
 
 }  // namespace headscope

@@ -120,6 +120,10 @@ nlohmann::ordered_json study_definitions() {
            "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"}};
 }
 
+std::vector<fs::path> draw_study(const Study& study, const fs::path& folder, const std::string& theme) {
+  return draw_study_figures(figure_data(study, last_common_tokens(study)), folder, theme_named(theme));
+}
+
 AnalyzeOutcome judge_study(const Study& study, const fs::path& out, double tau, Console& console) {
   AnalyzeOutcome outcome;
   outcome.out = out;
@@ -143,7 +147,7 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   const ordered_json facts = {{"definitions", study_definitions()}, {"device", "cpu"}};
   RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
   write_results(folder, study);
-  draw_study_figures(figure_data(study, last_common_tokens(study)), folder.path(), theme_named(job.theme));
+  draw_study(study, folder.path(), job.theme);
   AnalyzeOutcome outcome = judge_study(study, folder.path(), job.tau, console);
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_combined(study, outcome, folder);
@@ -154,11 +158,11 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
 }
 
 std::vector<fs::path> draw_study_run(const fs::path& run, const std::string& theme) {
-  const Theme& chosen = theme_named(theme);
+  theme_named(theme);  // an unknown name is refused before anything is read
   Study study = load_study({run});
   const ordered_json config = read_manifest(run).at("config");
   study.title = config.value("title", config.value("preset", study.title));  // of an analysis, of training
-  return draw_study_figures(figure_data(study, last_common_tokens(study)), run, chosen);
+  return draw_study(study, run, theme);
 }
 
 }  // namespace headscope

@@ -36,6 +36,10 @@ struct AnalyzeOutcome {
 // The verdict of the results in `out`; warns about what is missing. `seconds` is left to the caller.
 AnalyzeOutcome judge_study(const Study& study, const std::filesystem::path& out, double tau, Console& console);
 
+// The figures, into the folder.
+std::vector<std::filesystem::path> draw_study(const Study& study, const std::filesystem::path& folder,
+                                              const std::string& theme);
+
 void write_combined(const Study& study, const AnalyzeOutcome& outcome, const RunFolder& folder);
 
 // What the numbers are, for the manifest.

@@ -111,7 +111,7 @@ TEST(Optimizers, EveryTrainedParameterChangesAndFrozenOnesDoNot) {
   DecoderConfig config;
   config.qk_norm = QkNorm::frozen;
   const Decoder model = make_decoder(config, 1);
-  std::vector<std::pair<std::string, at::Tensor>> before;
+  NamedTensors before;
   for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
     before.emplace_back(name, value.detach().clone());
     if (value.requires_grad()) at::Tensor(value).mutable_grad() = random_tensor(value.sizes(), 1, at::kFloat);

@@ -149,7 +149,11 @@ TEST(NotFinite, StopsWithTheStepAndTheParameterAndSavesTheStateBefore) {
   job.options.optim.muon_lr = 1e30;
   expect_error(Fault::runtime, "test: step ", [&] { run(job); });
   expect_error(Fault::runtime, "not finite; the largest gradient is that of ", [&] { run(job); });
-  EXPECT_TRUE(latest_checkpoint(folder / "checkpoints").has_value());
+  const auto latest = latest_checkpoint(folder / "checkpoints");
+  ASSERT_TRUE(latest.has_value());
+  // Before the step in the data, too: 8 blocks an update.
+  const auto state = nlohmann::json::parse(read_file(*latest / "state.json"));
+  EXPECT_EQ(state["position"], state["step"].get<std::int64_t>() * 8);
 }
 
 class Damaged : public ::testing::Test {

@@ -38,8 +38,8 @@ inline Corpus small_corpus(const TrainOptions& options) {
                      tokens_for_batches(options.validation_batches, options.batch, options.seq_len), quiet);
 }
 
-inline std::vector<std::pair<std::string, at::Tensor>> weights_of(const Trainer& trainer) {
-  std::vector<std::pair<std::string, at::Tensor>> weights;
+inline NamedTensors weights_of(const Trainer& trainer) {
+  NamedTensors weights;
   for_each_parameter(trainer.model(), [&](const std::string& name, const at::Tensor& value) {
     weights.emplace_back(name, value.detach().clone());
   });

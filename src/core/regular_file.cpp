@@ -1,0 +1,28 @@
+#include "core/regular_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.h"
+
+namespace headscope {
+
+RegularFile open_regular_file(const std::filesystem::path& file) {
+  RegularFile opened{Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), 0};
+  if (!opened.descriptor.open()) fail_reading(file, errno);
+  struct stat status {};
+  if (::fstat(opened.descriptor.get(), &status) != 0) fail_reading(file, errno);
+  if (S_ISDIR(status.st_mode)) fail_reading(file, EISDIR);
+  if (!S_ISREG(status.st_mode)) fail_reading(file, 0);
+  opened.size = static_cast<std::size_t>(status.st_size);
+  return opened;
+}
+
+void fail_reading(const std::filesystem::path& file, int reason) {
+  fail_input("cannot read {}: {}", file.string(), reason != 0 ? std::strerror(reason) : "not a regular file");
+}
+
+}  // namespace headscope

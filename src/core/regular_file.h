@@ -1,0 +1,22 @@
+// A regular file, open for reading.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+
+#include "core/descriptor.h"
+
+namespace headscope {
+
+struct RegularFile {
+  Descriptor descriptor;
+  std::size_t size = 0;  // bytes, when it was opened
+};
+
+// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
+RegularFile open_regular_file(const std::filesystem::path& file);
+
+// The same error, for a reason that shows later (an errno; 0: not a regular file).
+[[noreturn]] void fail_reading(const std::filesystem::path& file, int reason);
+
+}  // namespace headscope
