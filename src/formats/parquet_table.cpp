@@ -99,6 +99,23 @@ std::shared_ptr<arrow::Table> read_like(const fs::path& file, const std::shared_
   return table;
 }
 
+// The file, or the parts of the folder.
+std::vector<fs::path> files_of(const fs::path& file_or_folder) {
+  const fs::path place = part_folder(file_or_folder);
+  return fs::is_directory(place) ? part_files(place) : std::vector{place};
+}
+
+// Places of columns by name.
+std::vector<int> column_places(const fs::path& file, const arrow::Schema& schema,
+                               const std::vector<std::string>& columns) {
+  std::vector<int> places;
+  for (const std::string& column : columns) {
+    places.push_back(schema.GetFieldIndex(column));
+    if (places.back() < 0) fail_input("{}: has no column '{}'", file.string(), column);
+  }
+  return places;
+}
+
 // Rows that wait until they fill a group.
 class Joined {
  public:
@@ -170,18 +187,34 @@ std::int64_t parquet_rows(const fs::path& file) {
 }
 
 Table read_parquet(const fs::path& file_or_folder) {
-  const fs::path place = part_folder(file_or_folder);
-  std::vector<fs::path> files = {place};
-  if (fs::is_directory(place)) files = part_files(place);
+  const std::vector<fs::path> files = files_of(file_or_folder);
   Table table(file_or_folder.string());
   if (files.empty()) return table;
   Tables parts;
   for (const fs::path& file : files) parts.push_back(read_like(file, parts.empty() ? nullptr : parts[0]->schema()));
-  return reading(place, [&] {
+  return reading(file_or_folder, [&] {
     const auto all = value_of(arrow::ConcatenateTables(parts));
     add_columns(table, *all);
     return std::move(table);
   });
+}
+
+void scan_parquet(const fs::path& file_or_folder, const std::vector<std::string>& columns,
+                  const std::function<void(const Table&)>& visit) {
+  for (const fs::path& file : files_of(file_or_folder)) {
+    const auto reader = reading(file, [&] { return open_reader(file); });
+    for (int group = 0; group < reader->num_row_groups(); ++group) {
+      Table table(file.string());
+      reading(file, [&] {
+        std::shared_ptr<arrow::Schema> schema;
+        check(reader->GetSchema(&schema));
+        std::shared_ptr<arrow::Table> rows;
+        check(reader->ReadRowGroup(group, column_places(file, *schema, columns), &rows));
+        add_columns(table, *rows);
+      });
+      visit(table);
+    }
+  }
 }
 
 }  // namespace headscope

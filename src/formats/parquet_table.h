@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -30,5 +31,10 @@ std::int64_t parquet_rows(const std::filesystem::path& file);
 // that is null is empty; lists of floats become Vectors. Columns of other types are left out. Throws
 // Error(Fault::input) naming the file: damaged, or its columns are not those of the first part.
 Table read_parquet(const std::filesystem::path& file_or_folder);
+
+// The named columns of the same tables, a row group at a time: for tables that may be larger than memory. Throws
+// Error(Fault::input) naming the file and the column when one is absent.
+void scan_parquet(const std::filesystem::path& file_or_folder, const std::vector<std::string>& columns,
+                  const std::function<void(const Table&)>& visit);
 
 }  // namespace headscope

@@ -1,0 +1,51 @@
+// The measurements of heads: the one list of their names. docs/measurements.md gives formulas and sources.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headscope {
+
+// What is computed together, and what --track picks.
+enum class MetricGroup { norm, outlier, rank, redundancy, attention, pattern, induction, gain };
+constexpr std::array<std::string_view, 8> metric_group_names = {"norm",      "outlier", "rank",      "redundancy",
+                                                                "attention", "pattern", "induction", "gain"};
+
+enum class HeadKind { key, query };
+constexpr std::array<std::string_view, 2> head_kind_names = {"k", "q"};  // in the tables
+
+struct Metric {
+  std::string_view name;
+  MetricGroup group;
+  HeadKind kind;          // the heads that it is measured of
+  std::string_view unit;  // empty: a pure number
+  std::string_view meaning;
+  bool averaged = true;  // the mean over a layer's heads makes sense
+};
+
+// Every measurement of a head, in the order of the tables.
+std::span<const Metric> head_metrics();
+
+// Throws Error(Fault::input) naming the nearest one; `where` says who asked: "--show".
+const Metric& metric_named(std::string_view name, std::string_view where);
+
+// Which measurements to make.
+class MetricSelection {
+ public:
+  // "all", or groups and names of metrics, comma-separated. Throws Error(Fault::input) naming what it does not know;
+  // `where` says who asked.
+  MetricSelection(std::string_view text, std::string_view where);
+
+  [[nodiscard]] bool has(std::string_view metric) const { return metrics_.contains(metric); }
+  [[nodiscard]] bool has(MetricGroup group) const { return groups_.contains(group); }
+
+ private:
+  std::set<std::string_view> metrics_;
+  std::set<MetricGroup> groups_;  // those that have a chosen metric
+};
+
+}  // namespace headscope
