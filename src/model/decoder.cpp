@@ -37,7 +37,7 @@ void shape_parameters(Decoder& model) {
   model.final_norm = at::empty({c.d_model});
 }
 
-at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Observer& observe) {
+at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
   const DecoderLayer& layer = model.layers[static_cast<std::size_t>(index)];
   const at::ScalarType type = x_btm.scalar_type();
@@ -52,13 +52,14 @@ at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor&
     qk_bthd = rms_norm(qk_bthd, gain_hd, c.norm_eps);
   }
   const auto split = [&](const at::Tensor& x) { return x.split_with_sizes({c.heads, c.kv_heads}, 2); };
-  if (observe) {
-    const auto qk = split(qk_bthd);
-    observe(index, {qk[0], qk[1], v_bthd});
+  if (hooks.edit_keys) {
+    const auto given = split(qk_bthd);
+    qk_bthd = at::cat({given[0], hooks.edit_keys(index, given[1])}, 2);
   }
-  const auto qk = split(rotate(qk_bthd, model.rotary));
-  const double scale = 1 / std::sqrt(static_cast<double>(c.d_k));
-  const at::Tensor mixed_bthd = causal_attention(qk[0], qk[1], v_bthd, scale);
+  const auto qk = split(qk_bthd), rotated = split(rotate(qk_bthd, model.rotary));
+  const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], 1 / std::sqrt(static_cast<double>(c.d_k))};
+  if (hooks.observe) hooks.observe(index, vectors);
+  const at::Tensor mixed_bthd = causal_attention(rotated[0], rotated[1], v_bthd, vectors.scale);
   return at::linear(mixed_bthd.flatten(-2), layer.output.to(type));
 }
 
@@ -97,13 +98,12 @@ Decoder converted(const Decoder& model, at::ScalarType type) {
   return copy;
 }
 
-at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
-                        const Observer& observe) {
+at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
   HEADSCOPE_CHECK(tokens_bt.size(1) <= c.positions, "{} tokens, {} positions", tokens_bt.size(1), c.positions);
   at::Tensor x_btm = at::embedding(model.embedding, tokens_bt).to(type) * std::sqrt(static_cast<double>(c.d_model));
   for (std::int64_t index = 0; index < c.layers; ++index) {
-    x_btm = x_btm + attention(model, index, x_btm, observe);
+    x_btm = x_btm + attention(model, index, x_btm, hooks);
     x_btm = x_btm + feed_forward(model, model.layers[static_cast<std::size_t>(index)], x_btm);
   }
   return rms_norm(x_btm, model.final_norm, c.norm_eps);
@@ -114,8 +114,8 @@ at::Tensor logits(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarT
 }
 
 at::Tensor next_token_loss(const Decoder& model, const at::Tensor& tokens_bt, const at::Tensor& targets_bt,
-                           at::ScalarType type, const Observer& observe) {
-  const at::Tensor hidden_nm = final_hidden(model, tokens_bt, type, observe).flatten(0, 1);
+                           at::ScalarType type, const Hooks& hooks) {
+  const at::Tensor hidden_nm = final_hidden(model, tokens_bt, type, hooks).flatten(0, 1);
   return linear_cross_entropy(hidden_nm, model.embedding, targets_bt.flatten());
 }
 

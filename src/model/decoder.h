@@ -56,22 +56,31 @@ Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device
 // The same model in another type, for tests and exact measurements: its parameters are new leaves.
 Decoder converted(const Decoder& model, at::ScalarType type);
 
-// Queries and keys after QK-Norm and before RoPE, and values.
+// What the heads of a layer work with. Queries and keys are after QK-Norm, before and after RoPE; the score of a pair
+// is scale · q_rotated · k_rotated.
 struct HeadVectors {
   at::Tensor q_bthd, k_bthd, v_bthd;
+  at::Tensor q_rotated_bthd, k_rotated_bthd;
+  double scale = 1;
 };
-// Called for every layer on the way; must not change what it is given.
-using Observer = std::function<void(std::int64_t layer, const HeadVectors& vectors)>;
+
+// Called for every layer on the way.
+using Observe = std::function<void(std::int64_t layer, const HeadVectors& vectors)>;       // must not change them
+using EditKeys = std::function<at::Tensor(std::int64_t layer, const at::Tensor& k_bthd)>;  // others, before RoPE
+struct Hooks {
+  Observe observe = {};
+  EditKeys edit_keys = {};
+};
 
 // The residual stream after the last norm, [b, t, d_model], computed in `type`. tokens_bt: int64.
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
-                        const Observer& observe = {});
+                        const Hooks& hooks = {});
 
 // [b, t, vocabulary]
 at::Tensor logits(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type);
 
 // Mean cross-entropy of targets_bt, nats.
 at::Tensor next_token_loss(const Decoder& model, const at::Tensor& tokens_bt, const at::Tensor& targets_bt,
-                           at::ScalarType type, const Observer& observe = {});
+                           at::ScalarType type, const Hooks& hooks = {});
 
 }  // namespace headscope

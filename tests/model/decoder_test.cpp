@@ -60,15 +60,16 @@ TEST_P(Reference, LogitsAndLossAgreeWithNumpy) {
 
 TEST_P(Reference, KeysAndTheirRankAgreeWithNumpy) {
   std::int64_t seen = 0;
-  final_hidden(model, oracle.get("tokens"), at::kFloat, [&](std::int64_t layer, const HeadVectors& vectors) {
-    EXPECT_EQ(layer, seen++);
-    const std::string prefix = fmt::format("expected.layers.{}.", layer);
-    EXPECT_LT(largest_difference(vectors.k_bthd, oracle.get(prefix + "keys")), 1e-5);
-    const at::Tensor expected = oracle.get(prefix + "key_pr");
-    const auto ratios = key_participation_ratios(vectors.k_bthd);
-    for (std::int64_t head = 0; head < expected.size(0); ++head)
-      EXPECT_NEAR(ratios[static_cast<std::size_t>(head)], expected[head].item<double>(), 1e-5);
-  });
+  final_hidden(model, oracle.get("tokens"), at::kFloat,
+               {.observe = [&](std::int64_t layer, const HeadVectors& vectors) {
+                 EXPECT_EQ(layer, seen++);
+                 const std::string prefix = fmt::format("expected.layers.{}.", layer);
+                 EXPECT_LT(largest_difference(vectors.k_bthd, oracle.get(prefix + "keys")), 1e-5);
+                 const at::Tensor expected = oracle.get(prefix + "key_pr");
+                 const auto ratios = key_participation_ratios(vectors.k_bthd);
+                 for (std::int64_t head = 0; head < expected.size(0); ++head)
+                   EXPECT_NEAR(ratios[static_cast<std::size_t>(head)], expected[head].item<double>(), 1e-5);
+               }});
   EXPECT_EQ(seen, model.config.layers);
 }
 
@@ -139,10 +140,11 @@ TEST(Initial, NormedKeysHaveLengthRootD) {
   const DecoderConfig config = shape_of_88m();
   const Decoder model = make_decoder(config, 1);
   const at::NoGradGuard no_gradients;
-  final_hidden(model, zipf_tokens(config.vocabulary, 1, 64), at::kFloat, [](std::int64_t, const HeadVectors& vectors) {
-    EXPECT_LT((vectors.k_bthd.norm(2, -1) - 8.0).abs().max().item<double>(), 1e-4);
-    EXPECT_LT((vectors.q_bthd.norm(2, -1) - 8.0).abs().max().item<double>(), 1e-4);
-  });
+  final_hidden(model, zipf_tokens(config.vocabulary, 1, 64), at::kFloat,
+               {.observe = [](std::int64_t, const HeadVectors& vectors) {
+                 EXPECT_LT((vectors.k_bthd.norm(2, -1) - 8.0).abs().max().item<double>(), 1e-4);
+                 EXPECT_LT((vectors.q_bthd.norm(2, -1) - 8.0).abs().max().item<double>(), 1e-4);
+               }});
 }
 
 TEST(Initial, WeightsAreTheSameInAllConditions) {
