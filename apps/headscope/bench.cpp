@@ -23,7 +23,7 @@ StudyOptions options_of(const BenchFlags& flags) {
   add("train.seq_len", "--seq", flags.seq);
   add("train.accumulation", "--accumulation", flags.accumulation);
   for (const std::string& assignment : flags.assignments) entries.push_back(parse_assignment(assignment));
-  StudyOptions options = resolve_study(entries);
+  StudyOptions options = resolve_setup<StudyOptions>(entries);
   options.train.probe_every = options.train.accumulation;  // none is made
   options.train.validation_batches = 1;
   if (flags.steps < 1 || flags.warmup < 0)

@@ -77,7 +77,7 @@ StudyOptions options_of(const StudyFlags& flags) {
   std::vector<ConfigEntry> entries;
   if (!flags.config.empty()) entries = read_yaml(flags.config);
   entries.insert(entries.end(), flags.entries.begin(), flags.entries.end());
-  StudyOptions options = resolve_study(entries);
+  StudyOptions options = resolve_setup<StudyOptions>(entries);
   if (flags.tau) options.tau = *flags.tau;
   validate(options);
   return options;

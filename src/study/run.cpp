@@ -6,7 +6,7 @@
 #include "formats/parquet_table.h"
 #include "ops/device.h"
 #include "report/theme.h"
-#include "train/run.h"
+#include "train/loop.h"
 
 namespace headscope {
 namespace {
@@ -33,26 +33,6 @@ std::vector<Condition> conditions_to_train(const StudyOptions& options, const fs
       conditions.push_back({seed, index, place / condition_tags[index]});
     }
   return conditions;
-}
-
-Corpus load_corpus_for(const StudyOptions& options, Console& console) {
-  const TrainOptions& train = options.train;
-  const std::int64_t wanted = train.steps() * train.tokens_per_step() + 1;
-  Corpus corpus = load_corpus(options.data, wanted,
-                              tokens_for_batches(train.validation_batches, train.batch, train.seq_len), console);
-  if (corpus.vocabulary > options.model.vocabulary)
-    fail_input("{}: has a vocabulary of {}, model.vocabulary is {}; set model.vocabulary={} or more", corpus.source,
-               corpus.vocabulary, options.model.vocabulary, corpus.vocabulary);
-  if (corpus.unigram_entropy)
-    console.info(fmt::format("data: {}; unigram entropy {:.3f} nats a token, true entropy {:.3f}", corpus.source,
-                             *corpus.unigram_entropy, *corpus.true_entropy));
-  else
-    console.info(
-        fmt::format("data: {}, {:.1f} M tokens", corpus.source, static_cast<double>(corpus.train.size()) / 1e6));
-  if (wanted - 1 > corpus.train.size())
-    console.info(fmt::format("the data is shorter than the run: every condition sees it {:.1f} times",
-                             static_cast<double>(wanted - 1) / static_cast<double>(corpus.train.size())));
-  return corpus;
 }
 
 // [layer][probe] of a metric.
@@ -98,8 +78,8 @@ TrainJob train_job(const StudyJob& job, const Condition& condition) {
   train.options = job.options.train;
   train.seed = condition.seed;
   train.config = to_json(job.options);
-  train.config["condition"] = {
-      {"tag", condition_tags[condition.index]}, {"qk_norm", json_value(train.model.qk_norm)}, {"seed", condition.seed}};
+  train.config["model"]["qk_norm"] = json_value(train.model.qk_norm);
+  train.config["condition"] = {{"tag", condition_tags[condition.index]}, {"seed", condition.seed}};
   return train;
 }
 

@@ -86,6 +86,39 @@ void write_folder(const fs::path& folder, const Trainer& trainer, const Checkpoi
   write_file(folder / state_name, sealed(std::move(object)));
 }
 
+void load_weights(const fs::path& checkpoint, const ordered_json& state, const Decoder& model) {
+  const fs::path file = checkpoint / model_name;
+  const Safetensors weights(file);
+  check_hash(file, weights, state["hashes"]);
+  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+    load_tensor(weights.get(name), value, file.string());
+  });
+}
+
+// The folder of a checkpoint that is meant by it or by the run that holds it.
+fs::path checkpoint_at(const fs::path& place) {
+  if (fs::exists(place / state_name)) return place;
+  const std::vector<fs::path> complete = complete_checkpoints(place / "checkpoints");
+  if (complete.empty())
+    fail_input("{}: is no checkpoint (it has no {}) and holds none; give RUN/checkpoints/step-000120 or RUN",
+               place.string(), state_name);
+  return complete.back();
+}
+
+// The setup in the configuration of a run, which may hold more.
+Setup setup_of(const ordered_json& config, const fs::path& file) {
+  Setup setup;
+  const std::vector<std::string> known = field_names(setup);
+  for (const ConfigEntry& entry : parse_yaml(yaml_of(config), file.string()))
+    if (std::find(known.begin(), known.end(), entry.key) != known.end()) apply(setup, entry);
+  const std::string qk_norm = config.value("model", ordered_json::object()).value("qk_norm", "");
+  if (!parse_value(qk_norm, setup.model.qk_norm))
+    fail_input("{}: says '{}' for model.qk_norm; expected {}", file.string(), qk_norm, expected_value<QkNorm>());
+  setup.model.positions = setup.train.seq_len;
+  validate(setup);
+  return setup;
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
@@ -124,9 +157,9 @@ std::optional<fs::path> latest_checkpoint(const fs::path& checkpoints) {
 
 CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   const ordered_json object = unsealed(checkpoint / state_name);
-  const Safetensors weights(checkpoint / model_name), moments(checkpoint / optimizer_name);
-  check_hash(checkpoint / model_name, weights, object["hashes"]);
+  const Safetensors moments(checkpoint / optimizer_name);
   check_hash(checkpoint / optimizer_name, moments, object["hashes"]);
+  load_weights(checkpoint, object, trainer.model());
   CheckpointState state;
   state.step = object["step"];
   state.position = object["position"];
@@ -135,13 +168,24 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   state.rows = object["rows"].get<TableRows>();
   state.data_hash = object["data_hash"];
   state.config = object["config"];
-  for_each_parameter(trainer.model(), [&](const std::string& name, const at::Tensor& value) {
-    load_tensor(weights.get(name), value, (checkpoint / model_name).string());
-  });
   for (const auto& [name, value] : trainer.optimizers().state())
     load_tensor(moments.get(name), value, (checkpoint / optimizer_name).string());
   trainer.go_to(state.step);
   return state;
+}
+
+SavedModel open_checkpoint(const fs::path& place, at::Device device) {
+  SavedModel saved;
+  saved.checkpoint = checkpoint_at(place);
+  const ordered_json object = unsealed(saved.checkpoint / state_name);
+  saved.setup = setup_of(object["config"], saved.checkpoint / state_name);
+  saved.step = object["step"];
+  saved.tokens = saved.step * saved.setup.train.tokens_per_step();
+  saved.data_hash = object["data_hash"];
+  saved.model = make_decoder(saved.setup.model, /*seed=*/0, device);
+  for_each_parameter(saved.model, [](const std::string&, at::Tensor& value) { value.set_requires_grad(false); });
+  load_weights(saved.checkpoint, object, saved.model);
+  return saved;
 }
 
 }  // namespace headscope

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "train/setup.h"
 #include "train/tables.h"
 #include "train/trainer.h"
 
@@ -33,5 +34,19 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 // Puts the state into the trainer. Throws Error(Fault::input) naming the file when it is damaged or of another model;
 // the trainer must not be used then.
 CheckpointState load_checkpoint(const std::filesystem::path& checkpoint, Trainer& trainer);
+
+// A checkpoint to be looked at: the model as it was, and what it was trained with.
+struct SavedModel {
+  std::filesystem::path checkpoint;
+  Decoder model;  // float32, without gradients
+  Setup setup;
+  std::int64_t step = 0;
+  std::int64_t tokens = 0;
+  std::string data_hash;  // of the corpus that it was trained on
+};
+
+// `place`: the folder of a checkpoint, or of a run, which stands for its newest one. Throws Error(Fault::input) naming
+// the file: there is none, it is damaged, or its tensors have other shapes than its configuration says.
+SavedModel open_checkpoint(const std::filesystem::path& place, at::Device device);
 
 }  // namespace headscope

@@ -14,17 +14,6 @@ Batch on_device(const Batch& batch, const ComputeDevice& device) {
   return {batch.tokens_bt.to(device.device), batch.targets_bt.to(device.device)};
 }
 
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
-  std::vector<Batch> batches;
-  for (std::int64_t i = 0; i < options.validation_batches; ++i) {
-    const Batch batch = empty_batch(options);
-    fill_fixed_batch(tokens, i, options.batch, options.seq_len, batch.tokens_bt.data_ptr<std::int64_t>(),
-                     batch.targets_bt.data_ptr<std::int64_t>());
-    batches.push_back(on_device(batch, device));
-  }
-  return batches;
-}
-
 NamedTensors trained_parameters(const Decoder& model) {
   NamedTensors trained;
   for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
@@ -40,6 +29,17 @@ std::vector<at::Tensor> values_of(const NamedTensors& named) {
 }
 
 }  // namespace
+
+std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
+  std::vector<Batch> batches;
+  for (std::int64_t i = 0; i < options.validation_batches; ++i) {
+    const Batch batch = empty_batch(options);
+    fill_fixed_batch(tokens, i, options.batch, options.seq_len, batch.tokens_bt.data_ptr<std::int64_t>(),
+                     batch.targets_bt.data_ptr<std::int64_t>());
+    batches.push_back(on_device(batch, device));
+  }
+  return batches;
+}
 
 Trainer::Trainer(const DecoderConfig& model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
                  const ComputeDevice& device)

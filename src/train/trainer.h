@@ -26,6 +26,9 @@ struct NotFinite {
   std::string largest;  // the parameter with the largest gradient
 };
 
+// The fixed batches of the validation loss; probes measure the first of them.
+std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
+
 class Trainer {
  public:
   // The corpus must outlive the trainer.

@@ -12,25 +12,25 @@ TEST(Preset, ShapesAreThoseOfTheDesign) {
   // 49152·512 + 22·(512·(2·512 + 2·256) + 2·512·2048) and 49152·2048 + 32·(2048·(2·2048 + 2·1024) + 2·2048·8192),
   // without gains.
   const auto matrices = [](const char* name) {
-    const ParameterCounts counts = count_parameters(study_preset(name).model);
+    const ParameterCounts counts = count_parameters(preset_setup(name).model);
     return counts.embedding + counts.matrices;
   };
   EXPECT_EQ(matrices("88m"), 88'604'672);
   EXPECT_EQ(matrices("1.5b"), 1'577'058'304);
-  EXPECT_EQ(study_preset("tiny").train.steps(), 150);
-  EXPECT_EQ(study_preset("1.5b").train.tokens_per_step(), 16'384);
+  EXPECT_EQ(preset_setup("tiny").train.steps(), 150);
+  EXPECT_EQ(preset_setup("1.5b").train.tokens_per_step(), 16'384);
 }
 
 TEST(Preset, EveryOneIsValid) {
-  for (const char* name : {"tiny", "88m", "1.5b"}) EXPECT_NO_THROW(validate(study_preset(name))) << name;
-  expect_error(Fault::input, "--preset 7b: expected tiny, 88m or 1.5b", [] { study_preset("7b"); });
+  for (const char* name : {"tiny", "88m", "1.5b"}) EXPECT_NO_THROW(validate(preset_setup(name))) << name;
+  expect_error(Fault::input, "--preset 7b: expected tiny, 88m or 1.5b", [] { preset_setup("7b"); });
 }
 
 TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
-  const StudyOptions options = resolve_study({{"train.batch", "2", "file.yaml:1"},
-                                              {"preset", "88m", "--preset"},
-                                              {"train.batch", "3", "--set"},
-                                              {"train.seq_len", "128", "--set"}});
+  const StudyOptions options = resolve_setup<StudyOptions>({{"train.batch", "2", "file.yaml:1"},
+                                                            {"preset", "88m", "--preset"},
+                                                            {"train.batch", "3", "--set"},
+                                                            {"train.seq_len", "128", "--set"}});
   EXPECT_EQ(options.model.d_model, 512);
   EXPECT_EQ(options.train.batch, 3);
   EXPECT_EQ(options.model.positions, 128);
@@ -38,19 +38,19 @@ TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
 
 TEST(Resolve, NamesTheNearestKey) {
   expect_error(Fault::input, "--set: unknown key 'train.bach'; did you mean 'train.batch'?", [] {
-    resolve_study({{"train.bach", "2", "--set"}});
+    resolve_setup<StudyOptions>({{"train.bach", "2", "--set"}});
   });
   expect_error(Fault::input, "'train.batch' is 'two'; expected a whole number", [] {
-    resolve_study({{"train.batch", "two", "--set"}});
+    resolve_setup<StudyOptions>({{"train.batch", "two", "--set"}});
   });
 }
 
 TEST(Resolve, TheWrittenConfigurationGivesTheSameOptions) {
-  StudyOptions options = study_preset("88m");
+  StudyOptions options = resolve_setup<StudyOptions>({{"preset", "88m", "--preset"}});
   options.train.schedule.kind = Schedule::cosine;
   options.seeds = "1,2";
   const auto object = to_json(options);
-  EXPECT_EQ(to_json(resolve_study(parse_yaml(yaml_of(object), "config.yaml"))), object);
+  EXPECT_EQ(to_json(resolve_setup<StudyOptions>(parse_yaml(yaml_of(object), "config.yaml"))), object);
 }
 
 TEST(Lists, AreCheckedPartByPart) {

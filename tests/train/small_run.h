@@ -4,7 +4,7 @@
 #include "core/console.h"
 #include "data/blocks.h"
 #include "data/corpus.h"
-#include "train/run.h"
+#include "train/loop.h"
 
 namespace headscope::testing {
 

@@ -1,4 +1,4 @@
-#include "train/run.h"
+#include "train/loop.h"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "train/run.h"
+#include "train/loop.h"
 
 #include "core/atomic_file.h"
 #include "formats/parquet_table.h"

@@ -1,0 +1,54 @@
+// What a model is trained with: its shape, the training, the data; and the presets that they start from.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/corpus.h"
+#include "model/decoder_config.h"
+#include "train/options.h"
+
+namespace headscope {
+
+struct Setup {
+  std::string preset = "tiny";
+  DecoderConfig model;
+  TrainOptions train;
+  DataOptions data;
+  std::string device = "auto";
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("preset", self.preset, "What the other keys start from: tiny, 88m or 1.5b");
+    DecoderConfig::fields(self.model, visit);
+    TrainOptions::fields(self.train, visit);
+    DataOptions::fields(self.data, visit);
+    visit("device", self.device, "auto, cpu or cuda");
+  }
+};
+
+// Throws Error(Fault::input) naming those there are.
+Setup preset_setup(const std::string& name);
+
+// The preset that the entries name (or tiny), then the entries in their order. Options is a Setup, perhaps with more.
+template <class Options>
+Options resolve_setup(const std::vector<ConfigEntry>& entries) {
+  std::string preset = "tiny";
+  for (const ConfigEntry& entry : entries)
+    if (entry.key == "preset") preset = entry.value;
+  Options options;
+  static_cast<Setup&>(options) = preset_setup(preset);
+  for (const ConfigEntry& entry : entries)
+    if (entry.key != "preset") apply(options, entry);
+  options.model.positions = options.train.seq_len;
+  return options;
+}
+
+// Throws Error(Fault::input) naming the key on values that make no sense.
+void validate(const Setup& setup);
+
+// What the run needs of the data; says on the console what it is, and how often the run goes through it. Throws
+// Error(Fault::input) when its vocabulary is larger than the model's.
+Corpus load_corpus_for(const Setup& setup, Console& console);
+
+}  // namespace headscope
