@@ -40,7 +40,7 @@ std::vector<Numbers> by_layer(const Table& layers, std::string_view metric, std:
   std::vector<Numbers> values(static_cast<std::size_t>(n_layers));
   const Numbers value = layers.numbers("value");
   for (std::size_t row = 0; row < layers.rows(); ++row)
-    if (layers.texts("metric")[row] == metric)
+    if (layers.texts("metric")[row] == metric && layers.texts("source")[row] == "probe")
       values[static_cast<std::size_t>(layers.integers("layer")[row])].push_back(value[row]);
   if (values.front().empty()) values.clear();
   return values;
@@ -76,6 +76,7 @@ TrainJob train_job(const StudyJob& job, const Condition& condition) {
   train.model = job.options.model;
   train.model.qk_norm = condition_norms[condition.index];
   train.options = job.options.train;
+  train.track = job.options.track;
   train.seed = condition.seed;
   train.config = to_json(job.options);
   train.config["model"]["qk_norm"] = json_value(train.model.qk_norm);
