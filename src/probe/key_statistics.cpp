@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "stats/spectrum.h"
+#include "stats/sums.h"
 
 namespace headscope {
 namespace {
@@ -22,11 +23,14 @@ struct KeyRows {
   [[nodiscard]] Eigen::Map<const Eigen::ArrayXf> row(std::int64_t i) const { return {first + i * stride, d}; }
 };
 
-// Mean and standard deviation (n in the denominator).
+// Mean and standard deviation (n in the denominator). Sums in an order that does not depend on where values lie, as
+// Eigen's would.
 std::pair<double, double> mean_and_deviation(const std::vector<double>& values) {
-  const Eigen::Map<const Eigen::ArrayXd> x(values.data(), static_cast<Eigen::Index>(values.size()));
-  const double mean = x.mean();
-  return {mean, std::sqrt((x - mean).square().mean())};
+  const auto n = static_cast<double>(values.size());
+  const double mean = rough_mean(values);
+  const auto [squares] =
+      sums<1>(values.size(), [&](std::size_t i) { return std::array{(values[i] - mean) * (values[i] - mean)}; });
+  return {mean, std::sqrt(squares / n)};
 }
 
 // The statistics of one head, in one pass over its keys and one over what that leaves of each.
@@ -73,7 +77,7 @@ std::map<std::string_view, double> head_statistics(const KeyRows& keys) {
           {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : absent},
           {"k_top_energy", top_energy / all_energy},
           {"k_top_share", static_cast<double>(on_top) / count},
-          {"k_cosine", (units.square().sum() - count) / (count * (count - 1))}};
+          {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : absent}};
 }
 
 }  // namespace
@@ -101,7 +105,8 @@ HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
           {"k_top_dim", to_doubles(top_dim_h.to(at::kDouble).where(total_h > 0, absent))},
           {"k_top_energy", to_doubles(top_energy_h / total_h)},
           {"k_top_share", mean_alive((at_top_nh == top_nh).to(at::kDouble))},
-          {"k_cosine", to_doubles((units_hd.square().sum(-1) - count_h) / (count_h * (count_h - 1)))}};
+          {"k_cosine",
+           to_doubles(((units_hd.square().sum(-1) - count_h) / (count_h * (count_h - 1))).where(count_h > 1, absent))}};
 }
 
 HeadValues key_statistics(const at::Tensor& k_bthd) {
