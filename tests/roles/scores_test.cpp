@@ -88,8 +88,16 @@ TEST(Scores, OfWhatWasNotMeasuredAreNaN) {
   for (std::size_t i = 0; i < n_scores; ++i)
     EXPECT_EQ(std::isnan(scores.values[i]), static_cast<Score>(i) != Score::sink) << EnumNames<Score>::names[i];
   EXPECT_TRUE(std::isnan(scores_of("sink", nan)[Score::sink]));
-  EXPECT_TRUE(std::isnan(scores_of("k_norm", 1 / 0.0)[Score::low_norm]));
   EXPECT_TRUE(std::isnan(scores_of("k_norm", 0)[Score::high_norm]));  // no norm to compare with
+}
+
+TEST(Scores, OfInfiniteMeasurementsAreNaN) {
+  Tracks tracks = tracks_of({1, 2, 2});
+  tracks.set("k_norm", 0, 0, 0, std::numeric_limits<double>::infinity());
+  tracks.set("k_norm", 0, 0, 1, 1);
+  EXPECT_TRUE(std::isnan(scores_at(tracks, 0)[0][Score::high_norm]));
+  EXPECT_TRUE(std::isnan(scores_at(tracks, 0)[0][Score::low_norm]));
+  EXPECT_EQ(scores_at(tracks, 0)[1][Score::low_norm], 0.5);  // the other head is its own median
 }
 
 TEST(Scores, AreMadeOfMetricsThatExist) {
