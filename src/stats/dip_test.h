@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <span>
 #include <vector>
@@ -16,8 +17,8 @@ namespace headscope {
 double dip_statistic(std::span<const double> values);
 
 struct DipTest {
-  double dip = 0;
-  double p_value = 0;  // of one population; NaN where the dip is
+  double dip = std::numeric_limits<double>::quiet_NaN();
+  double p_value = std::numeric_limits<double>::quiet_NaN();  // of one population; NaN where the dip is
   std::size_t n = 0;
 };
 

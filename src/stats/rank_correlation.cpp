@@ -13,8 +13,6 @@
 namespace headscope {
 namespace {
 
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-
 void set_interval(RankCorrelation& result) {
   const double infinite_df = std::numeric_limits<double>::infinity();
   const double error = std::sqrt((1 + result.rho * result.rho / 2) / static_cast<double>(result.n - 3));
@@ -49,7 +47,7 @@ RankCorrelation rank_correlation(std::span<const double> x, std::span<const doub
     a.push_back(x[i]);
     b.push_back(y[i]);
   }
-  RankCorrelation result{undefined, undefined, undefined, undefined, a.size()};
+  RankCorrelation result{.n = a.size()};
   if (a.size() < 3) return result;
   const std::vector<double> rank_a = average_ranks(a), rank_b = average_ranks(b);
   // Twice the distance from the mean rank is a whole number: these sums are exact.

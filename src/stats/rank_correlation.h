@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -11,10 +12,11 @@ namespace headscope {
 std::vector<double> average_ranks(std::span<const double> values);
 
 struct RankCorrelation {
-  double rho = 0;
-  double low = 0, high = 0;  // 95 % interval
-  double p_value = 0;        // two-sided, of no association
-  std::size_t n = 0;         // pairs that counted
+  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+  double rho = unknown;
+  double low = unknown, high = unknown;  // 95 % interval
+  double p_value = unknown;              // two-sided, of no association
+  std::size_t n = 0;                     // pairs that counted
 };
 
 // rho is the correlation of the average ranks. Its interval is Fisher's, tanh(atanh rho +- 1.96 se), with the standard

@@ -221,6 +221,24 @@ def rank_correlation_oracle():
     return rows
 
 
+def norm_entropy_oracle():
+    """Norms of key heads and entropies of query heads: falling, rising, unrelated; with and without shared key heads."""
+    rng = np.random.default_rng(33)
+    rows = []
+    for sign, key_heads in [(-1, 8), (1, 8), (0, 8), (-1, 4), (1, 2)]:
+        layers, query_heads = 5, 8
+        norm = rng.normal(8, 2, (layers, key_heads))
+        read = np.repeat(norm, query_heads // key_heads, axis=1)
+        entropy = 3 + 0.3 * sign * (read - 8) + 0.2 * rng.normal(size=read.shape)
+        result = scipy.stats.spearmanr(read.ravel(), entropy.ravel())
+        rows.append({"layers": layers, "key_heads": key_heads, "query_heads": query_heads,
+                     "norm": norm.ravel().tolist(), "entropy": entropy.ravel().tolist(),
+                     "rho": float(result.statistic), "p_value": float(result.pvalue),
+                     "layer_rho": [float(scipy.stats.spearmanr(a, b).statistic) for a, b in zip(read, entropy)],
+                     "support": {-1: "supported", 1: "contradicted", 0: "undecided"}[sign]})
+    return rows
+
+
 def distance_with_mode(x, below, above, mode):
     """The least sup |F_n - G| over G that is convex before x[mode] and concave after it, with a jump allowed there.
 
@@ -288,7 +306,8 @@ def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for oracle in (random_oracle, normal_oracle, moments_oracle, statistic_oracle, survival_oracle, regression_oracle,
-                   householder_oracle, rank_correlation_oracle, dip_oracle):
+                   householder_oracle, rank_correlation_oracle, norm_entropy_oracle,
+                   dip_oracle):
         path = folder / f"stats_{oracle.__name__.removesuffix('_oracle')}.json"
         path.write_text(json.dumps(oracle()))
 
