@@ -32,7 +32,12 @@ ordered_json known(const std::optional<Moment>& value) {
 
 // The answer in words and what it rests on; an answer's own numbers follow.
 ordered_json answer(const std::string& sentence, const Basis& basis) {
-  return {{"sentence", sentence}, {"source", basis.source}, {"not_tracked", basis.not_tracked}};
+  const bool any = !basis.moments.empty();
+  return {{"sentence", sentence},
+          {"source", any ? ordered_json(basis.source) : ordered_json()},
+          {"start", any ? moment(basis.moments.front()) : ordered_json()},
+          {"end", any ? moment(basis.moments.back()) : ordered_json()},
+          {"not_tracked", basis.not_tracked}};
 }
 
 ordered_json steps(const Basis& basis) {
@@ -73,6 +78,7 @@ ordered_json to_json(const NormSplit& split) {
   ordered_json object = answer(split.sentence, split.basis);
   object["two_populations"] = decided(split.within_layers);
   object["dip_test"] = dip(split.within_layers);
+  object["layers_with_two_populations"] = split.named_layers;
   object["between_share"] = number(split.between_share);
   object["begins"] = known(split.begins);
   object["steps"] = steps(split.basis);
@@ -147,6 +153,7 @@ ordered_json to_json(const RankCollapse& found) {
   ordered_json object = answer(found.sentence, found.ranks);
   for (const std::string& metric : found.outliers.not_tracked) object["not_tracked"].push_back(metric);
   object["effective_rank"] = ranks;
+  object["outlier_source"] = found.outliers.source;  // of what follows
   object["one_hot_share"] = number(found.one_hot_share());
   object["one_hot_heads"] = found.axis_heads == 0 ? ordered_json() : ordered_json(found.one_hot);
   object["privileged_dimensions"] = found.share_heads == 0 ? ordered_json() : privileged;

@@ -1,5 +1,6 @@
 #include "findings/norm_split.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "findings/wording.h"
@@ -40,20 +41,35 @@ DipTest test_within_layers(const std::vector<LayerSplit>& layers, DipTester& tes
   return tester.test(residuals);
 }
 
+void name_layers(NormSplit& split) {
+  for (const LayerSplit& layer : split.layers) split.tested_layers += std::isnan(layer.groups.test.p_value) ? 0 : 1;
+  for (const LayerSplit& layer : split.layers)
+    if (layer.groups.test.p_value * static_cast<double>(split.tested_layers) < 0.05)
+      split.named_layers.push_back(layer.layer);
+}
+
+// "Layers 3 and 5 have"
+std::string layers_have(std::span<const std::int64_t> layers) {
+  std::vector<std::string> names;
+  for (const std::int64_t layer : layers) names.push_back(std::to_string(layer));
+  return layers.size() == 1 ? fmt::format("Layer {} has", names.front()) : fmt::format("Layers {} have", joined(names));
+}
+
 std::string populations_text(const NormSplit& split) {
   const DipTest& all = split.within_layers;
   if (std::isnan(all.p_value)) return "Too few heads to tell one population from two: the test needs four.";
-  std::size_t tested = 0, rejected = 0;
-  for (const LayerSplit& layer : split.layers) {
-    tested += std::isnan(layer.groups.test.p_value) ? 0 : 1;
-    rejected += layer.groups.found() ? 1 : 0;
-  }
-  std::string text = all.p_value < 0.05 ? "Within layers the heads are more than one population by key norm"
-                                        : "Within layers the heads show no second population by key norm";
+  std::string text;
+  if (all.p_value < 0.05)
+    text = "Within layers the heads are more than one population by key norm";
+  else if (!split.named_layers.empty())
+    text = layers_have(split.named_layers) + " more than one population of heads by key norm, the model as a whole not";
+  else
+    text = "Within layers the heads show no second population by key norm";
   text += fmt::format(" (dip test over {}, {}", counted(all.n, "head"), p_text(all.p_value));
-  if (tested > 0)
-    text += fmt::format("; {} of {} on their own, {} expected by chance", rejected, counted(tested, "layer"),
-                        number_text(0.05 * static_cast<double>(tested)));
+  if (split.tested_layers > 1)
+    text += fmt::format("; {} of {} layers pass it alone, {} expected by chance",
+                        std::ranges::count_if(split.layers, [](const auto& layer) { return layer.groups.found(); }),
+                        split.tested_layers, number_text(0.05 * static_cast<double>(split.tested_layers)));
   return text + ").";
 }
 
@@ -106,6 +122,7 @@ NormSplit find_norm_split(const RunTracks& run, DipTester& tester) {
   split.between_share = split.share_over_time.back();
   split.begins = beginning(split.share_over_time, tracks.moments);
   split.within_layers = test_within_layers(split.layers, tester);
+  name_layers(split);
   split.sentence = populations_text(split) + share_text(split);
   return split;
 }

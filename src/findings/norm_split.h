@@ -18,8 +18,8 @@ inline constexpr std::array norm_split_rules = {
     Rule{"two_populations",
          "The heads are more than one population when the dip test of Hartigan and Hartigan (1985) against the uniform "
          "distribution has p < 0.05 (2000 simulated samples; at least four heads): for a layer over its heads, for the "
-         "model over all heads with the mean of each layer removed. p-values of layers are not corrected for their "
-         "number."},
+         "model over all heads with the mean of each layer removed. The answer names the layers that pass when their p "
+         "is multiplied by the number of layers tested (Bonferroni)."},
 };
 
 struct LayerSplit {
@@ -38,7 +38,9 @@ struct NormSplit {
   double between_share = not_measured;  // at the end, mean over layers
   std::vector<double> share_over_time;
   std::optional<Moment> begins;
-  DipTest within_layers;  // all heads, the mean of each layer removed
+  DipTest within_layers;                   // all heads, the mean of each layer removed
+  std::size_t tested_layers = 0;           // those with four heads or more
+  std::vector<std::int64_t> named_layers;  // more than one population, corrected for the number of layers
   std::string sentence;
 };
 

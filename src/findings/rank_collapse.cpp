@@ -44,7 +44,7 @@ std::string curve_text(const RankCurve& rank, bool has_course) {
   const GroupCurve& curve = rank.curve;
   if (!has_course) return fmt::format("{} in {} layers", number_text(curve.end), group);
   std::string text = fmt::format("{} to {} in {} layers", number_text(curve.start), number_text(curve.end), group);
-  if (curve.lowest < curve.start && curve.lowest < curve.end)
+  if (curve.lowest < 0.98 * std::min(curve.start, curve.end))  // else the two ends say it
     text += fmt::format(" (lowest {} at step {})", number_text(curve.lowest), curve.lowest_at->step);
   return text;
 }

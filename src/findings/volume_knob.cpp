@@ -40,11 +40,14 @@ VolumeKnob knob_of(const Growth& keys, const Growth& queries) {
 // "key norms grew by a factor of 1.31 (95 % interval 1.2 to 1.4; 12 of 16 heads grew, 0 shrank)"
 std::string growth_text(std::string_view what, const Growth& growth) {
   if (std::isnan(growth.mean)) return fmt::format("{} are not known at both ends of the run", what);
-  const std::string_view change = growth.grown ? "grew by" : growth.shrunk ? "shrank by" : "did not clearly change,";
+  const std::string factor = number_text(growth.mean);
+  const std::string change = growth.grown    ? fmt::format("grew by a factor of {} (", factor)
+                             : growth.shrunk ? fmt::format("shrank by a factor of {} (", factor)
+                                             : fmt::format("on average neither grew nor shrank (factor {}, ", factor);
   const std::string interval =
       std::isnan(growth.low) ? "" : fmt::format("95 % interval {}; ", interval_text(growth.low, growth.high));
-  return fmt::format("{} {} a factor of {} ({}{} of {} grew, {} shrank)", what, change, number_text(growth.mean),
-                     interval, growth.grown_heads, counted(growth.heads, "head"), growth.shrunk_heads);
+  return fmt::format("{} {}{}{} of {} grew, {} shrank)", what, change, interval, growth.grown_heads,
+                     counted(growth.heads, "head"), growth.shrunk_heads);
 }
 
 std::string headline(VolumeKnob knob) {

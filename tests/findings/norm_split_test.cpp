@@ -52,8 +52,23 @@ TEST(NormSplit, FindsSinksAndGatherersInOneLayer) {
   EXPECT_THAT(split.layers[0].groups.low, ElementsAre(4, 5, 6, 7));
   EXPECT_THAT(split.layers[0].groups.high, ElementsAre(0, 1, 2, 3));
   EXPECT_FALSE(split.layers[1].groups.found());
+  EXPECT_THAT(split.named_layers, ElementsAre(0));
   EXPECT_NEAR(split.layers[0].mean, 9.35, 1e-12);  // the mean hides it
   EXPECT_NEAR(split.layers[1].mean, 9.35, 1e-12);
+}
+
+TEST(NormSplit, NamesALayerOnlyIfItPassesForAllLayersTested) {
+  // The same gap of two pairs in one of 2 layers and in one of 12: p is about 0.015.
+  for (const std::int64_t layers : {2, 12}) {
+    Tracks tracks = tracks_of({layers, 4, 4}, 1);
+    plant(tracks, "k_norm", [](auto, std::int64_t layer, std::int64_t head) {
+      constexpr double apart[] = {1, 1.1, 2.1, 2.2};
+      return layer == 0 ? apart[head] : static_cast<double>(head) * 0.5;
+    });
+    const NormSplit split = split_of(tracks);
+    EXPECT_TRUE(split.layers[0].groups.found());
+    EXPECT_EQ(split.named_layers.size(), layers == 2 ? 1U : 0U) << split.layers[0].groups.test.p_value;
+  }
 }
 
 TEST(NormSplit, BeginsWhereTheShareStaysAboveOneHalf) {
