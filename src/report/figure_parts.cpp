@@ -40,6 +40,18 @@ std::string legend_in_rows(const Figure& figure, const Margins& around, int rows
                                                     1 - (27.0 + 7 * rows) / figure.height, rows);
 }
 
+std::vector<std::string> keys_in_two_rows(std::span<const std::string> above, std::span<const std::string> below) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < std::max(above.size(), below.size()); ++i) {
+    keys.push_back(i < above.size() ? above[i] : "keyentry with lines lc rgb paper title ' '");
+    if (i < below.size())
+      keys.push_back(below[i]);
+    else if (i + 1 < above.size())
+      keys.emplace_back("keyentry with lines lc rgb paper title ' '");
+  }
+  return keys;
+}
+
 double left_margin(const Axis& axis) {
   std::size_t longest = 0;
   for (double tic = axis.first_tic; tic < axis.last_tic + axis.step / 2; tic += axis.step) {
@@ -104,11 +116,11 @@ std::string plot_command(const std::vector<std::string>& clauses) {
   return text + "\n";
 }
 
-Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose) {
+Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose, std::string_view why) {
   Figure figure{.name = name, .height = 150};
   figure.setup = frame_commands(figure, {}, what, whose) +
-                 "unset border; unset tics; unset grid; unset key\nset xrange [0:1]; set yrange [0:1]\n"
-                 "set label 5 'no values' at graph 0.5,0.5 center textcolor rgb muted\n";
+                 "unset border; unset tics; unset grid; unset key\nset xrange [0:1]; set yrange [0:1]\n" +
+                 fmt::format("set label 5 {} at graph 0.5,0.5 center textcolor rgb muted\n", gnuplot_text(why));
   figure.plot = "plot NaN notitle\n";
   return figure;
 }

@@ -1,6 +1,7 @@
 // Pieces that several figures share: titles, colour bars, tiles of cells without a value.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ std::string legend_above(const Figure& figure, const Margins& around);
 // The same in `rows` rows, filled column by column, as wide as it gets: gnuplot would break it at the plot's width.
 std::string legend_in_rows(const Figure& figure, const Margins& around, int rows);
 
+// Legend entries for two rows: gnuplot fills columns first.
+std::vector<std::string> keys_in_two_rows(std::span<const std::string> above, std::span<const std::string> below);
+
 // The left margin for a label of one line and the numbers of this axis.
 double left_margin(const Axis& axis);
 
@@ -62,6 +66,7 @@ std::string absent_tiles(std::string_view data, std::string_view legend);
 std::string plot_command(const std::vector<std::string>& clauses);
 
 // A figure that says that there is nothing to show, so that a folder of figures is complete in every case.
-Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose);
+Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose,
+                    std::string_view why = "no values");
 
 }  // namespace headscope
