@@ -9,6 +9,7 @@
 namespace headscope {
 namespace {
 
+constexpr std::string_view gain_label = "'gain γ'";
 constexpr std::size_t most_panels = 8;
 constexpr std::size_t most_cells = 8192;  // of a panel: 64 moments of 128 dimensions
 
@@ -81,7 +82,6 @@ std::string moment_tics(const std::vector<Moment>& moments, const TokenAxis& tok
     const std::string number = numbers ? fmt::format("{:.6g}", at / tokens.unit.size) : "";
     tics += fmt::format("{}'{}' {:.6g}", tics.empty() ? "" : ", ", number, place);
   };
-  if (moments.size() == 1) add(static_cast<double>(moments[0].tokens), 0);
   for (double at = tokens.axis.first_tic; at < tokens.axis.last_tic + tokens.axis.step / 2; at += tokens.axis.step) {
     for (std::size_t i = 1; i < moments.size(); ++i) {
       const auto low = static_cast<double>(moments[i - 1].tokens), high = static_cast<double>(moments[i].tokens);
@@ -92,6 +92,34 @@ std::string moment_tics(const std::vector<Moment>& moments, const TokenAxis& tok
   return fmt::format("set xrange [-0.5:{}.5]; set xtics ({})\n", moments.size() - 1, tics);
 }
 
+// The gain of one moment: dimension x layer.
+Figure gain_by_layer(const std::string& name, std::string_view what, std::string_view whose,
+                     const std::vector<LayerGains>& gains, const Theme& theme) {
+  Integers layer, dimension;
+  Numbers value;
+  for (const LayerGains& one : gains) {
+    for (std::size_t d = 0; d < one.k.size(); ++d) {
+      layer.push_back(one.layer);
+      dimension.push_back(static_cast<std::int64_t>(d));
+      value.push_back(one.k[d]);
+    }
+  }
+  Table table("gains");
+  table.add("layer", layer).add("dimension", dimension).add("gain", value);
+  Figure figure{.name = name, .height = 330, .data = {{"gains", table}}};
+  const Margins around{.left = 60, .right = 74};
+  const auto [first, last] = std::ranges::minmax(layer);
+  figure.setup = frame_commands(figure, around, what, whose) +
+                 "unset key; unset grid; unset border\nset tics scale 0\n" +
+                 axis_labels(figure, "'layer'", "'dimension'") + axis_commands("x", integer_axis(first, last, 16)) +
+                 axis_commands("y", integer_axis(0, std::ranges::max(dimension), 8)) +
+                 colour_bar(figure, around, gain_axis(value), gain_label, theme.diverging);
+  figure.plot =
+      plot_command({"gains using \"layer\":\"dimension\":(0.5):(0.5):\"gain\" with boxxyerror lc palette fs solid "
+                    "noborder notitle"});
+  return figure;
+}
+
 }  // namespace
 
 Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme) {
@@ -99,6 +127,7 @@ Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme) 
   const std::string_view what = "Learned key gain γ";
   const GainHistory history = history_of(data.tracks->gains);
   if (history.layers.empty()) return empty_figure(name, what, data.title, "no learned gain: the run has no QK-Norm");
+  if (history.moments.size() == 1) return gain_by_layer(name, what, data.title, data.tracks->gains, theme);
   std::vector<double> values, tokens;
   for (const Moment& moment : history.moments) tokens.push_back(static_cast<double>(moment.tokens));
   std::vector<FigureData> tables;
@@ -111,12 +140,11 @@ Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme) 
   const TokenAxis x = token_axis(tokens, history.layers.size() == 1 ? 6 : 4);
   const std::string frame = frame_commands(figure, around, what, data.title) +
                             shared_labels(figure, grid, token_axis_label(x), "'dimension'") +
-                            colour_bar(figure, around, gain_axis(values), "'γ'", theme.diverging) +
-                            fmt::format("set label 4 at screen {:.4f},{:.4f} font ',14'\n", 1 - 10.0 / figure.width,
+                            colour_bar(figure, around, gain_axis(values), gain_label, theme.diverging) +
+                            fmt::format("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width,
                                         (around.bottom + figure.height - around.top) / 2 / figure.height);
   figure.setup = "unset key; unset grid; unset border\n";
-  // An image needs two rows and two columns.
-  const bool image = history.moments.size() > 1 && history.dimensions > 1;
+  const bool image = history.dimensions > 1;  // it needs two rows
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < tables.size(); ++i)
     panels.push_back({fmt::format("layer {}", history.layers[i]),

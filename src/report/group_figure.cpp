@@ -132,7 +132,7 @@ Figure curves_figure(const std::string& name, std::string_view what, std::string
   const TokenAxis x = token_axis(moments);
   const std::string y_label = alone ? gnuplot_text(drawings[0].panel.label) : "''";
   const std::string frame = frame_commands(figure, grid.around, what, whose) +
-                            legend_in_rows(figure, grid.around, rows) +
+                            legend_in_rows(figure, grid.around, rows, 1) +
                             shared_labels(figure, grid, token_axis_label(x), y_label);
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < drawings.size(); ++i) {

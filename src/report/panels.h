@@ -18,7 +18,7 @@ struct PanelGrid {
   std::size_t columns = 1;
   double width = 400;  // of a panel, in the figure's units
   double height = 200;
-  double gap_x = 14;
+  double gap_x = 28;  // numbers of neighbours meet here
   double gap_y = 24;  // room for a panel's title
   Margins around = {};
 

@@ -91,7 +91,8 @@ Figure snapshot_figure(const std::string& name, std::string_view what, std::stri
   }
   const PanelGrid grid = stacked_grid(snapshots.size(), {.left = left, .right = right, .top = 66});
   Figure figure = panel_figure(name, grid);
-  const std::string frame = frame_commands(figure, grid.around, what, whose) + legend_in_rows(figure, grid.around, 2) +
+  const std::string frame = frame_commands(figure, grid.around, what, whose) +
+                            legend_in_rows(figure, grid.around, 2, 1) +
                             shared_labels(figure, grid, "'layer'", alone ? gnuplot_text(snapshots[0].label) : "''");
   const std::int64_t layers = snapshots[0].shown.source->counts.layers;
   std::vector<PanelPlot> panels;

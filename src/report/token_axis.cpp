@@ -39,7 +39,10 @@ std::string token_axis_label(const TokenAxis& axis) {
 }
 
 std::string token_text(double tokens, const TokenUnit& unit) {
-  return fmt::format("{:.3g}{}{} tokens", tokens / unit.size, unit.name.empty() ? "" : " ", unit.name);
+  if (tokens == 0) return "0 tokens";
+  const double count = tokens / unit.size;
+  const std::string number = count < 100 ? fmt::format("{:.3g}", count) : fmt::format("{:.0f}", count);
+  return fmt::format("{}{}{} tokens", number, unit.name.empty() ? "" : " ", unit.name);
 }
 
 }  // namespace headscope

@@ -48,11 +48,11 @@ Figure qk_ratio_figure(const TrackingFigureData& data) {
 
 Figure key_profile_figure(const TrackingFigureData& data) {
   const std::string name = "key_magnitude_profile";
-  const std::string_view what = "Final key norm by layer";
   const auto shown = tracked(*data.tracks, {"k_norm"});
+  const bool has_start = shown && shown->moments.size() > 1;
+  const std::string_view what = has_start ? "Final key norm by layer" : "Key norm by layer";
   if (!shown) return empty_figure(name, what, data.title, not_tracked);
   const std::int64_t layers = shown->source->counts.layers;
-  const bool has_start = shown->moments.size() > 1;
   Integers layer;
   Numbers final, start;
   for (std::int64_t i = 0; i < layers; ++i) {

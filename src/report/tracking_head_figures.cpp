@@ -51,9 +51,9 @@ std::vector<std::int64_t> layers_to_show(const TrackedMetrics& shown, std::strin
 
 // The head names in one row, or the bar of their colours.
 std::string head_legend(const Figure& figure, const PanelGrid& grid, std::int64_t heads, const Theme& theme) {
-  if (heads <= most_named_heads) return legend_in_rows(figure, grid.around, 1);
+  if (heads <= most_named_heads) return legend_in_rows(figure, grid.around, 1, 2);
   const double middle = (grid.around.bottom + figure.height - grid.around.top) / 2 / figure.height;
-  return "unset key\n" + colour_bar(figure, grid.around, integer_axis(0, heads - 1, 12), "'key head'", theme.ordered) +
+  return "unset key\n" + ordered_colours(figure, grid.around, 0, heads - 1, "'key head'", theme) +
          fmt::format("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width, middle);
 }
 
@@ -166,14 +166,14 @@ Figure entropy_norm_figure(const TrackingFigureData& data) {
     for (const double value : scatter.table.numbers("k_norm")) norms.push_back(value);
     for (const double value : scatter.table.numbers("entropy")) entropies.push_back(value);
   }
-  const Axis x = padded(round_axis(norms, 5), 0.04), y = padded(round_axis(entropies, 5), 0.04);
+  const Axis x = padded(round_axis(norms, 4), 0.04), y = padded(round_axis(entropies, 5), 0.04);
   const PanelGrid grid = grid_of(scatters.size(), {.left = left_margin(y), .right = 16, .top = 72});
   Figure figure = panel_figure(name, grid);
   const std::string frame = frame_commands(figure, grid.around, what, data.title) +
                             legend_in_rows(figure, grid.around, 1) +
                             shared_labels(figure, grid, "'mean ‖k‖ of the key head'", "'attention entropy (nats)'");
   const std::int64_t heads = counts.layers * counts.query_heads;
-  const double size = heads <= 64 ? 0.6 : heads <= 400 ? 0.42 : 0.3;
+  const double size = heads <= 64 ? 0.6 : heads <= 400 ? 0.42 : heads <= 2000 ? 0.3 : 0.18;
   const TokenUnit unit = token_unit(static_cast<double>(shown->tokens().back()));
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < scatters.size(); ++i) {

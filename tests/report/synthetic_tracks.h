@@ -59,7 +59,9 @@ inline RunTracks synthetic_tracks(const TrackShape& shape) {
     run.train.moments.push_back({at * 10, at * shape.tokens_per_moment});
   }
   for (std::size_t moment = 0; moment < shape.moments; ++moment) {
-    const double share = static_cast<double>(moment) / static_cast<double>(std::max<std::size_t>(shape.moments - 1, 1));
+    const double share = shape.moments == 1 ? 1
+                                            : static_cast<double>(moment) /
+                                                  static_cast<double>(std::max<std::size_t>(shape.moments - 1, 1));
     const double progress = shape.constant ? 0 : 1 - std::exp(-4 * share) * std::cos(6 * share);
     set_head_values(run.train, shape, moment, progress);
     for (std::int64_t layer = 0; shape.gains && layer < shape.layers; ++layer) {
