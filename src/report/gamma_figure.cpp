@@ -144,16 +144,14 @@ Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme) 
                             fmt::format("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width,
                                         (around.bottom + figure.height - around.top) / 2 / figure.height);
   figure.setup = "unset key; unset grid; unset border\n";
-  const bool image = history.dimensions > 1;  // it needs two rows
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < tables.size(); ++i)
-    panels.push_back({fmt::format("layer {}", history.layers[i]),
-                      moment_tics(history.moments, x, grid.at_bottom(i)) +
-                          axis_commands("y", integer_axis(0, static_cast<std::int64_t>(history.dimensions) - 1, 5)) +
-                          fmt::format("set format y '{}'\n", grid.at_left(i) ? "%g" : ""),
-                      plot_command({fmt::format("{} using \"moment\":\"dimension\"{}:\"gain\" with {} notitle",
-                                                tables[i].name, image ? "" : ":(0.5):(0.5)",
-                                                image ? "image" : "boxxyerror lc palette fs solid noborder")})});
+    panels.push_back(
+        {fmt::format("layer {}", history.layers[i]),
+         moment_tics(history.moments, x, grid.at_bottom(i)) +
+             axis_commands("y", integer_axis(0, static_cast<std::int64_t>(history.dimensions) - 1, 5)) +
+             fmt::format("set format y '{}'\n", grid.at_left(i) ? "%g" : ""),
+         plot_command({fmt::format("{} using \"moment\":\"dimension\":\"gain\" with image notitle", tables[i].name)})});
   figure.data = std::move(tables);
   figure.plot = panel_plots(figure, grid, frame, panels);
   return figure;
