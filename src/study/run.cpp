@@ -1,12 +1,11 @@
 #include "study/run.h"
 
-#include <c10/util/Exception.h>
-
 #include "core/interrupt.h"
 #include "formats/parquet_table.h"
 #include "ops/device.h"
 #include "report/theme.h"
 #include "train/loop.h"
+#include "train/run_guard.h"
 
 namespace headscope {
 namespace {
@@ -155,16 +154,7 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   job.options = resolved(given.options, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   RunFolder folder(job.folder, {study_command, job.command_line, to_json(job.options), facts_of(job, device)});
-  try {
-    return run_in_folder(job, corpus, device, folder, start, console);
-  } catch (const Error& error) {
-    folder.finish(error);
-    throw;
-  } catch (const c10::Error& error) {  // its what() is a page of addresses
-    const Error one_line(Fault::runtime, error.what_without_backtrace());
-    folder.finish(one_line);
-    throw one_line;
-  }
+  return in_run_folder(folder, [&] { return run_in_folder(job, corpus, device, folder, start, console); });
 }
 
 }  // namespace headscope

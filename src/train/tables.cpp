@@ -150,7 +150,11 @@ void TrainTables::truncate(const TableRows& rows) {
 }
 
 void TrainTables::merge() {
-  for (auto& [name, table] : tables_) table.merge();
+  for (auto& [name, table] : tables_)
+    if (table.rows() > 0)
+      table.merge();
+    else
+      table.remove();
 }
 
 }  // namespace headscope

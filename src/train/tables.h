@@ -38,7 +38,7 @@ class TrainTables {
   TableRows flush();
   // Back to what a checkpoint knew; a table that it does not name becomes empty.
   void truncate(const TableRows& rows);
-  // At the end: one part each.
+  // At the end: one part each; a table without rows goes away.
   void merge();
 
  private:
