@@ -81,7 +81,7 @@ std::string style_commands(const Theme& theme) {
       "paper = '{}'; ink = '{}'; muted = '{}'; faint = '{}'; absent = '{}'; accent = '{}'; accent2 = '{}'\n",
       theme.name, theme.paper, theme.ink, theme.muted, theme.grid, theme.absent, theme.categories[0],
       theme.categories[1]);
-  text += fmt::format("early = '{}'; middle = '{}'; final = '{}'\nfaded(colour) = '#80'.colour[2:*]\n", theme.depth[0],
+  text += fmt::format("early = '{}'; middle = '{}'; final = '{}'\nfaded(colour) = '#60'.colour[2:*]\n", theme.depth[0],
                       theme.depth[1], theme.depth[2]);
   for (std::size_t i = 0; i < theme.categories.size(); ++i)
     text += fmt::format("set linetype {} lc rgb '{}' lw 1.4 pt 7\n", i + 1, theme.categories[i]);

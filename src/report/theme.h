@@ -29,7 +29,7 @@ const Theme& dark_theme();
 const Theme& theme_named(std::string_view name);
 
 // The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2, and those
-// of layers: early, middle, final), line types, fonts, axes; faded(colour) is half transparent.
+// of layers: early, middle, final), line types, fonts, axes; faded(colour) lets others shine through.
 std::string style_commands(const Theme& theme);
 
 // "set palette defined (...)" with these colours at equal distances.
