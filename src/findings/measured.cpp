@@ -25,17 +25,6 @@ Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> met
   return basis;
 }
 
-double finite_mean(std::span<const double> values) {
-  double sum = 0;
-  std::size_t n = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    sum += value;
-    ++n;
-  }
-  return n == 0 ? not_measured : sum / static_cast<double>(n);
-}
-
 std::span<const double> layer_at(const Tracks& tracks, std::string_view metric, std::size_t moment,
                                  std::int64_t layer) {
   if (!tracks.has(metric)) return {};

@@ -35,9 +35,6 @@ const Tracks& source_for(const RunTracks& run, std::initializer_list<std::string
 
 Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> metrics);
 
-// The mean of the finite values; NaN without any.
-double finite_mean(std::span<const double> values);
-
 // The heads of one layer at one moment; empty when the metric was not tracked.
 std::span<const double> layer_at(const Tracks& tracks, std::string_view metric, std::size_t moment, std::int64_t layer);
 

@@ -57,17 +57,6 @@ std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector
   return std::nullopt;
 }
 
-double finite_mean(std::span<const double> values) {
-  double sum = 0;
-  std::size_t count = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    sum += value;
-    ++count;
-  }
-  return count == 0 ? missing_value : sum / static_cast<double>(count);
-}
-
 Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer) {
   Numbers means;
   for (const std::size_t moment : shown.moments)

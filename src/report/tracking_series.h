@@ -31,9 +31,6 @@ struct TrackedMetrics {
 std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector<std::string_view>& metrics,
                                       std::size_t most = most_moments);
 
-// Means and quartiles of the finite values; NaN when there are none.
-double finite_mean(std::span<const double> values);
-
 // The mean over the heads of a layer at each moment.
 Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer);
 
