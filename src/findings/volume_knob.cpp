@@ -32,20 +32,30 @@ Growth growth_of(const Tracks& tracks, std::string_view metric) {
   return growth;
 }
 
-VolumeKnob knob_of(const Growth& keys, const Growth& queries) {
-  if (keys.grown) return queries.grown ? VolumeKnob::both : VolumeKnob::keys;
-  return queries.grown ? VolumeKnob::queries : VolumeKnob::neither;
+VolumeKnob knob_of(const Growth& keys, const Growth& queries, const Growth& ratio) {
+  const double growth_of_ratio = std::isnan(ratio.mean) ? queries.mean / keys.mean : ratio.mean;
+  if (!keys.grown && !queries.grown) return VolumeKnob::neither;
+  if (!queries.grown && growth_of_ratio < 1 / least_growth) return VolumeKnob::keys;
+  if (!keys.grown && growth_of_ratio >= least_growth) return VolumeKnob::queries;
+  return VolumeKnob::both;
+}
+
+// Limits of 10 % ask for more digits than other numbers.
+std::string factor_text(double factor) {
+  return factor < 10 ? fmt::format("{:.3f}", factor) : number_text(factor);
 }
 
 // "key norms grew by a factor of 1.31 (95 % interval 1.2 to 1.4; 12 of 16 heads grew, 0 shrank)"
 std::string growth_text(std::string_view what, const Growth& growth) {
   if (std::isnan(growth.mean)) return fmt::format("{} are not known at both ends of the run", what);
-  const std::string factor = number_text(growth.mean);
+  const std::string factor = factor_text(growth.mean);
   const std::string change = growth.grown    ? fmt::format("grew by a factor of {} (", factor)
                              : growth.shrunk ? fmt::format("shrank by a factor of {} (", factor)
                                              : fmt::format("on average neither grew nor shrank (factor {}, ", factor);
   const std::string interval =
-      std::isnan(growth.low) ? "" : fmt::format("95 % interval {}; ", interval_text(growth.low, growth.high));
+      std::isnan(growth.low) ? ""
+                             : fmt::format("95 % interval {}; ",
+                                           fmt::format("{} to {}", factor_text(growth.low), factor_text(growth.high)));
   return fmt::format("{} {}{}{} of {} grew, {} shrank)", what, change, interval, growth.grown_heads,
                      counted(growth.heads, "head"), growth.shrunk_heads);
 }
@@ -82,11 +92,11 @@ VolumeKnobFinding find_volume_knob(const RunTracks& run) {
   found.keys = growth_of(tracks, "k_norm");
   found.ratio = growth_of(tracks, "qk_ratio");
   const bool known = found.keys.heads > 0 && found.queries.heads > 0;
-  if (known) found.knob = knob_of(found.keys, found.queries);
+  if (known) found.knob = knob_of(found.keys, found.queries, found.ratio);
   found.sentence = fmt::format("{}: {}; {}.", known ? headline(*found.knob) : "Not answered",
                                growth_text("key norms", found.keys), growth_text("query norms", found.queries));
   if (!std::isnan(found.ratio.mean))
-    found.sentence += fmt::format(" Their ratio ‖q‖/‖k‖ changed by a factor of {}.", number_text(found.ratio.mean));
+    found.sentence += fmt::format(" Their ratio ‖q‖/‖k‖ changed by a factor of {}.", factor_text(found.ratio.mean));
   return found;
 }
 

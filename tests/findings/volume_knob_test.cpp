@@ -37,6 +37,14 @@ TEST(VolumeKnob, IsWhatGrows) {
   EXPECT_EQ(grown_by(0.5, 0.5).knob, VolumeKnob::neither);
 }
 
+// One just reaches the limit and the other just misses it: they still grew together.
+TEST(VolumeKnob, IsBothWhenTheRatioStays) {
+  EXPECT_EQ(grown_by(1.098, 1.102).knob, VolumeKnob::both);
+  EXPECT_EQ(grown_by(1.102, 1.098).knob, VolumeKnob::both);
+  EXPECT_EQ(grown_by(1.2, 1.05).knob, VolumeKnob::keys);
+  EXPECT_EQ(grown_by(1.05, 1.2).knob, VolumeKnob::queries);
+}
+
 TEST(VolumeKnob, GrowsByATenthAtLeast) {
   EXPECT_TRUE(grown_by(1.101, 1).keys.grown);
   EXPECT_FALSE(grown_by(1.099, 1).keys.grown);
