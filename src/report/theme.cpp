@@ -60,7 +60,7 @@ const Theme& dark_theme() {
       .grid = "#2b3036",
       .absent = "#3a4047",
       .categories = {"#56b4e9", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#f0e442", "#0072b2", "#ffffff"},
-      .depth = {"#56b4e9", "#009e73", "#ee6352"},
+      .depth = {"#56b4e9", "#4fd1a5", "#ee4b3a"},
       .sequential = viridis,
       .ordered = part(viridis, 0.3, 1.0, 10),  // dark violet vanishes on black
       .diverging = {"#b3dcff", "#6fb4ea", "#3f86c4", "#2a5c89", "#213b54", "#20252b", "#4d2f28", "#87452f", "#c06a45",

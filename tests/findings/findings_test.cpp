@@ -113,7 +113,7 @@ TEST(Findings, OfARunWithNormsOnly) {
   plant(tracks, "k_norm", [](auto m, auto, auto) { return 8.0 + static_cast<double>(m); });
   plant(tracks, "k_norm_std", [](auto...) { return 1.0; });
   plant(tracks, "q_norm", [](auto...) { return 8.0; });
-  plant(tracks, "qk_ratio", [](auto...) { return 1.0; });
+  plant(tracks, "qk_ratio", [](auto m, auto, auto) { return 8.0 / (8.0 + static_cast<double>(m)); });
   const Findings findings = find(run_of(tracks));
   const nlohmann::ordered_json json = to_json(findings);
   EXPECT_EQ(json["volume_knob"], "keys");

@@ -87,10 +87,16 @@ TEST_P(EveryTheme, CategoriesDifferForColourBlindEyes) {
             << theme.categories[i] << " " << theme.categories[j];
 }
 
-TEST_P(EveryTheme, ColoursOfDepthAreCategoriesThatStandOutFromThePaper) {
-  for (const std::string& colour : theme.depth) {
-    EXPECT_THAT(theme.categories, testing::Contains(colour));
-    EXPECT_GE(contrast(colour, theme.paper), 3.0) << colour;  // WCAG: graphical objects
+// Blue, green and red, as in seed 002; told apart by everyone.
+TEST_P(EveryTheme, ColoursOfDepthStandOutFromThePaperAndDifferForColourBlindEyes) {
+  for (std::size_t i = 0; i < theme.depth.size(); ++i) {
+    EXPECT_GE(contrast(theme.depth[i], theme.paper), 3.0) << theme.depth[i];  // WCAG: graphical objects
+    for (const bool protanope : {true, false})
+      for (std::size_t j = 0; j < i; ++j)
+        EXPECT_GT(distance(lab(seen_by(protanope, linear_rgb(theme.depth[i]))),
+                           lab(seen_by(protanope, linear_rgb(theme.depth[j])))),
+                  20.0)
+            << theme.depth[i] << " " << theme.depth[j];
   }
 }
 

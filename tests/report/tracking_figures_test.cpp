@@ -171,8 +171,8 @@ TEST(TrackingFigures, EarlyIsBlueMiddleGreenAndFinalRed) {
       EXPECT_EQ(figure.plot.substr(used + 7, colour.size()), colour) << name;
     }
   }
-  EXPECT_THAT(style_commands(light_theme()), HasSubstr("early = '#0072b2'; middle = '#009e73'; final = '#d55e00'"));
-  EXPECT_THAT(style_commands(dark_theme()), HasSubstr("early = '#56b4e9'; middle = '#009e73'; final = '#d55e00'"));
+  EXPECT_THAT(style_commands(light_theme()), HasSubstr("early = '#0072b2'; middle = '#009e73'; final = '#cc3311'"));
+  EXPECT_THAT(style_commands(dark_theme()), HasSubstr("early = '#56b4e9'; middle = '#4fd1a5'; final = '#ee4b3a'"));
 }
 
 TEST(TrackingFigures, WhatWasNotTrackedIsSaid) {
