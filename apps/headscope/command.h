@@ -77,6 +77,7 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
 // The subcommands. Each keeps its own state alive and leaves what is to be run in `chosen`.
 void add_plasticity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_study(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_surgery(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_bench(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_tokenize(CLI::App& app, CommonFlags& flags, Command& chosen);

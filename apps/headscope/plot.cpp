@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
+#include "surgery/run.h"
 #include "verdict/analyze.h"
 
 namespace headscope {
@@ -18,6 +19,7 @@ std::vector<std::filesystem::path> redraw(const PlotFlags& flags) {
   if (command == "plasticity") return draw_run(flags.run, flags.theme, flags.per_head);
   if (command == "plasticity compare") return draw_comparison_run(flags.run, flags.theme);
   if (command == study_command) return draw_study_run(flags.run, flags.theme);
+  if (command == surgery_command) return draw_surgery_run(flags.run, flags.theme);
   fail_input("{}: is a run of '{}', which has no figures", flags.run.string(), command);
 }
 
