@@ -78,10 +78,11 @@ TEST_F(Surgery, WritesOneRowForEachOperation) {
     EXPECT_EQ(std::isnan(share[row]), !remove);
     EXPECT_EQ(rows.integers("bits")[row] == 0, remove);
     EXPECT_DOUBLE_EQ(change[row], loss[row] - outcome.losses.unmodified);
-    if (remove) EXPECT_EQ(static_cast<double>(rows.integers("dimensions")[row]), share[row] * 8);
-    if (share[row] == 0) EXPECT_EQ(change[row], 0);
-    if (share[row] == 1) EXPECT_EQ(loss[row], outcome.losses.uniform);
-    if (remove) EXPECT_EQ(rows.texts("order")[row], rows.texts("by")[row] == "random" ? "random" : "smallest");
+    if (!remove) continue;
+    EXPECT_EQ(static_cast<double>(rows.integers("dimensions")[row]), share[row] * 8);
+    EXPECT_EQ(rows.texts("order")[row], rows.texts("by")[row] == "random" ? "random" : "smallest");
+    EXPECT_EQ(change[row] == 0, share[row] == 0);
+    EXPECT_EQ(loss[row] == outcome.losses.uniform, share[row] == 1);
   }
   EXPECT_NE(outcome.losses.uniform, outcome.losses.unmodified);
   EXPECT_EQ(read_csv(folder / "out" / "surgery.csv").numbers("loss"), loss);
