@@ -18,8 +18,8 @@ struct Reference {
 std::string curve_name(const SurgeryCurve& curve) {
   if (curve.by == "gain") return curve.order + " gain first";
   if (curve.by == "singular") return curve.order + " singular value first";
-  if (curve.by == "random") return curve.repeats > 1 ? fmt::format("random ({} orders)", curve.repeats) : "random";
-  return curve.by == "tensor" ? "one scale per layer" : "one scale per dimension";
+  if (curve.by == "random") return curve.repeats > 1 ? fmt::format("random (range of {})", curve.repeats) : "random";
+  return curve.by == "tensor" ? "scale per layer" : "scale per head and dimension";
 }
 
 // A kind has its colour whoever else is there.
@@ -118,6 +118,7 @@ Figure loss_figure(const SurgeryFigureData& data, const std::vector<SurgeryCurve
   const int rows = curves.size() > 2 ? 2 : 1;
   const Margins around{.left = left_margin(y), .right = 88, .top = rows == 2 ? 66.0 : 50.0};
   const double height = figure.height - around.top - around.bottom;
+  std::erase_if(references, [](const Reference& reference) { return !std::isfinite(reference.loss); });
   place_names(references, y, height);
   figure.setup = frame_commands(figure, around, parts.what, data.title) + legend_in_rows(figure, around, rows) +
                  axis_labels(figure, parts.x_label, "'validation loss (nats)'") + x_axis + axis_commands("y", y) +
@@ -137,7 +138,7 @@ Figure removal_figure(const SurgeryFigureData& data) {
 }
 
 Figure quantisation_figure(const SurgeryFigureData& data) {
-  const std::string_view what = "Keys rounded";
+  const std::string_view what = "Rounded keys";
   const std::vector<SurgeryCurve> curves = surgery_curves(data.rows, "quantise");
   if (curves.empty()) return empty_figure("surgery_quantisation", what, data.title);
   return loss_figure(data, curves, {{data.unmodified, "unmodified", "dt (6,8)"}},

@@ -119,7 +119,7 @@ TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
 TEST(SurgeryFigures, SayWhatWentFirstAndWhatTheLinesAre) {
   const Figure removal = surgery_figures(figure_data({.order = "largest"}))[0];
   EXPECT_THAT(removal.plot, HasSubstr("largest gain first"));
-  EXPECT_THAT(removal.plot, HasSubstr("random (5 orders)"));
+  EXPECT_THAT(removal.plot, HasSubstr("random (range of 5)"));
   EXPECT_THAT(removal.setup, HasSubstr("\"unmodified\\n0.800\""));
   EXPECT_THAT(removal.setup, HasSubstr("attention\\n1.900\""));
 }
