@@ -55,12 +55,15 @@ void print_changes(const std::vector<SurgeryCurve>& curves, const std::string& h
 void print_outcome(const SurgeryOutcome& outcome) {
   const SurgeryLosses& losses = outcome.losses;
   const double d_k = outcome.summary["d_k"].get<double>();
+  const auto removed = surgery_curves(losses.rows, "remove");
   fmt::print(
       "{}: validation loss {:.4f} nats, {:.4f} with uniform attention (all keys zero)\n"
-      "change of the loss, {} gain or singular value removed first:\n\n",
+      "change of the loss{}:\n\n",
       outcome.summary["title"].get<std::string>(), losses.unmodified, losses.uniform,
-      outcome.summary["order"].get<std::string>());
-  print_changes(surgery_curves(losses.rows, "remove"), "removed", losses.unmodified,
+      removed.empty()
+          ? ""
+          : fmt::format(" ({} gain or singular value removed first)", outcome.summary["order"].get<std::string>()));
+  print_changes(removed, "removed", losses.unmodified,
                 [&](double share) { return fmt::format("{:.0f} of {:.0f}", share * d_k, d_k); });
   print_changes(surgery_curves(losses.rows, "quantise"), "bits", losses.unmodified,
                 [](double bits) { return fmt::format("{:.0f}", bits); });

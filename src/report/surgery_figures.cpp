@@ -97,6 +97,15 @@ std::string bit_axis(const std::vector<SurgeryCurve>& curves) {
   return fmt::format("set xrange [{:g}:{:g}]; set xtics ({})\n", bits.front() - 0.3, bits.back() + 0.3, tics);
 }
 
+// Those with something to draw.
+std::vector<SurgeryCurve> drawn_curves(const Table& rows, std::string_view method) {
+  std::vector<SurgeryCurve> curves = surgery_curves(rows, method);
+  std::erase_if(curves, [](const SurgeryCurve& curve) {
+    return std::ranges::none_of(curve.loss, [](double loss) { return std::isfinite(loss); });
+  });
+  return curves;
+}
+
 struct Parts {
   const char* name;
   std::string_view what;
@@ -129,7 +138,7 @@ Figure loss_figure(const SurgeryFigureData& data, const std::vector<SurgeryCurve
 
 Figure removal_figure(const SurgeryFigureData& data) {
   const std::string_view what = "Key dimensions removed";
-  const std::vector<SurgeryCurve> curves = surgery_curves(data.rows, "remove");
+  const std::vector<SurgeryCurve> curves = drawn_curves(data.rows, "remove");
   if (curves.empty()) return empty_figure("surgery_removal", what, data.title);
   const Axis x{.low = -2, .high = 102, .first_tic = 0, .last_tic = 100, .step = 20};
   return loss_figure(
@@ -139,7 +148,7 @@ Figure removal_figure(const SurgeryFigureData& data) {
 
 Figure quantisation_figure(const SurgeryFigureData& data) {
   const std::string_view what = "Rounded keys";
-  const std::vector<SurgeryCurve> curves = surgery_curves(data.rows, "quantise");
+  const std::vector<SurgeryCurve> curves = drawn_curves(data.rows, "quantise");
   if (curves.empty()) return empty_figure("surgery_quantisation", what, data.title);
   return loss_figure(data, curves, {{data.unmodified, "unmodified", "dt (6,8)"}},
                      {"surgery_quantisation", what, "bits", 1, "'bits of a key component'"}, bit_axis(curves));

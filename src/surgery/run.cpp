@@ -142,9 +142,11 @@ SurgeryOutcome read_outcome(const fs::path& run) {
   outcome.losses.rows = read_parquet(run / table_name);
   outcome.summary = ordered_json::parse(read_file(run / summary_name), nullptr, /*allow_exceptions=*/false);
   const auto number = [&](const char* key) {
-    if (!outcome.summary.is_object() || !outcome.summary.contains(key) || !outcome.summary[key].is_number())
+    const ordered_json value =
+        outcome.summary.is_object() ? outcome.summary.value(key, ordered_json("")) : ordered_json("");
+    if (!value.is_number() && !value.is_null())  // null: not finite
       fail_input("{}: is damaged: it has no number '{}'", (run / summary_name).string(), key);
-    return outcome.summary[key].get<double>();
+    return value.is_null() ? std::nan("") : value.get<double>();
   };
   outcome.losses.unmodified = number("unmodified_loss");
   outcome.losses.uniform = number("uniform_attention_loss");

@@ -14,7 +14,6 @@ namespace {
 using headscope::testing::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 struct Shape {
   std::vector<std::string> by = {"gain", "singular", "random", "tensor", "channel"};

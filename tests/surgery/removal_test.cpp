@@ -37,6 +37,10 @@ TEST_P(EveryNorm, NothingRemovedIsTheUnmodifiedLossBitForBit) {
   const double unmodified = validation_loss(model, batches, at::kFloat);
   const EditKeys same = [](std::int64_t, const at::Tensor& k_bthd) { return k_bthd; };
   EXPECT_EQ(validation_loss(model, batches, at::kFloat, same), unmodified);
+  const Decoder wide = converted(model, at::kDouble);  // where a projection onto everything still leaves its rounding
+  const EditKeys nothing =
+      removal(singular_directions(wide, batches.front().tokens_bt, RemovalOrder::smallest), 0, all_layers);
+  EXPECT_EQ(validation_loss(wide, batches, at::kDouble, nothing), validation_loss(wide, batches, at::kDouble));
   for (const char* by : {"singular", "random"})
     EXPECT_EQ(validation_loss(model, batches, at::kFloat, removal(directions_by(by, model, batches), 0, all_layers)),
               unmodified);
