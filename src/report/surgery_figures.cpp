@@ -19,7 +19,7 @@ std::string curve_name(const SurgeryCurve& curve) {
   if (curve.by == "gain") return curve.order + " gain first";
   if (curve.by == "singular") return curve.order + " singular value first";
   if (curve.by == "random") return curve.repeats > 1 ? fmt::format("random (range of {})", curve.repeats) : "random";
-  return curve.by == "tensor" ? "scale per layer" : "scale per head and dimension";
+  return curve.by == "tensor" ? "one scale per layer" : "one scale per channel";
 }
 
 // A kind has its colour whoever else is there.
