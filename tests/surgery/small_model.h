@@ -1,7 +1,6 @@
 // A model and batches small enough for a test, and a forward pass of its own to compare with.
 #pragma once
 
-#include "data/blocks.h"
 #include "model/decoder.h"
 #include "probe/probe.h"
 
@@ -43,8 +42,8 @@ inline std::vector<Batch> small_batches(int count = 2) {
   return batches;
 }
 
-// Mean cross-entropy in float64 where the attention of the layers named is a plain running mean of the values. Written
-// out for this test: it shares no code with the model.
+// Mean cross-entropy in float64 where attention is a plain running mean of the values. Written out for this test: it
+// shares no code with the model.
 inline double loss_with_running_means(const Decoder& model, const std::vector<Batch>& batches) {
   const DecoderConfig& c = model.config;
   const auto wide = [](const at::Tensor& x) { return x.detach().to(at::kDouble); };
