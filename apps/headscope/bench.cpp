@@ -12,6 +12,8 @@ struct BenchFlags {
   std::int64_t steps = 20, warmup = 3;
   int threads = 0;  // 0: all cores
   std::vector<std::string> assignments;
+  std::int64_t rounds = 10;
+  std::string metrics = "all";
 };
 
 StudyOptions options_of(const BenchFlags& flags) {
@@ -50,6 +52,33 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   return 0;
 }
 
+int bench_track(const BenchFlags& flags, const CommonFlags& common) {
+  const StudyOptions options = options_of(flags);
+  const ComputeDevice device = choose_device(flags.device, flags.threads);
+  const TrackingCost cost = benchmark_tracking(options.model, options.train, flags.metrics, flags.rounds, device);
+  if (common.json)
+    fmt::print("{}\n", nlohmann::ordered_json{{"every_10", cost.every_10},
+                                              {"every_1", cost.every_1},
+                                              {"step_seconds", cost.step_seconds},
+                                              {"device", device.description}}
+                           .dump(2));
+  else
+    fmt::print("{} on {}: tracking adds {:.1f} % to the time of a run every 10 steps, {:.1f} % at every step\n",
+               flags.preset, device.description, 100 * cost.every_10, 100 * cost.every_1);
+  return 0;
+}
+
+// Flags of what is trained and where.
+void add_training_flags(CLI::App& command, BenchFlags& flags) {
+  command.add_option("--preset", flags.preset, "tiny, 88m or 1.5b [tiny]")->type_name("NAME");
+  command.add_option("--batch", flags.batch, "Sequences of a forward step")->type_name("N");
+  command.add_option("--seq", flags.seq, "Tokens of a sequence")->type_name("N");
+  command.add_option("--accumulation", flags.accumulation, "Forward steps of an update")->type_name("N");
+  command.add_option("--threads", flags.threads, "Threads on the CPU [all cores]")->type_name("N");
+  command.add_option("--device", flags.device, "auto, cpu or cuda [auto]")->type_name("NAME");
+  command.add_option("--set", flags.assignments, "Any key of the configuration")->type_name("KEY=VALUE");
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
@@ -57,17 +86,18 @@ void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto* bench = app.add_subcommand("bench", "How fast this machine is");
   bench->require_subcommand(1);
   auto* command = bench->add_subcommand("train", "Training steps on random tokens");
-  command->add_option("--preset", flags->preset, "tiny, 88m or 1.5b [tiny]")->type_name("NAME");
-  command->add_option("--batch", flags->batch, "Sequences of a forward step")->type_name("N");
-  command->add_option("--seq", flags->seq, "Tokens of a sequence")->type_name("N");
-  command->add_option("--accumulation", flags->accumulation, "Forward steps of an update")->type_name("N");
+  add_training_flags(*command, *flags);
   command->add_option("--steps", flags->steps, "Timed steps [20]")->type_name("N");
   command->add_option("--warmup", flags->warmup, "Steps before them [3]")->type_name("N");
-  command->add_option("--threads", flags->threads, "Threads on the CPU [all cores]")->type_name("N");
-  command->add_option("--device", flags->device, "auto, cpu or cuda [auto]")->type_name("NAME");
-  command->add_option("--set", flags->assignments, "Any key of the study's configuration")->type_name("KEY=VALUE");
   add_common_flags(*command, common);
   command->callback([flags, &common, &chosen] { chosen = [flags, &common] { return bench_train(*flags, common); }; });
+
+  auto* track = bench->add_subcommand("track", "What measuring every head adds to training");
+  add_training_flags(*track, *flags);
+  track->add_option("--rounds", flags->rounds, "Rounds of ten steps of each kind [10]")->type_name("N");
+  track->add_option("--track", flags->metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
+  add_common_flags(*track, common);
+  track->callback([flags, &common, &chosen] { chosen = [flags, &common] { return bench_track(*flags, common); }; });
 }
 
 }  // namespace headscope

@@ -23,4 +23,39 @@ void choose_out(RunFolderOptions& folder, const std::string& name) {
     folder.out = runs / fmt::format("{}-{}", name, number);
 }
 
+void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* flag, const char* key,
+                  const char* type, const char* help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [&entries, flag, key](const std::string& value) {
+            entries.push_back({key, value, flag});
+          },
+          help)
+      ->type_name(type);
+}
+
+void add_set_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* help) {
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--set",
+          [&entries](const std::vector<std::string>& assignments) {
+            for (const std::string& assignment : assignments) entries.push_back(parse_assignment(assignment));
+          },
+          help)
+      ->type_name("KEY=VALUE");
+}
+
+std::vector<ConfigEntry> all_entries(const std::filesystem::path& config, const std::vector<ConfigEntry>& flags) {
+  std::vector<ConfigEntry> entries;
+  if (!config.empty()) entries = read_yaml(config);
+  entries.insert(entries.end(), flags.begin(), flags.end());
+  return entries;
+}
+
+std::string millions(std::int64_t count) {
+  const double value = static_cast<double>(count) / 1e6;
+  return fmt::format("{:.{}f} M", value, value < 10 ? 2 : 1);
+}
+
 }  // namespace headscope

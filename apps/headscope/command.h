@@ -29,6 +29,19 @@ void add_out_flags(CLI::App& command, RunFolderOptions& folder);
 // `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
 void choose_out(RunFolderOptions& folder, const std::string& name);
 
+// A flag for one key of the configuration; its value goes to `entries`, which must outlive the command.
+void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* flag, const char* key,
+                  const char* type, const char* help);
+
+// --set KEY=VALUE for any key.
+void add_set_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* help);
+
+// The entries of the file, where there is one, then those of the flags: flags win.
+std::vector<ConfigEntry> all_entries(const std::filesystem::path& config, const std::vector<ConfigEntry>& flags);
+
+// A number with as many digits as make sense: "0.61 M", "49.2 M".
+std::string millions(std::int64_t count);
+
 // One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head. Values go to `entries`,
 // to be applied after the configuration file.
 template <class Options>
@@ -64,19 +77,15 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
           ->group("Configuration");
     }
   });
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--set",
-          [&entries](const std::vector<std::string>& assignments) {
-            for (const std::string& assignment : assignments) entries.push_back(parse_assignment(assignment));
-          },
-          "Any configuration key, as key=value")
-      ->type_name("KEY=VALUE");
+  add_set_flag(command, entries, "Any configuration key, as key=value");
 }
 
 // The subcommands. Each keeps its own state alive and leaves what is to be run in `chosen`.
 void add_plasticity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_study(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_train(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_inspect(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_roles(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_surgery(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_bench(CLI::App& app, CommonFlags& flags, Command& chosen);

@@ -76,7 +76,10 @@ int run(int argc, char** argv, CommonFlags& flags) {
   app.require_subcommand(1);
   flags.command_line = command_line(argc, argv);
   Command chosen;
+  add_train(app, flags, chosen);
   add_study(app, flags, chosen);
+  add_inspect(app, flags, chosen);
+  add_roles(app, flags, chosen);
   add_plasticity(app, flags, chosen);
   add_surgery(app, flags, chosen);
   add_plot(app, flags, chosen);

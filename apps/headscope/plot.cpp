@@ -1,8 +1,10 @@
 #include "command.h"
 #include "core/error.h"
+#include "inspect/roles_run.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
 #include "surgery/run.h"
+#include "train/run.h"
 #include "verdict/analyze.h"
 
 namespace headscope {
@@ -20,6 +22,8 @@ std::vector<std::filesystem::path> redraw(const PlotFlags& flags) {
   if (command == "plasticity compare") return draw_comparison_run(flags.run, flags.theme);
   if (command == study_command) return draw_study_run(flags.run, flags.theme);
   if (command == surgery_command) return draw_surgery_run(flags.run, flags.theme);
+  if (command == train_command || command == inspect_command || command == roles_command)
+    return draw_tracked_run(flags.run, flags.theme);
   fail_input("{}: is a run of '{}', which has no figures", flags.run.string(), command);
 }
 

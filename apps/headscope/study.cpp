@@ -42,12 +42,6 @@ ordered_json json_of(const AnalyzeOutcome& outcome) {
   return object;
 }
 
-// A number with as many digits as make sense: 0.61 M, 49.2 M tokens.
-std::string millions(std::int64_t count) {
-  const double value = static_cast<double>(count) / 1e6;
-  return fmt::format("{:.{}f} M", value, value < 10 ? 2 : 1);
-}
-
 void print_verdict(const AnalyzeOutcome& outcome) {
   fmt::print("  condition      mean key PR     validation loss   (after {} tokens)\n", millions(outcome.tokens));
   for (std::size_t i = 0; i < n_conditions; ++i)
@@ -72,12 +66,8 @@ int analyze(const StudyFlags& flags, const CommonFlags& common) {
   return 0;
 }
 
-// The file first, then flags: flags win.
 StudyOptions options_of(const StudyFlags& flags) {
-  std::vector<ConfigEntry> entries;
-  if (!flags.config.empty()) entries = read_yaml(flags.config);
-  entries.insert(entries.end(), flags.entries.begin(), flags.entries.end());
-  StudyOptions options = resolve_setup<StudyOptions>(entries);
+  StudyOptions options = resolve_setup<StudyOptions>(all_entries(flags.config, flags.entries));
   if (flags.tau) options.tau = *flags.tau;
   validate(options);
   return options;
@@ -132,19 +122,6 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   return 0;
 }
 
-// A flag for a key of the configuration.
-void add_key_flag(CLI::App& command, StudyFlags& flags, const char* flag, const char* key, const char* type,
-                  const char* help) {
-  command
-      .add_option_function<std::string>(
-          flag,
-          [&flags, flag, key](const std::string& value) {
-            flags.entries.push_back({key, value, flag});
-          },
-          help)
-      ->type_name(type);
-}
-
 }  // namespace
 
 void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
@@ -153,21 +130,16 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
       "study",
       "The causal QK-Norm study: trains with a learned gain, a frozen gain and without QK-Norm; says what changed "
       "the rank of the keys");
-  add_key_flag(*command, *flags, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
+  add_key_flag(*command, flags->entries, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
   command->add_option("--config", flags->config, "Configuration file (YAML), over the preset")->type_name("FILE");
-  command
-      ->add_option_function<std::vector<std::string>>(
-          "--set",
-          [flags = flags.get()](const std::vector<std::string>& assignments) {
-            for (const std::string& assignment : assignments) flags->entries.push_back(parse_assignment(assignment));
-          },
-          "Any key of the configuration; docs/study.md lists them")
-      ->type_name("KEY=VALUE");
-  add_key_flag(*command, *flags, "--data", "data.path", "PATH",
+  add_set_flag(*command, flags->entries, "Any key of the configuration; docs/study.md lists them");
+  add_key_flag(*command, flags->entries, "--data", "data.path", "PATH",
                "Text or token file, or a folder [the embedded language]");
-  add_key_flag(*command, *flags, "--seeds", "study.seeds", "N,N", "Seeds; several give intervals and tests [42]");
-  add_key_flag(*command, *flags, "--conditions", "study.conditions", "TAG,TAG", "Which to train [QK,QK_frozen,NoQK]");
-  add_key_flag(*command, *flags, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  add_key_flag(*command, flags->entries, "--seeds", "study.seeds", "N,N",
+               "Seeds; several give intervals and tests [42]");
+  add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
+               "Which to train [QK,QK_frozen,NoQK]");
+  add_key_flag(*command, flags->entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command
       ->add_option("--analyze", flags->analyze,

@@ -155,6 +155,11 @@ void PartTable::truncate_rows(std::int64_t rows) {
   rows_.back() -= excess;
 }
 
+void PartTable::remove() {
+  remove_path(folder_);
+  rows_.clear();
+}
+
 void PartTable::merge() {
   if (rows_.empty()) return;
   const fs::path merged = merged_place(folder_);

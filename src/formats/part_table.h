@@ -47,6 +47,9 @@ class PartTable {
   // All parts into one; see above. The bytes of the result depend on the rows alone, not on how they were appended.
   void merge();
 
+  // The folder goes away; the table must not be used after it.
+  void remove();
+
  private:
   [[nodiscard]] std::filesystem::path part(std::size_t index) const;
   [[nodiscard]] std::vector<std::filesystem::path> files() const;

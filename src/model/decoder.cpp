@@ -98,6 +98,13 @@ Decoder converted(const Decoder& model, at::ScalarType type) {
   return copy;
 }
 
+Decoder with_positions(const Decoder& model, std::int64_t positions) {
+  Decoder copy = model;
+  copy.config.positions = positions;
+  copy.rotary = rotary_table(positions, model.config.d_k, model.config.rope_base).to(model.rotary.device());
+  return copy;
+}
+
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
   HEADSCOPE_CHECK(tokens_bt.size(1) <= c.positions, "{} tokens, {} positions", tokens_bt.size(1), c.positions);

@@ -56,6 +56,9 @@ Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device
 // The same model in another type, for tests and exact measurements: its parameters are new leaves.
 Decoder converted(const Decoder& model, at::ScalarType type);
 
+// The same weights with rotary angles for longer sequences.
+Decoder with_positions(const Decoder& model, std::int64_t positions);
+
 // What the heads of a layer work with. Queries and keys are after QK-Norm, before and after RoPE; the score of a pair
 // is scale · q_rotated · k_rotated.
 struct HeadVectors {

@@ -1,33 +1,42 @@
 #include "probe/probe.h"
 
-#include "probe/gain.h"
-#include "probe/key_rank.h"
+#include "probe/measure.h"
 
 namespace headscope {
 
-ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type, bool with_loss) {
+Gains gains_of(const Decoder& model) {
+  Gains gains;
+  if (model.config.qk_norm == QkNorm::none) return gains;
+  for (const DecoderLayer& layer : model.layers) {
+    gains.q.push_back(to_doubles(layer.q_gain));
+    gains.k.push_back(to_doubles(layer.k_gain));
+  }
+  return gains;
+}
+
+ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                        const MetricSelection& chosen, bool with_loss) {
   const at::NoGradGuard no_gradients;
   ProbeResult result;
-  const Hooks measure_keys{.observe = [&](std::int64_t, const HeadVectors& vectors) {
-    result.key_pr.push_back(key_participation_ratios(vectors.k_bthd));
+  const Hooks measure{.observe = [&](std::int64_t, const HeadVectors& vectors) {
+    result.layers.push_back(measure_layer(vectors, chosen));
   }};
-  // Where training computes in float32, too, one pass over the first batch gives both keys and loss.
+  // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
-  if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, measure_keys);
+  if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, measure);
   if (with_loss) {
     double sum = 0;
     for (std::size_t i = 0; i < batches.size(); ++i) {
-      const Hooks hooks = one_pass && i == 0 ? measure_keys : Hooks();
+      const Hooks hooks = one_pass && i == 0 ? measure : Hooks();
       sum += next_token_loss(model, batches[i].tokens_bt, batches[i].targets_bt, type, hooks).item<double>();
     }
     result.val_loss = sum / static_cast<double>(batches.size());
   }
-  if (model.config.qk_norm != QkNorm::none) {
-    for (const DecoderLayer& layer : model.layers) {
-      result.q_gain.push_back(gain_values(layer.q_gain));
-      result.k_gain.push_back(gain_values(layer.k_gain));
-    }
+  if (chosen.has(MetricGroup::induction)) {
+    std::vector<HeadValues> induction = measure_induction(model);
+    for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);
   }
+  if (chosen.has(MetricGroup::gain)) result.gains = gains_of(model);
   return result;
 }
 

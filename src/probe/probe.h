@@ -1,10 +1,12 @@
-// What is measured at a probe: the rank of the keys, the gains, and the validation loss, on fixed held-out batches.
+// What is measured at a probe: every head, the gains, and the validation loss, on fixed held-out batches.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "model/decoder.h"
+#include "probe/head_values.h"
+#include "tracks/metrics.h"
 
 namespace headscope {
 
@@ -12,14 +14,21 @@ struct Batch {
   at::Tensor tokens_bt, targets_bt;
 };
 
+// QK-Norm's gains of every layer; empty without QK-Norm.
+struct Gains {
+  std::vector<std::vector<double>> q, k;  // [layer][d_k]
+};
+Gains gains_of(const Decoder& model);
+
 struct ProbeResult {
-  std::vector<std::vector<double>> key_pr;          // [layer][key head], of the first batch
-  std::vector<std::vector<double>> q_gain, k_gain;  // [layer][d_k]; empty without QK-Norm
-  std::optional<double> val_loss;                   // mean over all batches, nats
+  std::vector<HeadValues> layers;  // of the first batch
+  Gains gains;
+  std::optional<double> val_loss;  // mean over all batches, nats
 };
 
-// Keys are measured in float32, the loss in `type`. Changes nothing: the weights after a run are the same without
+// Heads are measured in float32, the loss in `type`. Changes nothing: the weights after a run are the same without
 // probes.
-ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type, bool with_loss);
+ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                        const MetricSelection& chosen, bool with_loss);
 
 }  // namespace headscope

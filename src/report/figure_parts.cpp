@@ -34,10 +34,22 @@ std::string legend_above(const Figure& figure, const Margins& around) {
                      (around.left - 4) / figure.width, 1 - 34.0 / figure.height);
 }
 
-std::string legend_in_rows(const Figure& figure, const Margins& around, int rows) {
-  return legend_above(figure, around) + fmt::format("set key at screen {:.4f},{:.4f} vertical maxrows {}\n",
+std::string legend_in_rows(const Figure& figure, const Margins& around, int rows, int space) {
+  return legend_above(figure, around) + fmt::format("set key at screen {:.4f},{:.4f} vertical maxrows {} width {}\n",
                                                     (around.left - 4) / figure.width,
-                                                    1 - (27.0 + 7 * rows) / figure.height, rows);
+                                                    1 - (27.0 + 7 * rows) / figure.height, rows, space);
+}
+
+std::vector<std::string> keys_in_two_rows(std::span<const std::string> above, std::span<const std::string> below) {
+  std::vector<std::string> keys;
+  for (std::size_t i = 0; i < std::max(above.size(), below.size()); ++i) {
+    keys.push_back(i < above.size() ? above[i] : "keyentry with lines lc rgb paper title ' '");
+    if (i < below.size())
+      keys.push_back(below[i]);
+    else if (i + 1 < above.size())
+      keys.emplace_back("keyentry with lines lc rgb paper title ' '");
+  }
+  return keys;
 }
 
 double left_margin(const Axis& axis) {
@@ -71,15 +83,20 @@ double layer_bar_width(std::int64_t first, std::int64_t last) {
   return first == last ? 12 : 62;
 }
 
-std::string layer_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
-                          const Theme& theme) {
+std::string ordered_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
+                            std::string_view label, const Theme& theme) {
   const Axis axis = integer_axis(first, last, 12);
   if (first == last) return palette_command(theme.ordered) + axis_commands("cb", axis) + "unset colorbox\n";
-  if (last - first >= 12) return colour_bar(figure, around, axis, "'layer'", theme.ordered);
-  std::vector<std::string> steps;  // few layers: a bar of as many colours, each named
+  if (last - first >= 12) return colour_bar(figure, around, axis, label, theme.ordered);
+  std::vector<std::string> steps;  // few: a bar of as many colours, each named
   for (std::int64_t i = first; i <= last; ++i)
     steps.push_back(colour_at(theme.ordered, static_cast<double>(i - first) / static_cast<double>(last - first)));
-  return colour_bar(figure, around, axis, "'layer'", steps) + fmt::format("set palette maxcolors {}\n", steps.size());
+  return colour_bar(figure, around, axis, label, steps) + fmt::format("set palette maxcolors {}\n", steps.size());
+}
+
+std::string layer_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
+                          const Theme& theme) {
+  return ordered_colours(figure, around, first, last, "'layer'", theme);
 }
 
 std::string value_tiles(std::string_view data) {
@@ -104,11 +121,11 @@ std::string plot_command(const std::vector<std::string>& clauses) {
   return text + "\n";
 }
 
-Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose) {
+Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose, std::string_view why) {
   Figure figure{.name = name, .height = 150};
   figure.setup = frame_commands(figure, {}, what, whose) +
-                 "unset border; unset tics; unset grid; unset key\nset xrange [0:1]; set yrange [0:1]\n"
-                 "set label 5 'no values' at graph 0.5,0.5 center textcolor rgb muted\n";
+                 "unset border; unset tics; unset grid; unset key\nset xrange [0:1]; set yrange [0:1]\n" +
+                 fmt::format("set label 5 {} at graph 0.5,0.5 center textcolor rgb muted\n", gnuplot_text(why));
   figure.plot = "plot NaN notitle\n";
   return figure;
 }

@@ -1,6 +1,7 @@
 // Pieces that several figures share: titles, colour bars, tiles of cells without a value.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,11 @@ std::string axis_labels(const Figure& figure, std::string_view x, std::string_vi
 std::string legend_above(const Figure& figure, const Margins& around);
 
 // The same in `rows` rows, filled column by column, as wide as it gets: gnuplot would break it at the plot's width.
-std::string legend_in_rows(const Figure& figure, const Margins& around, int rows);
+// `space` in characters is added to each column: short names need some.
+std::string legend_in_rows(const Figure& figure, const Margins& around, int rows, int space = -1);
+
+// Legend entries for two rows: gnuplot fills columns first.
+std::vector<std::string> keys_in_two_rows(std::span<const std::string> above, std::span<const std::string> below);
 
 // The left margin for a label of one line and the numbers of this axis.
 double left_margin(const Axis& axis);
@@ -48,7 +53,10 @@ std::string legend_below(const Figure& figure, const Margins& around);
 std::string colour_bar(const Figure& figure, const Margins& around, const Axis& axis, std::string_view label,
                        const std::vector<std::string>& colours);
 
-// Curves and points coloured by layer, with the bar that says so; without the bar when there is one layer.
+// Curves and points coloured by an integer such as the layer, with the bar that says so; without the bar when there is
+// one.
+std::string ordered_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
+                            std::string_view label, const Theme& theme);
 std::string layer_colours(const Figure& figure, const Margins& around, std::int64_t first, std::int64_t last,
                           const Theme& theme);
 double layer_bar_width(std::int64_t first, std::int64_t last);  // right margin that it needs
@@ -62,6 +70,7 @@ std::string absent_tiles(std::string_view data, std::string_view legend);
 std::string plot_command(const std::vector<std::string>& clauses);
 
 // A figure that says that there is nothing to show, so that a folder of figures is complete in every case.
-Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose);
+Figure empty_figure(const std::string& name, std::string_view what, std::string_view whose,
+                    std::string_view why = "no values");
 
 }  // namespace headscope

@@ -3,11 +3,10 @@
 #include "report/figure_parts.h"
 #include "report/layer_curves.h"
 #include "report/study_figures.h"
+#include "report/token_axis.h"
 
 namespace headscope {
 namespace {
-
-constexpr const char* x_label = "'tokens (M)'";
 
 std::size_t finite_count(const Numbers& values) {
   return static_cast<std::size_t>(
@@ -23,32 +22,14 @@ void append(std::vector<double>& shown, const SeedMeans& means) {
     shown.insert(shown.end(), values->begin(), values->end());
 }
 
-// From the first probe to the last, or a little beyond to a round number. The numbers are millions, the data are
-// tokens.
-Axis token_axis(const StudyFigureData& data) {
+TokenAxis study_tokens(const StudyFigureData& data) {
   std::vector<double> ends;
   for (const auto& condition : data.conditions) {
     if (!condition) continue;
     ends.push_back(static_cast<double>(condition->tokens.front()));
     ends.push_back(static_cast<double>(condition->tokens.back()));
   }
-  if (!ends.empty() && std::ranges::all_of(ends, [&](double end) { return end == ends.front(); }))
-    return {ends.front() - 1e6, ends.front() + 1e6, ends.front(), ends.front(), 1e6};  // one probe, one tic
-  Axis axis = round_axis(ends);
-  const auto [first, last] = std::minmax_element(ends.begin(), ends.end());
-  if (ends.empty() || *last - *first < axis.step) return axis;
-  axis.low = *first;
-  const double next_tic = std::ceil(*last / axis.step) * axis.step;
-  axis.high = next_tic - *last < 0.04 * (*last - *first) ? next_tic : *last;
-  axis.last_tic = std::floor(axis.high / axis.step) * axis.step;
-  return axis;
-}
-
-std::string token_axis_commands(const Axis& axis) {
-  std::string tics;
-  for (double at = axis.first_tic; at < axis.last_tic + axis.step / 2; at += axis.step)
-    if (at >= axis.low) tics += fmt::format("{}'{:.6g}' {:.17g}", tics.empty() ? "" : ", ", at / 1e6, at);
-  return fmt::format("set xrange [{:.17g}:{:.17g}]; set xtics ({})\n", axis.low, axis.high, tics);
+  return token_axis(ends);
 }
 
 void add_means(Table& table, const std::string& name, const SeedMeans& means) {
@@ -198,18 +179,6 @@ std::vector<std::string> loss_clauses(const StudyCurves& curves, std::size_t con
   return clauses;
 }
 
-// Two rows, the conditions above and the kinds of line below: gnuplot fills columns first.
-std::vector<std::string> loss_keys(const std::vector<std::string>& conditions) {
-  const std::string kinds[] = {"keyentry with lines lc rgb ink lw 1.3 title 'training'",
-                               fmt::format("keyentry with lines lc rgb ink lw 1.3 {} title 'validation'", dashed)};
-  std::vector<std::string> keys;
-  for (std::size_t i = 0; i < std::max<std::size_t>(conditions.size(), 2); ++i) {
-    keys.push_back(i < conditions.size() ? conditions[i] : "keyentry with lines lc rgb paper title ' '");
-    if (i < 2) keys.push_back(kinds[i]);
-  }
-  return keys;
-}
-
 }  // namespace
 
 Figure study_loss_figure(const StudyFigureData& data) {
@@ -230,14 +199,17 @@ Figure study_loss_figure(const StudyFigureData& data) {
     conditions.push_back(condition_key(i));
   }
   if (clauses.empty()) return empty_figure(name, what, data.title);
+  const TokenAxis x = study_tokens(data);
   const Axis y = padded(round_axis(shown), 0.02);
   Margins around{.left = left_margin(y), .right = 16, .top = 66};
   const auto labels = end_labels(data, &StudyCurves::val_loss, y, plot_height(figure, around));
   add_end_labels(figure, around, labels, y, clauses);
   around.right = std::max(around.right, labels.empty() ? 16.0 : 82.0);  // the heading
-  for (const std::string& key : loss_keys(conditions)) clauses.push_back(key);
+  const std::string kinds[] = {"keyentry with lines lc rgb ink lw 1.3 title 'training'",
+                               fmt::format("keyentry with lines lc rgb ink lw 1.3 {} title 'validation'", dashed)};
+  for (const std::string& key : keys_in_two_rows(conditions, kinds)) clauses.push_back(key);
   figure.setup = frame_commands(figure, around, what, data.title) + legend_in_rows(figure, around, 2) +
-                 axis_labels(figure, x_label, "'cross-entropy (nats)'") + token_axis_commands(token_axis(data)) +
+                 axis_labels(figure, token_axis_label(x), "'cross-entropy (nats)'") + token_axis_commands(x) +
                  axis_commands("y", y) + label_heading(labels, plot_height(figure, around), "validation");
   figure.plot = plot_command(clauses);
   return figure;
@@ -262,6 +234,7 @@ Figure study_pr_figure(const StudyFigureData& data) {
     keys.push_back(condition_key(i));
   }
   if (lines.empty()) return empty_figure(name, what, data.title);
+  const TokenAxis x = study_tokens(data);
   const Axis y = padded(round_axis(shown), 0.02);
   Margins around{.left = left_margin(y), .right = 16, .top = 50};
   std::vector<std::string> clauses = bands;
@@ -269,7 +242,7 @@ Figure study_pr_figure(const StudyFigureData& data) {
   add_end_labels(figure, around, end_labels(data, &StudyCurves::mean_pr, y, plot_height(figure, around)), y, clauses);
   clauses.insert(clauses.end(), keys.begin(), keys.end());
   figure.setup = frame_commands(figure, around, what, data.title) + legend_in_rows(figure, around, 1) +
-                 axis_labels(figure, x_label, "'key PR, mean over layers'") + token_axis_commands(token_axis(data)) +
+                 axis_labels(figure, token_axis_label(x), "'key PR, mean over layers'") + token_axis_commands(x) +
                  axis_commands("y", y);
   figure.plot = plot_command(clauses);
   return figure;
@@ -294,10 +267,11 @@ Figure study_gamma_figure(const StudyFigureData& data, const Theme& theme) {
   if (points.empty()) return empty_figure(name, what, data.title);
   const LayerCurves curves = layer_curves(points, "tokens");
   Figure figure{.name = name, .height = 300, .data = {{"layers", curves.table}}};
+  const TokenAxis x = study_tokens(data);
   const Axis y = padded(round_axis(shown), 0.02);
   const Margins around{.left = left_margin(y), .right = layer_bar_width(curves.first, curves.last)};
   figure.setup = frame_commands(figure, around, what, data.title) + "unset key\n" +
-                 axis_labels(figure, x_label, "'γ CV (std / |mean|)'") + token_axis_commands(token_axis(data)) +
+                 axis_labels(figure, token_axis_label(x), "'γ CV (std / |mean|)'") + token_axis_commands(x) +
                  axis_commands("y", y) + layer_colours(figure, around, curves.first, curves.last, theme);
   figure.plot = curves.commands + plot_command({curves.clause});
   return figure;

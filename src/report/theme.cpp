@@ -42,6 +42,7 @@ const Theme& light_theme() {
       .grid = "#e6e8eb",
       .absent = "#e3e5e8",
       .categories = {"#0072b2", "#d55e00", "#009e73", "#e69f00", "#56b4e9", "#cc79a7", "#f0e442", "#000000"},
+      .depth = {"#0072b2", "#009e73", "#d55e00"},
       .sequential = viridis,
       .ordered = part(viridis, 0.0, 0.88, 10),  // yellow vanishes on white
       .diverging = {"#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d",
@@ -59,6 +60,7 @@ const Theme& dark_theme() {
       .grid = "#2b3036",
       .absent = "#3a4047",
       .categories = {"#56b4e9", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#f0e442", "#0072b2", "#ffffff"},
+      .depth = {"#56b4e9", "#009e73", "#d55e00"},
       .sequential = viridis,
       .ordered = part(viridis, 0.3, 1.0, 10),  // dark violet vanishes on black
       .diverging = {"#b3dcff", "#6fb4ea", "#3f86c4", "#2a5c89", "#213b54", "#20252b", "#4d2f28", "#87452f", "#c06a45",
@@ -79,6 +81,8 @@ std::string style_commands(const Theme& theme) {
       "paper = '{}'; ink = '{}'; muted = '{}'; faint = '{}'; absent = '{}'; accent = '{}'; accent2 = '{}'\n",
       theme.name, theme.paper, theme.ink, theme.muted, theme.grid, theme.absent, theme.categories[0],
       theme.categories[1]);
+  text += fmt::format("early = '{}'; middle = '{}'; final = '{}'\nfaded(colour) = '#60'.colour[2:*]\n", theme.depth[0],
+                      theme.depth[1], theme.depth[2]);
   for (std::size_t i = 0; i < theme.categories.size(); ++i)
     text += fmt::format("set linetype {} lc rgb '{}' lw 1.4 pt 7\n", i + 1, theme.categories[i]);
   text +=

@@ -17,6 +17,7 @@ struct Theme {
   std::string absent;  // fill of cells without a value; never a colour of `sequential`
 
   std::vector<std::string> categories;  // Okabe and Ito, in order of use; the first two are the accents
+  std::vector<std::string> depth;  // early, middle and final layers: blue, green, red (seed 002), of the categories
   std::vector<std::string> sequential;  // viridis, for areas: dark is low
   std::vector<std::string> ordered;     // the part of viridis that lines and points can use on this paper
   std::vector<std::string> diverging;   // for differences: the middle is near the paper
@@ -27,8 +28,8 @@ const Theme& dark_theme();
 // "light" or "dark". Throws Error(Fault::input) for another name.
 const Theme& theme_named(std::string_view name);
 
-// The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2), line types,
-// fonts, axes.
+// The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2, and those
+// of layers: early, middle, final), line types, fonts, axes; faded(colour) lets others shine through.
 std::string style_commands(const Theme& theme);
 
 // "set palette defined (...)" with these colours at equal distances.

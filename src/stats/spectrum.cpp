@@ -7,6 +7,37 @@
 #include "core/error.h"
 
 namespace headscope {
+namespace {
+
+constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+double sum_of(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum;
+}
+
+double sum_of_squares(std::span<const double> values) {
+  double sum = 0;
+  for (const double value : values) sum += value * value;
+  return sum;
+}
+
+double largest(std::span<const double> values) {
+  double found = 0;
+  for (const double value : values) found = std::isnan(value) ? value : std::max(found, value);
+  return found;
+}
+
+// Values over `unit`, so that squares neither overflow nor vanish; none when that makes no sense.
+std::vector<double> normalised(std::span<const double> values, double unit) {
+  std::vector<double> shares;
+  if (!(unit > 0) || std::isinf(unit)) return shares;
+  for (const double value : values) shares.push_back(value / unit);
+  return shares;
+}
+
+}  // namespace
 
 std::vector<double> singular_values_of_gram(std::span<const double> gram, std::int64_t d) {
   HEADSCOPE_CHECK(static_cast<std::int64_t>(gram.size()) == d * d, "{} values, d {}", gram.size(), d);
@@ -19,13 +50,29 @@ std::vector<double> singular_values_of_gram(std::span<const double> gram, std::i
   return values;
 }
 
+double effective_rank(std::span<const double> singular_values) {
+  const std::vector<double> shares = normalised(singular_values, sum_of(singular_values));
+  if (shares.empty()) return absent;
+  double entropy = 0;
+  for (const double share : shares)
+    if (share > 0) entropy -= share * std::log(share);
+  return std::exp(entropy);
+}
+
 double participation_ratio(std::span<const double> singular_values) {
-  double sum = 0, squares = 0;
-  for (const double s : singular_values) {
-    sum += s;
-    squares += s * s;
-  }
-  return squares == 0 ? std::numeric_limits<double>::quiet_NaN() : sum * sum / squares;
+  const std::vector<double> s = normalised(singular_values, largest(singular_values));
+  return s.empty() ? absent : std::pow(sum_of(s), 2) / sum_of_squares(s);
+}
+
+double eigen_participation_ratio(std::span<const double> singular_values) {
+  std::vector<double> s = normalised(singular_values, largest(singular_values));
+  for (double& value : s) value *= value;
+  return s.empty() ? absent : std::pow(sum_of(s), 2) / sum_of_squares(s);
+}
+
+double stable_rank(std::span<const double> singular_values) {
+  const std::vector<double> s = normalised(singular_values, largest(singular_values));
+  return s.empty() ? absent : sum_of_squares(s);
 }
 
 }  // namespace headscope

@@ -11,7 +11,12 @@ namespace headscope {
 // largest one, whatever the number of rows.
 std::vector<double> singular_values_of_gram(std::span<const double> gram, std::int64_t d);
 
-// (Σs)²/Σs²: seed 004's Key PR. 1 for one direction, d for d equal ones; NaN when all are zero.
-double participation_ratio(std::span<const double> singular_values);
+// Ways to count the directions in use, from 1 (one direction) to d (d equal ones); NaN when all values are zero or one
+// is NaN. They do not depend on scale, and effective_rank >= participation_ratio >= eigen_participation_ratio >=
+// stable_rank: the Rényi entropies of order 1 and 2 of s, 2 of s², and infinity of s².
+double effective_rank(std::span<const double> singular_values);             // exp H(s/Σs): Roy and Vetterli 2007
+double participation_ratio(std::span<const double> singular_values);        // (Σs)²/Σs²: seed 004's Key PR
+double eigen_participation_ratio(std::span<const double> singular_values);  // (Σs²)²/Σs⁴
+double stable_rank(std::span<const double> singular_values);                // Σs²/max s²
 
 }  // namespace headscope

@@ -3,12 +3,16 @@
 #include <set>
 
 #include "core/lists.h"
+#include "tracks/metrics.h"
 #include "verdict/results.h"
 
 namespace headscope {
 
 void validate(const StudyOptions& options) {
   validate(static_cast<const Setup&>(options));
+  validate(options.track);
+  if (!MetricSelection(options.track.metrics, "track.metrics").has("k_pr"))
+    fail_input("track.metrics is '{}'; expected k_pr among them: the verdict rests on it", options.track.metrics);
   if (!(options.tau > 0) || std::isinf(options.tau))
     fail_input("study.tau is {}; expected a number above 0", options.tau);
   seeds_of(options);

@@ -13,7 +13,8 @@ namespace headscope {
 struct StudyOptions : Setup {
   std::string seeds = "42";  // as in the source study
   std::string conditions = "QK,QK_frozen,NoQK";
-  double tau = default_tau;  // smaller differences of the mean key PR count as none
+  double tau = default_tau;                                // smaller differences of the mean key PR count as none
+  TrackOptions track{.every = 0, .metrics = "k_pr,gain"};  // what the verdict needs
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -21,6 +22,7 @@ struct StudyOptions : Setup {
     visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
     visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
     visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none");
+    TrackOptions::fields(self.track, visit);
   }
 };
 

@@ -1,12 +1,11 @@
 #include "study/run.h"
 
-#include <c10/util/Exception.h>
-
 #include "core/interrupt.h"
 #include "formats/parquet_table.h"
 #include "ops/device.h"
 #include "report/theme.h"
 #include "train/loop.h"
+#include "train/run_guard.h"
 
 namespace headscope {
 namespace {
@@ -40,7 +39,7 @@ std::vector<Numbers> by_layer(const Table& layers, std::string_view metric, std:
   std::vector<Numbers> values(static_cast<std::size_t>(n_layers));
   const Numbers value = layers.numbers("value");
   for (std::size_t row = 0; row < layers.rows(); ++row)
-    if (layers.texts("metric")[row] == metric)
+    if (layers.texts("metric")[row] == metric && layers.texts("source")[row] == "probe")
       values[static_cast<std::size_t>(layers.integers("layer")[row])].push_back(value[row]);
   if (values.front().empty()) values.clear();
   return values;
@@ -76,6 +75,7 @@ TrainJob train_job(const StudyJob& job, const Condition& condition) {
   train.model = job.options.model;
   train.model.qk_norm = condition_norms[condition.index];
   train.options = job.options.train;
+  train.track = job.options.track;
   train.seed = condition.seed;
   train.config = to_json(job.options);
   train.config["model"]["qk_norm"] = json_value(train.model.qk_norm);
@@ -154,16 +154,7 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   job.options = resolved(given.options, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   RunFolder folder(job.folder, {study_command, job.command_line, to_json(job.options), facts_of(job, device)});
-  try {
-    return run_in_folder(job, corpus, device, folder, start, console);
-  } catch (const Error& error) {
-    folder.finish(error);
-    throw;
-  } catch (const c10::Error& error) {  // its what() is a page of addresses
-    const Error one_line(Fault::runtime, error.what_without_backtrace());
-    folder.finish(one_line);
-    throw one_line;
-  }
+  return in_run_folder(folder, [&] { return run_in_folder(job, corpus, device, folder, start, console); });
 }
 
 }  // namespace headscope

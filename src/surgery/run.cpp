@@ -6,11 +6,11 @@
 
 #include "core/atomic_file.h"
 #include "core/interrupt.h"
-#include "data/blocks.h"
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "report/surgery_figures.h"
 #include "train/checkpoint.h"
+#include "train/run_guard.h"
 
 namespace headscope {
 namespace {
@@ -57,22 +57,6 @@ void resolve_by(SurgeryOptions& options, const SavedModel& saved, Console& conso
   options.by = fmt::format("{}", fmt::join(names, ","));
 }
 
-// The part that validation needs; next to nothing is read for training.
-Corpus held_out(const SurgeryOptions& options, const Setup& setup, Console& console) {
-  DataOptions data = setup.data;
-  if (!options.data.empty()) {
-    data.path = options.data;
-    data.validation.clear();
-  }
-  const TrainOptions& train = setup.train;
-  Corpus corpus =
-      load_corpus(data, 0, tokens_for_batches(train.validation_batches, train.batch, train.seq_len), console);
-  if (corpus.vocabulary > setup.model.vocabulary)
-    fail_input("{}: has a vocabulary of {}, the model one of {}", corpus.source, corpus.vocabulary,
-               setup.model.vocabulary);
-  return corpus;
-}
-
 Patient admit(const SurgeryOptions& given, Console& console) {
   Patient patient{given, choose_device(given.device), {}, {}, {}};
   SurgeryOptions& options = patient.options;
@@ -81,7 +65,11 @@ Patient admit(const SurgeryOptions& given, Console& console) {
   options.device = patient.device.device.is_cpu() ? "cpu" : "cuda";
   layers_of(options, patient.saved.setup.model.layers);
   resolve_by(options, patient.saved, console);
-  patient.corpus = held_out(options, patient.saved.setup, console);
+  if (!options.data.empty()) {
+    patient.saved.setup.data.path = options.data;
+    patient.saved.setup.data.validation.clear();
+  }
+  patient.corpus = load_held_out(patient.saved.setup, console);
   patient.batches = validation_batches(patient.saved.setup.train, patient.corpus.validation, patient.device);
   return patient;
 }
@@ -184,12 +172,7 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const Patient patient = with_short_errors([&] { return admit(job.options, console); });
   RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(patient.options), facts_of(patient)});
   if (folder.already_complete()) return read_outcome(folder.path());
-  try {
-    return with_short_errors([&] { return operate(job, patient, folder, start, console); });
-  } catch (const Error& error) {
-    folder.finish(error);
-    throw;
-  }
+  return in_run_folder(folder, [&] { return operate(job, patient, folder, start, console); });
 }
 
 std::vector<fs::path> draw_surgery_run(const fs::path& run, const std::string& theme) {

@@ -155,6 +155,17 @@ RunTracks read_tracks(const fs::path& folder, std::size_t most) {
   return tracks;
 }
 
+double finite_mean(std::span<const double> values) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value;
+    ++count;
+  }
+  return count == 0 ? absent : sum / static_cast<double>(count);
+}
+
 LayerGroup layer_group(std::int64_t layer, std::int64_t layers) {
   return static_cast<LayerGroup>(std::min<std::int64_t>(3 * layer / layers, 2));
 }

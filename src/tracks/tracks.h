@@ -76,6 +76,9 @@ struct RunTracks {
 // when it has no such table, and the row that makes no sense.
 RunTracks read_tracks(const std::filesystem::path& folder, std::size_t most = 1000);
 
+// The mean of the finite values; NaN without any.
+double finite_mean(std::span<const double> values);
+
 // Layers in thirds: early, middle, final (seed 002). Fewer than three layers leave groups empty.
 enum class LayerGroup { early, middle, final };
 constexpr std::array<std::string_view, 3> layer_group_names = {"early", "middle", "final"};

@@ -1,7 +1,8 @@
-// How fast training steps are, on random tokens: benchmarks/training compares it with other programs.
+// How fast training steps are, on random tokens, and what tracking adds: see benchmarks/.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "model/decoder_config.h"
 #include "ops/device.h"
@@ -18,5 +19,14 @@ struct TrainBenchmark {
 // `warmup` steps, then `steps` that are timed.
 TrainBenchmark benchmark_training(const DecoderConfig& model, const TrainOptions& options, std::int64_t warmup,
                                   std::int64_t steps, const ComputeDevice& device);
+
+// What tracking costs: rounds of ten steps without it, with it every ten steps and with it at every step, one after
+// another, so that a noisy machine disturbs all three alike. Measuring, collecting rows and writing them counts.
+struct TrackingCost {
+  double every_10 = 0, every_1 = 0;  // share of time added: medians over rounds; 0.02 is 2 %
+  double step_seconds = 0;           // without tracking
+};
+TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& options, const std::string& metrics,
+                                std::int64_t rounds, const ComputeDevice& device);
 
 }  // namespace headscope

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "core/interrupt.h"
+#include "probe/measure.h"
 #include "train/checkpoint.h"
 #include "train/tables.h"
 
@@ -19,6 +20,7 @@ class TrainRun {
  public:
   TrainRun(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device)
       : job_(job),
+        chosen_(job.track.metrics, "track.metrics"),
         trainer_(job.model, job.options, job.seed, corpus, device),
         tables_(job.folder, job.options.optim),
         checkpoints_(job.folder / "checkpoints") {
@@ -40,10 +42,13 @@ class TrainRun {
     if (trainer_.steps_done() == 0) probe();
     while (trainer_.steps_done() < job_.options.steps()) {
       step();
-      if (probe_is_due()) probe();
+      if (probe_is_due_at(trainer_.steps_done())) probe();
       progress.step(fmt::format("loss {:.3f}", last_loss_));
       if (interrupt_requested()) stop(console);
-      if (trainer_.steps_done() % job_.options.checkpoint_every == 0) save();
+      if (trainer_.steps_done() % job_.options.checkpoint_every == 0)
+        save();
+      else if (flush_is_due())
+        flush();
     }
     save();
     tables_.merge();
@@ -54,8 +59,14 @@ class TrainRun {
   void step() {
     const auto start = Clock::now();
     StepRecord record;
+    std::vector<HeadValues> tracked;
+    const Hooks measure{.observe = [&](std::int64_t, const HeadVectors& vectors) {
+      tracked.push_back(measure_layer(vectors, chosen_));
+    }};
+    const Measured before{{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
+    const Gains gains = track_is_due() && chosen_.has(MetricGroup::gain) ? gains_of(trainer_.model()) : Gains();
     try {
-      record = trainer_.step();
+      record = trainer_.step(track_is_due() ? measure : Hooks());
     } catch (const NotFinite& failure) {
       save();
       fail_runtime(
@@ -66,6 +77,8 @@ class TrainRun {
     const double seconds = seconds_since(start);
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());
     tables_.add_step(record, tokens / seconds);
+    tables_.add_heads(before, tracked);
+    tables_.add_gains(before, gains, /*with_vectors=*/!probe_is_due_at(before.moment.step));
     last_loss_ = record.loss;
     state_.loss_sum += record.loss;
     ++state_.loss_count;
@@ -73,22 +86,38 @@ class TrainRun {
     tokens_ += tokens;
   }
 
-  [[nodiscard]] bool probe_is_due() const {
-    const std::int64_t step = trainer_.steps_done();
+  [[nodiscard]] bool probe_is_due_at(std::int64_t step) const {
     return step * job_.options.accumulation % job_.options.probe_every == 0 || step == job_.options.steps();
+  }
+  [[nodiscard]] bool track_is_due() const {
+    return job_.track.every > 0 && trainer_.steps_done() % job_.track.every == 0;
   }
 
   // The first probe has no losses: nothing was trained.
   void probe() {
     const bool with_loss = trainer_.steps_done() > 0;
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : std::nan("");
-    tables_.add_probe(trainer_.steps_done(), trainer_.tokens_done(), loss, trainer_.probe(with_loss));
+    const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
+    const ProbeResult result = trainer_.probe(chosen_, with_loss);
+    tables_.add_probe(now.moment, loss, result.val_loss.value_or(std::nan("")), result.layers);
+    tables_.add_heads(now, result.layers);
+    tables_.add_gains(now, result.gains, /*with_vectors=*/true);
     state_.loss_sum = 0;
     state_.loss_count = 0;
   }
 
-  void save() {
+  // So that a reader sees what there is, soon in a short run and without thousands of parts in a long one.
+  [[nodiscard]] bool flush_is_due() const {
+    return seconds_since(flushed_) > std::max(10.0, 0.01 * seconds_since(started_));
+  }
+
+  void flush() {
     state_.rows = tables_.flush();
+    flushed_ = Clock::now();
+  }
+
+  void save() {
+    flush();
     state_.step = trainer_.steps_done();
     state_.position = trainer_.position();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
@@ -102,10 +131,12 @@ class TrainRun {
   }
 
   const TrainJob& job_;
+  MetricSelection chosen_;
   Trainer trainer_;
   TrainTables tables_;
   std::filesystem::path checkpoints_;
   CheckpointState state_;
+  Clock::time_point started_ = Clock::now(), flushed_ = started_;
   double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
 };
 

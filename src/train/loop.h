@@ -15,6 +15,7 @@ struct TrainJob {
   std::string resume_hint;       // said when the run stops: "go on with …"
   DecoderConfig model;
   TrainOptions options;
+  TrackOptions track;
   std::uint64_t seed = 42;
   nlohmann::ordered_json config;  // resolved, for the checkpoints
 };

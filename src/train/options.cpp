@@ -1,12 +1,14 @@
 #include "train/options.h"
 
+#include "tracks/metrics.h"
+
 namespace headscope {
 
 void validate(const TrainOptions& options) {
   TrainOptions::fields(options, [](std::string_view name, const auto& value, const char*) {
     using T = std::remove_cvref_t<decltype(value)>;
     const bool may_be_zero = name == "optim.warmup_steps" || name == "optim.weight_decay" || name == "optim.momentum" ||
-                             name == "optim.final_share";
+                             name == "optim.final_share" || name == "train.max_abs_penalty";
     if constexpr (std::is_arithmetic_v<T>)
       if (!(value > T(0) || (may_be_zero && value == T(0))))
         fail_input("{} is {}; expected {}", name, value, may_be_zero ? "0 or more" : "more than 0");
@@ -25,6 +27,11 @@ void validate(const TrainOptions& options) {
         "train.tokens is {}, one update takes {} (train.batch x train.seq_len x train.accumulation); expected at "
         "least one update",
         options.tokens, options.tokens_per_step());
+}
+
+void validate(const TrackOptions& options) {
+  if (options.every < 0) fail_input("track.every is {}; expected 0 or more", options.every);
+  MetricSelection(options.metrics, "track.metrics");
 }
 
 }  // namespace headscope

@@ -21,6 +21,8 @@ struct TrainOptions {
   std::int64_t validation_batches = 4;  // as in the source study
   std::int64_t checkpoint_every = 50;   // updates
   std::int64_t keep_checkpoints = 2;    // one to go on from, one more in case of damage
+  // Added to the loss, times the mean over keys of max|k_i|: does it prevent outliers and sinks (seed 002)?
+  double max_abs_penalty = 0;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -33,6 +35,7 @@ struct TrainOptions {
     visit("train.validation_batches", self.validation_batches, "Fixed batches of the validation loss");
     visit("train.checkpoint_every", self.checkpoint_every, "Updates between checkpoints");
     visit("train.keep_checkpoints", self.keep_checkpoints, "Checkpoints that are kept");
+    visit("train.max_abs_penalty", self.max_abs_penalty, "Weight of the mean of max|k_i| in the loss");
     visit("optim.muon_lr", self.optim.muon_lr, "Learning rate of Muon (matrices of the layers)");
     visit("optim.adamw_lr", self.optim.adamw_lr, "Learning rate of AdamW (embedding and gains)");
     visit("optim.momentum", self.optim.muon.momentum, "Momentum of Muon");
@@ -51,5 +54,18 @@ struct TrainOptions {
 
 // Throws Error(Fault::input) naming the key on values that make no sense.
 void validate(const TrainOptions& options);
+
+// What is measured of every head on the way, on the training batches themselves (between probes).
+struct TrackOptions {
+  std::int64_t every = 10;      // updates; 0: never. At 10 it costs less than noise between runs
+  std::string metrics = "all";  // groups and names, comma-separated (tracks/metrics.h); of probes, too
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("track.every", self.every, "Updates between measurements of the training batch; 0: none");
+    visit("track.metrics", self.metrics, "What is measured: groups and names of metrics, or all");
+  }
+};
+void validate(const TrackOptions& options);
 
 }  // namespace headscope

@@ -7,7 +7,7 @@
 namespace headscope {
 namespace {
 
-constexpr const char* source = "probe";
+constexpr std::size_t most_waiting = 1 << 16;  // rows of heads: some ten megabytes
 
 double mean_of(const Numbers& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -30,52 +30,63 @@ void TrainTables::add_step(const StepRecord& record, double tokens_per_s) {
   steps_.tokens_per_s.push_back(tokens_per_s);
 }
 
-void TrainTables::add_probe(std::int64_t step, std::int64_t tokens, double loss, const ProbeResult& result) {
+void TrainTables::add_probe(const Moment& moment, double loss, double val_loss, const std::vector<HeadValues>& layers) {
   Numbers layer_pr;
-  for (std::size_t layer = 0; layer < result.key_pr.size(); ++layer) {
-    const Numbers& head_pr = result.key_pr[layer];
-    for (std::size_t head = 0; head < head_pr.size(); ++head) {
-      heads_.step.push_back(step);
-      heads_.tokens.push_back(tokens);
-      heads_.source.emplace_back(source);
-      heads_.layer.push_back(static_cast<std::int64_t>(layer));
-      heads_.kind.emplace_back("k");
-      heads_.head.push_back(static_cast<std::int64_t>(head));
-      heads_.metric.emplace_back("k_pr");
-      heads_.value.push_back(head_pr[head]);
-    }
-    layer_pr.push_back(mean_of(head_pr));
-    add_layer(step, tokens, layer, "k_pr", layer_pr.back());
-    if (result.k_gain.empty()) continue;
-    add_layer(step, tokens, layer, "gamma_cv", coefficient_of_variation(result.k_gain[layer]));
-    add_layer(step, tokens, layer, "gamma_q_cv", coefficient_of_variation(result.q_gain[layer]));
-    add_gain(step, tokens, layer, "q", result.q_gain[layer]);
-    add_gain(step, tokens, layer, "k", result.k_gain[layer]);
-  }
-  probes_.step.push_back(step);
-  probes_.tokens.push_back(tokens);
+  for (const HeadValues& values : layers)
+    if (const auto pr = values.find("k_pr"); pr != values.end()) layer_pr.push_back(mean_of(pr->second));
+  probes_.step.push_back(moment.step);
+  probes_.tokens.push_back(moment.tokens);
   probes_.loss.push_back(loss);
-  probes_.val_loss.push_back(result.val_loss.value_or(std::nan("")));
+  probes_.val_loss.push_back(val_loss);
   probes_.k_pr.push_back(mean_of(layer_pr));
 }
 
-void TrainTables::add_layer(std::int64_t step, std::int64_t tokens, std::size_t layer, const char* metric,
-                            double value) {
-  layers_.step.push_back(step);
-  layers_.tokens.push_back(tokens);
-  layers_.source.emplace_back(source);
+void TrainTables::add_heads(const Measured& when, const std::vector<HeadValues>& layers) {
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    for (const Metric& metric : head_metrics()) {
+      const auto values = layers[layer].find(metric.name);
+      if (values == layers[layer].end()) continue;
+      for (std::size_t head = 0; head < values->second.size(); ++head) {
+        heads_.step.push_back(when.moment.step);
+        heads_.tokens.push_back(when.moment.tokens);
+        heads_.source.emplace_back(when.source);
+        heads_.layer.push_back(static_cast<std::int64_t>(layer));
+        heads_.kind.emplace_back(head_kind_names[static_cast<std::size_t>(metric.kind)]);
+        heads_.head.push_back(static_cast<std::int64_t>(head));
+        heads_.metric.emplace_back(metric.name);
+        heads_.value.push_back(values->second[head]);
+      }
+      if (metric.averaged) add_layer(when, layer, metric.name, mean_of(values->second));
+    }
+  }
+  if (heads_.value.size() >= most_waiting) flush();
+}
+
+void TrainTables::add_gains(const Measured& when, const Gains& gains, bool with_vectors) {
+  for (std::size_t layer = 0; layer < gains.k.size(); ++layer) {
+    add_layer(when, layer, "gamma_cv", coefficient_of_variation(gains.k[layer]));
+    add_layer(when, layer, "gamma_q_cv", coefficient_of_variation(gains.q[layer]));
+    if (!with_vectors) continue;
+    add_vector(when.moment, layer, "q", gains.q[layer]);
+    add_vector(when.moment, layer, "k", gains.k[layer]);
+  }
+}
+
+void TrainTables::add_layer(const Measured& when, std::size_t layer, std::string_view metric, double value) {
+  layers_.step.push_back(when.moment.step);
+  layers_.tokens.push_back(when.moment.tokens);
+  layers_.source.emplace_back(when.source);
   layers_.layer.push_back(static_cast<std::int64_t>(layer));
   layers_.metric.emplace_back(metric);
   layers_.value.push_back(value);
 }
 
-void TrainTables::add_gain(std::int64_t step, std::int64_t tokens, std::size_t layer, const char* kind,
-                           const Numbers& gain) {
-  gains_.step.push_back(step);
-  gains_.tokens.push_back(tokens);
-  gains_.layer.push_back(static_cast<std::int64_t>(layer));
-  gains_.kind.emplace_back(kind);
-  gains_.vector.push_back(gain);
+void TrainTables::add_vector(const Moment& moment, std::size_t layer, const char* kind, const Numbers& gain) {
+  gamma_.step.push_back(moment.step);
+  gamma_.tokens.push_back(moment.tokens);
+  gamma_.layer.push_back(static_cast<std::int64_t>(layer));
+  gamma_.kind.emplace_back(kind);
+  gamma_.vector.push_back(gain);
 }
 
 std::map<std::string, Table> TrainTables::take_waiting() {
@@ -83,7 +94,7 @@ std::map<std::string, Table> TrainTables::take_waiting() {
   Probes p = std::exchange(probes_, {});
   Layers l = std::exchange(layers_, {});
   Heads h = std::exchange(heads_, {});
-  Gains g = std::exchange(gains_, {});
+  Gamma g = std::exchange(gamma_, {});
   std::map<std::string, Table> waiting;
   waiting["steps"]
       .add("step", std::move(s.step))
@@ -139,7 +150,11 @@ void TrainTables::truncate(const TableRows& rows) {
 }
 
 void TrainTables::merge() {
-  for (auto& [name, table] : tables_) table.merge();
+  for (auto& [name, table] : tables_)
+    if (table.rows() > 0)
+      table.merge();
+    else
+      table.remove();
 }
 
 }  // namespace headscope

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "formats/part_table.h"
+#include "tracks/tracks.h"
 #include "train/trainer.h"
 
 namespace headscope {
@@ -14,20 +15,30 @@ namespace headscope {
 // The number of rows of each table: what a checkpoint records.
 using TableRows = std::map<std::string, std::int64_t>;
 
-// Rows wait in memory until flush(), which comes with every checkpoint.
+// When and on what something was measured.
+struct Measured {
+  Moment moment;
+  std::string_view source;  // "train" or "probe"
+};
+
+// Rows wait in memory until flush(); of the long tables, a bounded number.
 class TrainTables {
  public:
   TrainTables(const std::filesystem::path& folder, const OptimizerOptions& optim);
 
   void add_step(const StepRecord& record, double tokens_per_s);
-  // `loss`: training loss since the last probe; NaN at the first.
-  void add_probe(std::int64_t step, std::int64_t tokens, double loss, const ProbeResult& result);
+  // `loss`: training loss since the last probe; NaN at the first. `val_loss`: NaN where it was not taken.
+  void add_probe(const Moment& moment, double loss, double val_loss, const std::vector<HeadValues>& layers);
+  // Heads, and the means over those of a layer.
+  void add_heads(const Measured& when, const std::vector<HeadValues>& layers);
+  // How uniform gains are goes to the layers' table; the vectors, which do not depend on the source, only if asked for.
+  void add_gains(const Measured& when, const Gains& gains, bool with_vectors);
 
   // Writes waiting rows; returns how many each table has then.
   TableRows flush();
   // Back to what a checkpoint knew; a table that it does not name becomes empty.
   void truncate(const TableRows& rows);
-  // At the end: one part each.
+  // At the end: one part each; a table without rows goes away.
   void merge();
 
  private:
@@ -55,14 +66,14 @@ class TrainTables {
     Texts metric;
     Numbers value;
   };
-  struct Gains {
+  struct Gamma {
     Integers step, tokens, layer;
     Texts kind;
     Vectors vector;
   };
   [[nodiscard]] std::map<std::string, Table> take_waiting();
-  void add_layer(std::int64_t step, std::int64_t tokens, std::size_t layer, const char* metric, double value);
-  void add_gain(std::int64_t step, std::int64_t tokens, std::size_t layer, const char* kind, const Numbers& gain);
+  void add_layer(const Measured& when, std::size_t layer, std::string_view metric, double value);
+  void add_vector(const Moment& moment, std::size_t layer, const char* kind, const Numbers& gain);
 
   OptimizerOptions optim_;
   std::map<std::string, PartTable> tables_;
@@ -70,7 +81,7 @@ class TrainTables {
   Probes probes_;
   Layers layers_;
   Heads heads_;
-  Gains gains_;
+  Gamma gamma_;
 };
 
 }  // namespace headscope

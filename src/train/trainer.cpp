@@ -52,15 +52,12 @@ Trainer::Trainer(const DecoderConfig& model, const TrainOptions& options, std::u
       order_(corpus.train.size(), options.seq_len, seed),
       validation_(validation_batches(options, corpus.validation, device)) {}
 
-StepRecord Trainer::step() {
+StepRecord Trainer::step(const Hooks& hooks) {
   const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
   for (std::int64_t i = 0; i < options_.accumulation; ++i) {
     const Batch batch = batch_at(position() + i * options_.batch);
-    const at::Tensor share = next_token_loss(model_, batch.tokens_bt, batch.targets_bt, device_.type) /
-                             static_cast<double>(options_.accumulation);
-    torch::autograd::backward({share}, {});
-    loss += share.detach();
+    torch::autograd::backward({forward(batch, i == 0 ? hooks : Hooks(), loss)}, {});
   }
   const double grad_norm = clip_gradients(values_of(trained_), options_.clip);
   const double loss_value = loss.item<double>();
@@ -70,6 +67,23 @@ StepRecord Trainer::step() {
   for (auto& [name, value] : trained_) value.mutable_grad().reset();
   ++steps_done_;
   return {steps_done_, tokens_done(), loss_value, lr_factor, grad_norm};
+}
+
+// What is minimised, as this batch's share of the update; its cross-entropy is added to `loss`.
+at::Tensor Trainer::forward(const Batch& batch, const Hooks& given, at::Tensor& loss) const {
+  Hooks hooks = given;
+  at::Tensor largest = at::zeros({}, loss.options());  // mean of max|k_i| over tokens and heads, summed over layers
+  if (options_.max_abs_penalty > 0) {
+    hooks.observe = [&](std::int64_t layer, const HeadVectors& vectors) {
+      if (given.observe) given.observe(layer, vectors);
+      largest = largest + vectors.k_bthd.abs().amax(-1).mean().to(at::kFloat);
+    };
+  }
+  const auto shares = static_cast<double>(options_.accumulation);
+  const at::Tensor share = next_token_loss(model_, batch.tokens_bt, batch.targets_bt, device_.type, hooks) / shares;
+  loss += share.detach();
+  if (options_.max_abs_penalty == 0) return share;
+  return share + largest * (options_.max_abs_penalty / shares / static_cast<double>(model_.config.layers));
 }
 
 Batch Trainer::batch_at(std::int64_t position) {
@@ -92,8 +106,8 @@ std::string Trainer::largest_gradient() const {
   return largest;
 }
 
-ProbeResult Trainer::probe(bool with_loss) const {
-  return probe_model(model_, validation_, device_.type, with_loss);
+ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss) const {
+  return probe_model(model_, validation_, device_.type, chosen, with_loss);
 }
 
 }  // namespace headscope

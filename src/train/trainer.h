@@ -35,10 +35,10 @@ class Trainer {
   Trainer(const DecoderConfig& model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
           const ComputeDevice& device);
 
-  // One update. Throws NotFinite.
-  StepRecord step();
+  // One update. `hooks` see its first forward step. Throws NotFinite.
+  StepRecord step(const Hooks& hooks = {});
 
-  [[nodiscard]] ProbeResult probe(bool with_loss) const;
+  [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
 
   [[nodiscard]] const Decoder& model() const { return model_; }
   [[nodiscard]] const Optimizers& optimizers() const { return optimizers_; }
@@ -51,6 +51,7 @@ class Trainer {
 
  private:
   Batch batch_at(std::int64_t position);
+  at::Tensor forward(const Batch& batch, const Hooks& hooks, at::Tensor& loss) const;
   [[nodiscard]] std::string largest_gradient() const;
 
   TrainOptions options_;

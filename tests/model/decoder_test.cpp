@@ -3,7 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "probe/gain.h"
-#include "probe/key_rank.h"
+#include "probe/key_statistics.h"
 #include "probe/probe.h"
 #include "support/expect_error.h"
 #include "support/gradients.h"
@@ -66,7 +66,7 @@ TEST_P(Reference, KeysAndTheirRankAgreeWithNumpy) {
                  const std::string prefix = fmt::format("expected.layers.{}.", layer);
                  EXPECT_LT(largest_difference(vectors.k_bthd, oracle.get(prefix + "keys")), 1e-5);
                  const at::Tensor expected = oracle.get(prefix + "key_pr");
-                 const auto ratios = key_participation_ratios(vectors.k_bthd);
+                 const auto ratios = key_spectrum(vectors.k_bthd).at("k_pr");
                  for (std::int64_t head = 0; head < expected.size(0); ++head)
                    EXPECT_NEAR(ratios[static_cast<std::size_t>(head)], expected[head].item<double>(), 1e-5);
                }});
@@ -119,14 +119,14 @@ at::Tensor zipf_tokens(std::int64_t words, std::int64_t batch, std::int64_t time
 ProbeResult initial_probe(const DecoderConfig& config) {
   const Decoder model = make_decoder(config, 42);
   const at::Tensor tokens = zipf_tokens(config.vocabulary, 4, config.positions);
-  return probe_model(model, {{tokens, tokens}}, at::kFloat, /*with_loss=*/false);
+  return probe_model(model, {{tokens, tokens}}, at::kFloat, MetricSelection("k_pr", "test"), /*with_loss=*/false);
 }
 
 double mean_pr(const ProbeResult& result) {
   double sum = 0;
   std::size_t count = 0;
-  for (const auto& layer : result.key_pr)
-    for (const double value : layer) sum += value, ++count;
+  for (const HeadValues& layer : result.layers)
+    for (const double value : layer.at("k_pr")) sum += value, ++count;
   return sum / static_cast<double>(count);
 }
 
@@ -195,17 +195,6 @@ TEST(Config, RefusesWhatMakesNoModel) {
   refused("model.heads is 4, model.kv_heads 3; expected heads divisible by kv_heads", [](auto& c) { c.kv_heads = 3; });
   refused("model.d_k is 31; expected an even number", [](auto& c) { c.d_k = 31; });
   refused("model.layers is 0; expected 1 or more", [](auto& c) { c.layers = 0; });
-}
-
-TEST(Probe, TheRankOfKnownKeys) {
-  // Orthogonal keys of equal length span everything; equal keys one direction; (Σs)²/Σs² of singular values 3, 1 is
-  // 16/10.
-  const at::Tensor basis = at::eye(4, at::kFloat).view({1, 4, 1, 4});
-  EXPECT_NEAR(key_participation_ratios(basis)[0], 4, 1e-12);
-  EXPECT_NEAR(key_participation_ratios(at::ones({2, 5, 1, 4}))[0], 1, 1e-6);
-  const at::Tensor two = at::diag(at::tensor({3.0, 1.0})).view({1, 2, 1, 2});
-  EXPECT_NEAR(key_participation_ratios(two)[0], 1.6, 1e-12);
-  EXPECT_TRUE(std::isnan(key_participation_ratios(at::zeros({1, 3, 1, 4}))[0]));
 }
 
 TEST(Probe, TheVariationOfGains) {

@@ -14,6 +14,7 @@ import warnings
 
 import mpmath
 import numpy as np
+import scipy.optimize
 import scipy.stats
 
 
@@ -197,11 +198,116 @@ def householder_oracle():
     return cases
 
 
+def rank_correlation_oracle():
+    rng = np.random.default_rng(31)
+    cases = []
+    for n in [3, 4, 5, 10, 40, 300]:
+        x = rng.normal(size=n)
+        cases += [(x, rng.normal(size=n)), (x, -x + 0.5 * rng.normal(size=n)), (x, np.exp(x)),
+                  (np.round(x), np.round(x + rng.normal(size=n)))]
+    rows = []
+    for x, y in cases:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of constant input
+            result = scipy.stats.spearmanr(x, y)
+        rho, n = float(result.statistic), len(x)
+        low = high = None
+        if n > 3 and not math.isnan(rho):
+            half = scipy.stats.norm.ppf(0.975) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+            centre = math.atanh(rho) if abs(rho) < 1 - 1e-12 else math.copysign(math.inf, rho)
+            low, high = math.tanh(centre - half), math.tanh(centre + half)
+        rows.append({"x": x.tolist(), "y": y.tolist(), "rho": None if math.isnan(rho) else rho, "low": low,
+                     "high": high, "p_value": None if math.isnan(rho) else float(result.pvalue)})
+    return rows
+
+
+def norm_entropy_oracle():
+    """Norms of key heads and entropies of query heads: falling, rising, unrelated; with and without shared key heads."""
+    rng = np.random.default_rng(33)
+    rows = []
+    for sign, key_heads in [(-1, 8), (1, 8), (0, 8), (-1, 4), (1, 2)]:
+        layers, query_heads = 5, 8
+        norm = rng.normal(8, 2, (layers, key_heads))
+        read = np.repeat(norm, query_heads // key_heads, axis=1)
+        entropy = 3 + 0.3 * sign * (read - 8) + 0.2 * rng.normal(size=read.shape)
+        result = scipy.stats.spearmanr(read.ravel(), entropy.ravel())
+        rows.append({"layers": layers, "key_heads": key_heads, "query_heads": query_heads,
+                     "norm": norm.ravel().tolist(), "entropy": entropy.ravel().tolist(),
+                     "rho": float(result.statistic), "p_value": float(result.pvalue),
+                     "layer_rho": [float(scipy.stats.spearmanr(a, b).statistic) for a, b in zip(read, entropy)],
+                     "support": {-1: "supported", 1: "contradicted", 0: "undecided"}[sign]})
+    return rows
+
+
+def distance_with_mode(x, below, above, mode):
+    """The least sup |F_n - G| over G that is convex before x[mode] and concave after it, with a jump allowed there.
+
+    x are distinct, F_n rises from below[i] to above[i] at x[i]. Unknown: G at each x, its limit from the left at the
+    mode, and the distance; between the x, G may as well be linear.
+    """
+    n = len(x)
+    left = list(range(mode)) + [n]  # n: the limit from the left at the mode
+    distance = n + 1
+    rows, bounds = [], []
+
+    def at_most(terms, bound):
+        row = np.zeros(n + 2)
+        for index, weight in terms:
+            row[index] += weight
+        rows.append(row)
+        bounds.append(bound)
+
+    def near(index, value):
+        at_most([(index, 1), (distance, -1)], value)
+        at_most([(index, -1), (distance, -1)], -value)
+
+    def bends(one, two, three, at, sign):
+        """sign * (slope from two to three - slope from one to two) >= 0."""
+        first, second = at[1] - at[0], at[2] - at[1]
+        at_most([(three, -sign / second), (two, sign / second), (two, sign / first), (one, -sign / first)], 0)
+
+    for i in range(n):
+        if i != mode:
+            near(i, below[i])
+        near(n if i == mode else i, below[i])
+        near(i, above[i])
+    for i in range(len(left) - 2):
+        bends(left[i], left[i + 1], left[i + 2], x[i:i + 3], 1)
+    for i in range(mode, n - 2):
+        bends(i, i + 1, i + 2, x[i:i + 3], -1)
+    for one, two in [*zip(left, left[1:]), (n, mode), *((i, i + 1) for i in range(mode, n - 1))]:
+        at_most([(one, 1), (two, -1)], 0)
+    goal = np.zeros(n + 2)
+    goal[distance] = 1
+    result = scipy.optimize.linprog(goal, A_ub=np.array(rows), b_ub=bounds, bounds=[(0, 1)] * (n + 2), method="highs")
+    assert result.success, result.message
+    return result.fun
+
+
+def dip_by_definition(values):
+    """Linear programming for every mode: a mode between two values is never nearer than one at a value."""
+    x, counts = np.unique(values, return_counts=True)
+    above = np.cumsum(counts) / len(values)
+    below = above - counts / len(values)
+    return min(distance_with_mode(x, below, above, mode) for mode in range(len(x)))
+
+
+def dip_oracle():
+    rng = np.random.default_rng(32)
+    samples = [np.arange(n) for n in (4, 5, 9)]
+    for n in [4, 5, 6, 7, 8, 10, 13, 16]:
+        samples += [rng.random(n), rng.normal(size=n), rng.normal(size=n) + 4 * (np.arange(n) % 2),
+                    rng.normal(size=n) ** 3, rng.integers(0, 4, n), rng.integers(0, n, n),
+                    np.round(rng.normal(size=n) + 3 * (np.arange(n) % 3), 1)]
+    return [{"values": np.asarray(s, dtype=float).tolist(), "dip": float(dip_by_definition(s))} for s in samples]
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for oracle in (random_oracle, normal_oracle, moments_oracle, statistic_oracle, survival_oracle, regression_oracle,
-                   householder_oracle):
+                   householder_oracle, rank_correlation_oracle, norm_entropy_oracle,
+                   dip_oracle):
         path = folder / f"stats_{oracle.__name__.removesuffix('_oracle')}.json"
         path.write_text(json.dumps(oracle()))
 

@@ -166,5 +166,11 @@ TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
   }
 }
 
+TEST(StudyFigures, AShortStudyCountsTokensInThousands) {
+  for (const auto& [probes, label] :
+       {std::pair<std::size_t, const char*>{2, "'tokens (thousand)'"}, {3, "'tokens (M)'"}})
+    EXPECT_THAT(study_figures(figure_data({.probes = probes}), light_theme())[1].setup, HasSubstr(label)) << probes;
+}
+
 }  // namespace
 }  // namespace headscope

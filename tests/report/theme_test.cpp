@@ -87,6 +87,13 @@ TEST_P(EveryTheme, CategoriesDifferForColourBlindEyes) {
             << theme.categories[i] << " " << theme.categories[j];
 }
 
+TEST_P(EveryTheme, ColoursOfDepthAreCategoriesThatStandOutFromThePaper) {
+  for (const std::string& colour : theme.depth) {
+    EXPECT_THAT(theme.categories, testing::Contains(colour));
+    EXPECT_GE(contrast(colour, theme.paper), 3.0) << colour;  // WCAG: graphical objects
+  }
+}
+
 TEST_P(EveryTheme, CellsWithoutAValueHaveAColourOfTheirOwn) {
   for (int i = 0; i <= 100; ++i)
     EXPECT_GT(distance(lab(linear_rgb(theme.absent)), lab(linear_rgb(colour_at(theme.sequential, i / 100.0)))), 20)

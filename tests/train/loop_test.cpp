@@ -124,7 +124,7 @@ TEST(Probe, ChangesNothing) {
   const Corpus corpus = small_corpus(job.options);
   Trainer probed(job.model, job.options, 1, corpus, cpu()), plain(job.model, job.options, 1, corpus, cpu());
   for (int i = 0; i < 5; ++i) {
-    static_cast<void>(probed.probe(true));
+    static_cast<void>(probed.probe(MetricSelection("all", "test"), true));
     probed.step();
     plain.step();
   }

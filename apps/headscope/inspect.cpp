@@ -1,0 +1,71 @@
+#include "inspect/inspect.h"
+
+#include <unistd.h>
+
+#include "command.h"
+#include "inspect/head_map.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct InspectFlags {
+  InspectOptions options;
+  std::string show = "entropy_norm";
+  RunFolderOptions folder;
+};
+
+ordered_json json_of(const Inspection& inspection, const std::filesystem::path& out) {
+  return {{"out", out.string()},
+          {"checkpoint", inspection.checkpoint},
+          {"step", inspection.moment.step},
+          {"tokens", inspection.moment.tokens},
+          {"val_loss", inspection.val_loss},
+          {"findings", to_json(find(inspection.tracks))},
+          {"device", inspection.device}};
+}
+
+int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
+  Console console(common.console);
+  const Metric& shown = metric_named(flags.show, "--show");
+  if (!MetricSelection(flags.options.metrics, "--track").has(shown.name))
+    fail_input("--show {}: is not among --track {}; add it there", flags.show, flags.options.metrics);
+  InspectJob job{flags.options, flags.folder, common.command_line};
+  choose_out(job.folder, "inspect");
+  const Inspection inspection = inspect(job, console);
+  if (common.json) {
+    fmt::print("{}\n", json_of(inspection, job.folder.out).dump(2));
+  } else if (!common.console.quiet) {
+    fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", inspection.checkpoint,
+               inspection.moment.step, millions(inspection.moment.tokens), inspection.val_loss, inspection.source);
+    fmt::print("{}\n", head_map(inspection.tracks.probe, 0, shown, ::isatty(STDOUT_FILENO) == 1, 100));
+    fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", job.folder.out.string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<InspectFlags>();
+  auto* command = app.add_subcommand("inspect", "Measure every head of a checkpoint");
+  InspectOptions& options = flags->options;
+  command->add_option("checkpoint", options.checkpoint, "RUN/checkpoints/step-N, or RUN for the newest")
+      ->required()
+      ->type_name("CHECKPOINT");
+  add_key_flag(*command, options.changes, "--data", "data.path", "PATH",
+               "Text or token file, or a folder [what the model was trained on]");
+  add_key_flag(*command, options.changes, "--batch", "train.batch", "N", "Sequences [as in training]");
+  add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
+  add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");
+  command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
+  command->add_option("--show", flags->show, "The metric that the map shows [entropy_norm]")->type_name("NAME");
+  command->add_option("--device", options.device, "auto, cpu or cuda [auto]")->type_name("NAME");
+  add_out_flags(*command, flags->folder);
+  add_common_flags(*command, common);
+  command->callback(
+      [flags, &common, &chosen] { chosen = [flags, &common] { return inspect_command_line(*flags, common); }; });
+}
+
+}  // namespace headscope

@@ -1,0 +1,44 @@
+#include "command.h"
+#include "inspect/roles_run.h"
+
+namespace headscope {
+namespace {
+
+int roles_command_line(const RolesJob& given, const CommonFlags& common) {
+  Console console(common.console);
+  RolesJob job = given;
+  job.command_line = common.command_line;
+  if (!is_tracked_run(job.place)) choose_out(job.folder, "roles");
+  const RolesOutcome outcome = find_roles(job, console);
+  if (common.json) {
+    nlohmann::ordered_json object = {{"out", outcome.out.string()}};
+    object.update(to_json(outcome.roles));
+    fmt::print("{}\n", object.dump(2));
+  } else if (!common.console.quiet) {
+    fmt::print("{}\nroles.parquet, role_timeline.parquet, role_transitions.parquet and plots/role_map.png: {}\n",
+               to_terminal(outcome.roles), outcome.out.string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto job = std::make_shared<RolesJob>();
+  auto* command = app.add_subcommand("roles", "Sort heads into roles: of a run, over its training, or of a checkpoint");
+  command->add_option("place", job->place, "A run of train or inspect, or a checkpoint")->required()->type_name("RUN");
+  command
+      ->add_option("--definition", job->definition, "YAML with the scores that make a role (docs/roles.md) [seeds-1]")
+      ->type_name("FILE");
+  command->add_option("--source", job->source, "Of a run: probe (fixed batch) or train (training batches) [probe]")
+      ->type_name("NAME");
+  add_key_flag(*command, job->changes, "--data", "data.path", "PATH", "Of a checkpoint: data to measure on");
+  command->add_option("--device", job->device, "Of a checkpoint: auto, cpu or cuda [auto]")->type_name("NAME");
+  command->add_option("--theme", job->theme, "Figures: light or dark [light]")->type_name("NAME");
+  command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself]")->type_name("DIR");
+  command->add_flag("--overwrite", job->folder.overwrite, "Replace the run that is in --out");
+  add_common_flags(*command, common);
+  command->callback([job, &common, &chosen] { chosen = [job, &common] { return roles_command_line(*job, common); }; });
+}
+
+}  // namespace headscope

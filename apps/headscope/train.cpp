@@ -1,0 +1,80 @@
+#include "command.h"
+#include "train/run.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct TrainFlags {
+  std::filesystem::path config;
+  std::vector<ConfigEntry> entries;
+  std::string theme = "light";
+  RunFolderOptions folder;
+};
+
+ordered_json json_of(const TrainRunOutcome& outcome) {
+  ordered_json object = {{"out", outcome.out.string()}, {"val_loss", outcome.val_loss}};
+  if (outcome.unigram_entropy)
+    object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
+  object["findings"] = outcome.findings ? to_json(*outcome.findings) : ordered_json();
+  object["roles"] = outcome.roles ? to_json(*outcome.roles) : ordered_json();
+  object["device"] = outcome.device;
+  object["tokens_per_s"] = outcome.tokens_per_s;
+  object["seconds"] = outcome.seconds;
+  return object;
+}
+
+void print(const TrainRunOutcome& outcome) {
+  fmt::print("validation loss {:.3f} nats", outcome.val_loss);
+  if (outcome.unigram_entropy)
+    fmt::print(" (the language's unigram entropy is {:.3f}, its true entropy {:.3f})", *outcome.unigram_entropy,
+               *outcome.true_entropy);
+  fmt::print("\n\n");
+  if (outcome.findings) fmt::print("{}\n", to_terminal(*outcome.findings));
+  if (outcome.roles) fmt::print("{}\n", to_terminal(*outcome.roles));
+  fmt::print("summary.md, tables and plots/: {}\n", outcome.out.string());
+}
+
+int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
+  Console console(common.console);
+  TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder,
+                  common.command_line, flags.theme};
+  choose_out(job.folder, "train-" + job.options.preset);
+  const TrainRunOutcome outcome = run_training(job, console);
+  if (common.json)
+    fmt::print("{}\n", json_of(outcome).dump(2));
+  else if (!common.console.quiet)
+    print(outcome);
+  return 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<TrainFlags>();
+  auto* command = app.add_subcommand("train", "Train one model and measure every head on the way");
+  auto& entries = flags->entries;
+  add_key_flag(*command, entries, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
+  command->add_option("--config", flags->config, "Configuration file (YAML), over the preset")->type_name("FILE");
+  add_set_flag(*command, entries, "Any key of the configuration; docs/train.md lists them");
+  add_key_flag(*command, entries, "--data", "data.path", "PATH",
+               "Text or token file, or a folder [the embedded language]");
+  add_key_flag(*command, entries, "--track-every", "track.every", "N",
+               "Updates between measurements on the training batch; 1: every step, 0: none [10]");
+  add_key_flag(*command, entries, "--probe-every", "train.probe_every", "N",
+               "Forward steps between measurements on the fixed held-out batch [tiny: 10, others: 120]");
+  add_key_flag(
+      *command, entries, "--track", "track.metrics", "NAME,NAME",
+      "What is measured: groups (norm, outlier, rank, redundancy, attention, pattern, induction, gain) or single "
+      "metrics [all]");
+  add_key_flag(*command, entries, "--seed", "train.seed", "N", "Seed of the weights and of the order of the data [42]");
+  add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_out_flags(*command, flags->folder);
+  add_common_flags(*command, common);
+  command->callback(
+      [flags, &common, &chosen] { chosen = [flags, &common] { return train_command_line(*flags, common); }; });
+}
+
+}  // namespace headscope

@@ -1,0 +1,42 @@
+// `headscope inspect`: every head of a checkpoint, measured once.
+#pragma once
+
+#include "core/console.h"
+#include "formats/run_folder.h"
+#include "summary/summarise.h"
+#include "train/setup.h"
+
+namespace headscope {
+
+constexpr const char* inspect_command = "inspect";
+
+struct InspectOptions {
+  std::string checkpoint;  // or a run, for its newest one
+  std::string metrics = "all";
+  std::string device = "auto";
+  // Keys of the setup to change: data.path, train.batch, train.seq_len, train.validation_batches. By default what the
+  // model was trained with: the batches are then those of its probes.
+  std::vector<ConfigEntry> changes;
+};
+
+struct Inspection {
+  std::string checkpoint;
+  Setup setup;       // as it was used
+  RunTracks tracks;  // one moment, of probes
+  double val_loss = 0;
+  Moment moment;
+  std::string device, source;  // where, and on what data
+};
+
+// Writes heads.parquet, layers.parquet, gamma.parquet and probes.parquet into `folder`. Throws Error(Fault::input) on a
+// bad checkpoint or bad data.
+struct InspectJob {
+  InspectOptions options;
+  RunFolderOptions folder;
+  std::string command_line;
+};
+
+// Measures into a run folder: tables, and the summary and roles of this moment.
+Inspection inspect(const InspectJob& job, Console& console);
+
+}  // namespace headscope

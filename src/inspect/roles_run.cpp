@@ -1,0 +1,66 @@
+#include "inspect/roles_run.h"
+
+#include "core/atomic_file.h"
+#include "formats/part_table.h"
+#include "report/theme.h"
+#include "train/run_guard.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+RoleDefinition definition_of(const RolesJob& job) {
+  return job.definition.empty() ? default_role_definition() : read_role_definition(job.definition);
+}
+
+// Tables, JSON and figures into `out`.
+RolesOutcome write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
+                       const RunFacts& facts, const fs::path& out) {
+  RolesOutcome outcome{out, write_roles(tracks, facts, definition, job.source == "train", out)};
+  draw_roles(outcome.roles, facts, out, job.theme);
+  return outcome;
+}
+
+// Of a run, into another folder. Its tables come along: the folder can be drawn again, and argued with.
+RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
+  const RunTracks tracks = read_tracks(job.place);
+  const RunFacts facts = facts_of_run(job.place);
+  const ordered_json config = {{"preset", facts.title},
+                               {"model", {{"d_k", facts.d_k}}},
+                               {"run", job.place.string()},
+                               {"source", job.source},
+                               {"definition", definition.id}};
+  RunFolder folder(job.folder, {roles_command, job.command_line, config, ordered_json::object()});
+  return in_run_folder(folder, [&] {
+    RolesOutcome outcome = write_all(job, tracks, definition, facts, folder.path());
+    folder.finish(RunStatus::complete, {{"definition_hash", definition.hash()}});
+    return outcome;
+  });
+}
+
+}  // namespace
+
+bool is_tracked_run(const fs::path& place) {
+  return fs::exists(part_folder(place / "heads.parquet"));
+}
+
+RolesOutcome find_roles(const RolesJob& job, Console& console) {
+  theme_named(job.theme);
+  if (job.source != "probe" && job.source != "train") fail_input("--source {}: expected probe or train", job.source);
+  const RoleDefinition definition = definition_of(job);
+  if (is_tracked_run(job.place)) {
+    if (!job.changes.empty()) fail_input("--data: a run was measured on its own data; give one of its checkpoints");
+    if (!job.folder.out.empty()) return roles_elsewhere(job, definition);
+    return write_all(job, read_tracks(job.place), definition, facts_of_run(job.place), job.place);
+  }
+  if (fs::exists(job.place / "manifest.json"))
+    fail_input("{}: has no heads.parquet; give a run of 'headscope train' or 'headscope inspect', or a checkpoint",
+               job.place.string());
+  InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder, job.command_line};
+  const RunTracks tracks = inspect(inspection, console).tracks;
+  return write_all(job, tracks, definition, facts_of_run(job.folder.out), job.folder.out);
+}
+
+}  // namespace headscope

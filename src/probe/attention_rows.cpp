@@ -1,0 +1,252 @@
+#include "probe/attention_rows.h"
+
+#include <ATen/Parallel.h>
+
+#include <Eigen/Core>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace headscope {
+namespace {
+
+using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using HeadRows = Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>;
+
+constexpr std::int64_t block_rows = 64;  // scores of a block stay in the second-level cache up to 4096 tokens
+constexpr std::int64_t lanes = 16;       // partial sums: they fill vector registers and keep rounding small
+constexpr std::int64_t run = 64;         // values that are summed in float32 before float64 takes over
+
+constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
+
+// e^x for x <= 0, to two units in the last place, in operations that compilers vectorise. Below -87: 1e-38.
+inline float exp_nonpositive(float x) {
+  x = x < -87.0F ? -87.0F : x;
+  constexpr float shift = 12582912.0F;  // 1.5·2^23: adding it leaves a whole number in the low bits
+  const float shifted = x * 1.44269504F + shift;
+  const float whole = shifted - shift;
+  const float f = x - whole * 0.693145752F - whole * 1.42860677e-6F;  // ln 2 in two parts
+  float p = 1.0F / 5040;
+  for (const float c : {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F}) p = p * f + c;
+  return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127) << 23);
+}
+
+struct Row {
+  double entropy = 0;
+  float max = 0;
+};
+
+// Scores to attention in place, n of them; behind them is room up to a multiple of `lanes`.
+// H = ln Z - Σ e·x / Z with x = s - max, e = exp(x), Z = Σ e.
+Row softmax_row(float* scores, std::int64_t n) {
+  const std::int64_t padded = round_up(n, lanes);
+  for (std::int64_t j = n; j < padded; ++j) scores[j] = -std::numeric_limits<float>::infinity();
+  float top[lanes];
+  for (std::int64_t lane = 0; lane < lanes; ++lane) top[lane] = scores[lane];
+  for (std::int64_t j = lanes; j < padded; j += lanes)
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+      top[lane] = scores[j + lane] > top[lane] ? scores[j + lane] : top[lane];
+  const float max = *std::max_element(top, top + lanes);
+  double sum = 0, weighted = 0;
+  for (std::int64_t start = 0; start < padded; start += run) {
+    float sums[lanes] = {}, products[lanes] = {};
+    for (std::int64_t j = start; j < std::min(start + run, padded); j += lanes) {
+      for (std::int64_t lane = 0; lane < lanes; ++lane) {
+        const float x = scores[j + lane] - max;
+        const float e = exp_nonpositive(x);
+        scores[j + lane] = e;
+        sums[lane] += e;
+        products[lane] += e * (x < -87.0F ? -87.0F : x);
+      }
+    }
+    float block = 0, block_products = 0;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      block += sums[lane];
+      block_products += products[lane];
+    }
+    sum += block;
+    weighted += block_products;
+  }
+  const auto inverse = static_cast<float>(1 / sum);
+  for (std::int64_t j = 0; j < n; ++j) scores[j] *= inverse;
+  return {std::max(0.0, std::log(sum) - weighted / sum), max};
+}
+
+// -Σ p ln p of n values.
+double entropy_of(const float* p, std::int64_t n) {
+  double entropy = 0;
+  for (std::int64_t j = 0; j < n; ++j)
+    if (p[j] > 0) entropy -= static_cast<double>(p[j] * std::log(p[j]));
+  return entropy;
+}
+
+// Queries and keys of a layer.
+struct Layer {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  std::int64_t b = 0, t = 0, heads = 0, key_heads = 0, d = 0;
+  float scale = 1;
+
+  [[nodiscard]] HeadRows queries(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t n) const {
+    return {q + ((sequence * t + first) * heads + head) * d, n, d, Eigen::OuterStride<>(heads * d)};
+  }
+  [[nodiscard]] HeadRows keys(std::int64_t sequence, std::int64_t head, std::int64_t n) const {
+    const std::int64_t key_head = head * key_heads / heads;
+    return {k + (sequence * t * key_heads + key_head) * d, n, d, Eigen::OuterStride<>(key_heads * d)};
+  }
+};
+
+Layer layer_of(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  return {q_bthd.const_data_ptr<float>(),
+          k_bthd.const_data_ptr<float>(),
+          q_bthd.size(0),
+          q_bthd.size(1),
+          q_bthd.size(2),
+          k_bthd.size(2),
+          q_bthd.size(3),
+          static_cast<float>(scale)};
+}
+
+// Memory of one worker.
+struct Scratch {
+  RowMajor queries, scores, mean;
+  explicit Scratch(const Layer& layer)
+      : queries(block_rows, layer.d),
+        scores(block_rows, round_up(layer.t, lanes)),
+        mean(block_rows, round_up(layer.t, lanes)) {}
+
+  void score(const Layer& layer, std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t rows,
+             std::int64_t columns) {
+    queries.topRows(rows) = layer.queries(sequence, head, first, rows) * layer.scale;
+    scores.topLeftCorner(rows, columns).noalias() =
+        queries.topRows(rows) * layer.keys(sequence, head, columns).transpose();
+  }
+};
+
+// What the rows of one block sum to, over all sequences.
+struct BlockSums {
+  HeadSums sums;
+  std::vector<float> columns;  // [b][t]: attention that each key gets
+};
+
+BlockSums causal_block(const Layer& layer, std::int64_t head, std::int64_t first, Scratch& scratch) {
+  const std::int64_t rows = std::min(block_rows, layer.t - first), columns = first + rows;
+  BlockSums block;
+  block.columns.resize(static_cast<std::size_t>(layer.b * layer.t));
+  block.sums.max_logit = -std::numeric_limits<double>::infinity();
+  scratch.mean.topLeftCorner(rows, columns).setZero();
+  double row_entropies[block_rows] = {};
+  for (std::int64_t sequence = 0; sequence < layer.b; ++sequence) {
+    scratch.score(layer, sequence, head, first, rows, columns);
+    float* received = block.columns.data() + sequence * layer.t;
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::int64_t i = first + r;
+      float* row = scratch.scores.data() + r * scratch.scores.cols();
+      float* mean = scratch.mean.data() + r * scratch.mean.cols();
+      const Row result = softmax_row(row, i + 1);
+      for (std::int64_t j = 0; j <= i; ++j) {
+        received[j] += row[j];
+        mean[j] += row[j];
+      }
+      row_entropies[r] += result.entropy;
+      block.sums.max_logit = std::isnan(result.max) ? result.max : std::max<double>(block.sums.max_logit, result.max);
+      block.sums.self += row[i];
+      if (i == 0) continue;
+      block.sums.sink += row[0];
+      block.sums.previous += row[i - 1];
+    }
+  }
+  const auto sequences = static_cast<double>(layer.b);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t i = first + r;
+    block.sums.entropy += row_entropies[r];
+    if (i == 0) continue;
+    const double widest = std::log(static_cast<double>(i + 1));
+    block.sums.entropy_norm += row_entropies[r] / widest;
+    scratch.mean.row(r).head(i + 1) /= static_cast<float>(layer.b);
+    const double between =
+        entropy_of(scratch.mean.data() + r * scratch.mean.cols(), i + 1) - row_entropies[r] / sequences;
+    block.sums.divergence += std::max(0.0, between) / std::min(std::log(sequences), widest);
+  }
+  return block;
+}
+
+// Runs task(index, scratch) for every index, whichever worker is free.
+template <class Task>
+void share(const Layer& layer, std::int64_t tasks, Task&& task) {
+  std::atomic<std::int64_t> next = 0;
+  at::parallel_for(0, std::min<std::int64_t>(tasks, at::get_num_threads()), 1, [&](std::int64_t, std::int64_t) {
+    Scratch scratch(layer);
+    for (std::int64_t index; (index = next++) < tasks;) task(index, scratch);
+  });
+}
+
+void add(HeadSums& total, const HeadSums& part) {
+  total.entropy += part.entropy;
+  total.entropy_norm += part.entropy_norm;
+  total.sink += part.sink;
+  total.previous += part.previous;
+  total.divergence += part.divergence;
+  total.self += part.self;
+  total.max_logit = std::isnan(part.max_logit) ? part.max_logit : std::max(total.max_logit, part.max_logit);
+}
+
+// The blocks of a head in order: sums do not depend on the number of workers.
+HeadSums head_sums(const Layer& layer, std::span<const BlockSums> blocks) {
+  HeadSums total;
+  total.max_logit = -std::numeric_limits<double>::infinity();
+  std::vector<double> received(static_cast<std::size_t>(layer.b * layer.t));
+  for (const BlockSums& block : blocks) {
+    add(total, block.sums);
+    for (std::size_t i = 0; i < received.size(); ++i) received[i] += block.columns[i];
+  }
+  for (const double sum : received) {
+    const double p = sum / static_cast<double>(layer.t);
+    if (p > 0) total.profile_entropy -= p * std::log(p);
+  }
+  return total;
+}
+
+}  // namespace
+
+std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const Layer layer = layer_of(q_bthd, k_bthd, scale);
+  const std::int64_t blocks = (layer.t + block_rows - 1) / block_rows;
+  std::vector<BlockSums> parts(static_cast<std::size_t>(layer.heads * blocks));
+  share(layer, layer.heads * blocks, [&](std::int64_t index, Scratch& scratch) {
+    const std::int64_t later_first = blocks - 1 - index % blocks;  // the longest first: workers end together
+    parts[static_cast<std::size_t>(index / blocks * blocks + later_first)] =
+        causal_block(layer, index / blocks, later_first * block_rows, scratch);
+  });
+  std::vector<HeadSums> heads;
+  for (std::int64_t head = 0; head < layer.heads; ++head)
+    heads.push_back(head_sums(
+        layer, std::span(parts).subspan(static_cast<std::size_t>(head * blocks), static_cast<std::size_t>(blocks))));
+  return heads;
+}
+
+std::vector<double> unmasked_entropies(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const Layer layer = layer_of(q_bthd, k_bthd, scale);
+  std::vector<double> sums(static_cast<std::size_t>(layer.heads * layer.b));
+  share(layer, layer.heads * layer.b, [&](std::int64_t index, Scratch& scratch) {
+    for (std::int64_t first = 0; first < layer.t; first += block_rows) {
+      const std::int64_t rows = std::min(block_rows, layer.t - first);
+      scratch.score(layer, index % layer.b, index / layer.b, first, rows, layer.t);
+      for (std::int64_t r = 0; r < rows; ++r)
+        sums[static_cast<std::size_t>(index)] +=
+            softmax_row(scratch.scores.data() + r * scratch.scores.cols(), layer.t).entropy;
+    }
+  });
+  std::vector<double> means;
+  for (std::int64_t head = 0; head < layer.heads; ++head) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < layer.b; ++i) sum += sums[static_cast<std::size_t>(head * layer.b + i)];
+    means.push_back(sum / static_cast<double>(layer.b * layer.t));
+  }
+  return means;
+}
+
+}  // namespace headscope

@@ -1,0 +1,27 @@
+// Attention of one head, a block of rows at a time, on a CPU: scores, softmax and what is summed over its rows.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <vector>
+
+namespace headscope {
+
+// Sums over the rows of all sequences of one query head.
+struct HeadSums {
+  double entropy = 0;       // of all rows
+  double entropy_norm = 0;  // row i over ln(i + 1); of rows after the first, as are:
+  double sink = 0, previous = 0, divergence = 0;
+  double self = 0;             // of all rows
+  double max_logit = 0;        // the largest
+  double profile_entropy = 0;  // over sequences: entropy of the mean row
+};
+
+// q_bthd, k_bthd: float32 on the CPU, contiguous. `divergence` is the Jensen-Shannon divergence of a row's attention
+// between sequences over the largest it can be, min(ln b, ln(i + 1)).
+std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+
+// The mean entropy of all rows without a mask, for each query head.
+std::vector<double> unmasked_entropies(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+
+}  // namespace headscope

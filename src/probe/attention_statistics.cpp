@@ -1,0 +1,166 @@
+#include "probe/attention_statistics.h"
+
+#include <cmath>
+#include <limits>
+
+#include "probe/attention_rows.h"
+
+namespace headscope {
+namespace {
+
+constexpr std::int64_t seed_tokens = 128;
+constexpr std::int64_t tile_bytes = 256 << 20;  // of scores, at once
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+// [b, h, t, d], with the key head of each query head.
+at::Tensor heads_first(const at::Tensor& x_bthd) {
+  return x_bthd.detach().to(x_bthd.scalar_type() == at::kDouble ? at::kDouble : at::kFloat).transpose(1, 2);
+}
+at::Tensor keys_of_queries(const at::Tensor& k_bthd, std::int64_t heads) {
+  return heads_first(k_bthd).repeat_interleave(heads / k_bthd.size(2), 1);
+}
+
+// p ln p, which is 0 for p = 0.
+at::Tensor entropy_terms(const at::Tensor& p) {
+  return -at::xlogy(p, p);
+}
+
+// Sums over rows of tiles; [h] unless said.
+struct TileSums {
+  at::Tensor entropy, entropy_norm, sink, previous, self, divergence;
+  at::Tensor max_logit;
+  at::Tensor received_bht;  // attention that each key gets
+};
+
+at::Tensor sum_heads(const at::Tensor& values_bhr) {
+  return values_bhr.sum(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble);
+}
+
+// The rows [first, first + rows) of all sequences and heads.
+void add_tile(TileSums& sums, const at::Tensor& q_bhtd, const at::Tensor& k_bhtd, double scale, std::int64_t first,
+              std::int64_t rows) {
+  const std::int64_t columns = first + rows, sequences = q_bhtd.size(0);
+  const auto place = at::TensorOptions(q_bhtd.device());
+  const at::Tensor row_r = at::arange(first, columns, place.dtype(at::kLong));
+  const at::Tensor later_rc = at::arange(columns, place.dtype(at::kLong)).unsqueeze(0) > row_r.unsqueeze(1);
+  const at::Tensor scores = at::matmul(q_bhtd.narrow(2, first, rows), k_bhtd.narrow(2, 0, columns).mT())
+                                .mul_(scale)
+                                .masked_fill_(later_rc, -infinity);
+  sums.max_logit = at::maximum(sums.max_logit, scores.amax(at::IntArrayRef{0, 2, 3}).to(at::kDouble));
+  const at::Tensor log_p = at::log_softmax(scores, -1), p = log_p.exp();
+  const at::Tensor entropy_bhr =
+      -(p * log_p.masked_fill(later_rc, 0)).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
+  sums.received_bht.narrow(2, 0, columns).add_(p.sum(at::IntArrayRef{2}, /*keepdim=*/false, at::kDouble));
+  sums.entropy += sum_heads(entropy_bhr);
+  sums.self += sum_heads(p.diagonal(first, 2, 3));
+  const std::int64_t skip = first == 0 ? 1 : 0;  // the first row has no token before it
+  if (rows == skip) return;
+  const at::Tensor later_p = p.narrow(2, skip, rows - skip), later_entropy = entropy_bhr.narrow(2, skip, rows - skip);
+  const at::Tensor widest_r = (row_r.narrow(0, skip, rows - skip) + 1).to(at::kDouble).log();
+  sums.entropy_norm += sum_heads(later_entropy / widest_r);
+  sums.sink += sum_heads(later_p.select(-1, 0));
+  sums.previous += sum_heads(later_p.diagonal(first + skip - 1, 2, 3));
+  const at::Tensor between_hr =
+      (entropy_terms(later_p.mean(0)).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble) - later_entropy.mean(0))
+          .clamp_min(0);
+  sums.divergence += (between_hr / widest_r.clamp_max(std::log(static_cast<double>(sequences)))).sum(-1);
+}
+
+TileSums tile_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const at::Tensor q_bhtd = heads_first(q_bthd), k_bhtd = keys_of_queries(k_bthd, q_bthd.size(2));
+  const std::int64_t b = q_bhtd.size(0), h = q_bhtd.size(1), t = q_bhtd.size(2);
+  const auto place = at::TensorOptions(q_bhtd.device()).dtype(at::kDouble);
+  const auto zeros = [&] { return at::zeros({h}, place); };
+  TileSums sums{zeros(),
+                zeros(),
+                zeros(),
+                zeros(),
+                zeros(),
+                zeros(),
+                at::full({h}, -infinity, place),
+                at::zeros({b, h, t}, place)};
+  const std::int64_t tile = std::clamp<std::int64_t>(tile_bytes / (b * h * t * 4), 1, t);
+  for (std::int64_t first = 0; first < t; first += tile)
+    add_tile(sums, q_bhtd, k_bhtd, scale, first, std::min(tile, t - first));
+  return sums;
+}
+
+// From sums to means. `rows`: of all sequences; `later`: those after the first of each.
+HeadValues means_of(const HeadSums& sums, double sequences, double t) {
+  const double rows = sequences * t, later = sequences * (t - 1), mean_entropy = sums.entropy / rows;
+  const double profile_entropy = sums.profile_entropy / sequences;
+  // Mutual information of query and key over the entropy of keys; queries that all attend to one key (to what float32
+  // can tell) are constant.
+  const double constancy = profile_entropy > 1e-6 ? std::min(1.0, mean_entropy / profile_entropy) : 1.0;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  return {{"entropy", {mean_entropy}},
+          {"entropy_norm", {sums.entropy_norm / later}},
+          {"max_logit", {sums.max_logit}},
+          {"sink", {sums.sink / later}},
+          {"previous", {sums.previous / later}},
+          {"self", {sums.self / rows}},
+          {"constancy", {std::isnan(mean_entropy) ? nan : constancy}},
+          {"consistency", {sequences > 1 ? 1 - sums.divergence / (t - 1) : nan}}};
+}
+
+HeadValues means_of(const std::vector<HeadSums>& heads, const at::Tensor& q_bthd) {
+  HeadValues values;
+  for (const HeadSums& sums : heads)
+    for (const auto& [metric, value] :
+         means_of(sums, static_cast<double>(q_bthd.size(0)), static_cast<double>(q_bthd.size(1))))
+      values[metric].push_back(value.front());
+  return values;
+}
+
+bool has_fused(const at::Tensor& q_bthd) {
+  return q_bthd.device().is_cpu() && q_bthd.scalar_type() != at::kDouble;
+}
+
+at::Tensor plain(const at::Tensor& x_bthd) {
+  return x_bthd.detach().to(at::kFloat).contiguous();
+}
+
+}  // namespace
+
+HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  if (!has_fused(q_bthd)) return attention_statistics_composed(q_bthd, k_bthd, scale);
+  return means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scale), q_bthd);
+}
+
+HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const TileSums sums = tile_sums(q_bthd, k_bthd, scale);
+  const at::Tensor profile_bht = sums.received_bht / static_cast<double>(q_bthd.size(1));
+  const at::Tensor all = at::stack({sums.entropy, sums.entropy_norm, sums.sink, sums.previous, sums.divergence,
+                                    sums.self, sums.max_logit, entropy_terms(profile_bht).sum(at::IntArrayRef{0, 2})})
+                             .cpu()
+                             .t()
+                             .contiguous();
+  std::vector<HeadSums> heads;
+  for (std::int64_t head = 0; head < all.size(0); ++head) {
+    const double* s = all.const_data_ptr<double>() + head * all.size(1);
+    heads.push_back({s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]});
+  }
+  return means_of(heads, q_bthd);
+}
+
+HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const std::int64_t t = std::min(q_bthd.size(1), seed_tokens);
+  const at::Tensor q = q_bthd.narrow(1, 0, t), k = k_bthd.narrow(1, 0, t);
+  if (has_fused(q)) return {{"entropy_seed", unmasked_entropies(plain(q), plain(k), scale)}};
+  const at::Tensor log_p = at::log_softmax(at::matmul(heads_first(q), keys_of_queries(k, q.size(2)).mT()) * scale, -1);
+  const at::Tensor entropy_bht = -(log_p.exp() * log_p).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
+  return {{"entropy_seed", to_doubles(entropy_bht.mean(at::IntArrayRef{0, 2}))}};
+}
+
+HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const std::int64_t half = q_bthd.size(1) / 2;
+  const at::Tensor q_bhtd = heads_first(q_bthd).narrow(2, half, half), k = keys_of_queries(k_bthd, q_bthd.size(2));
+  const auto place = at::TensorOptions(q_bhtd.device()).dtype(at::kLong);
+  const at::Tensor later = at::arange(2 * half, place).unsqueeze(0) > at::arange(half, 2 * half, place).unsqueeze(1);
+  const at::Tensor p =
+      at::softmax((at::matmul(q_bhtd, k.narrow(2, 0, 2 * half).mT()) * scale).masked_fill_(later, -infinity), -1);
+  // Query half + i attends to i + 1, what followed the same token: the offset is -(half - 1).
+  return {{"induction", to_doubles(p.diagonal(1, 2, 3).mean(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble))}};
+}
+
+}  // namespace headscope

@@ -1,0 +1,25 @@
+// Statistics of causal attention without its T×T matrix: scores exist for a tile of rows at a time.
+#pragma once
+
+#include "probe/head_values.h"
+
+namespace headscope {
+
+// q_bthd, k_bthd: after RoPE, of any float type; query head h reads key head h·key_heads/heads. For each query head:
+//   entropy, entropy_norm, max_logit, sink, previous, self, constancy, consistency
+// (docs/measurements.md). Rows that do not exist (the first has no token before it) do not count; NaN where none is
+// left, and for the consistency of one sequence.
+HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+
+// The same by tensor operations over tiles, on any device: the definition, and the way of a GPU.
+HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+
+// entropy_seed: mean entropy of the rows of softmax(scale · q·k) over the first 128 tokens, without mask, of queries
+// and keys before RoPE, as the source study takes it.
+HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+
+// induction: on sequences whose second half repeats the first (of t/2 tokens each), the mean attention of the tokens of
+// the second half to the token that followed their first occurrence. q_bthd, k_bthd: after RoPE.
+HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+
+}  // namespace headscope

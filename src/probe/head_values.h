@@ -1,0 +1,21 @@
+// What was measured of the heads of one layer.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+namespace headscope {
+
+// Values of the layer's heads by the name of the measurement (tracks/metrics.h).
+using HeadValues = std::map<std::string_view, std::vector<double>>;
+
+// The values of a vector of any type, on any device.
+inline std::vector<double> to_doubles(const at::Tensor& values_h) {
+  const at::Tensor wide = values_h.detach().to(at::kCPU, at::kDouble).contiguous();
+  return {wide.const_data_ptr<double>(), wide.const_data_ptr<double>() + wide.numel()};
+}
+
+}  // namespace headscope

@@ -1,0 +1,149 @@
+#include "probe/key_statistics.h"
+
+#include <ATen/Parallel.h>
+
+#include <Eigen/Core>
+#include <cmath>
+#include <limits>
+
+#include "stats/spectrum.h"
+#include "stats/sums.h"
+
+namespace headscope {
+namespace {
+
+constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+// The keys of one head in memory: n rows of d values, `stride` apart.
+struct KeyRows {
+  const float* first = nullptr;
+  std::int64_t n = 0, d = 0, stride = 0;
+  std::int64_t t = 0;  // tokens of a sequence
+
+  [[nodiscard]] Eigen::Map<const Eigen::ArrayXf> row(std::int64_t i) const { return {first + i * stride, d}; }
+};
+
+// Mean and standard deviation (n in the denominator). Sums in an order that does not depend on where values lie, as
+// Eigen's would.
+std::pair<double, double> mean_and_deviation(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = rough_mean(values);
+  const auto [squares] =
+      sums<1>(values.size(), [&](std::size_t i) { return std::array{(values[i] - mean) * (values[i] - mean)}; });
+  return {mean, std::sqrt(squares / n)};
+}
+
+// The statistics of one head, in one pass over its keys and one over what that leaves of each.
+std::map<std::string_view, double> head_statistics(const KeyRows& keys) {
+  std::vector<double> norms, tops;
+  Eigen::ArrayXd k(keys.d), squares(keys.d);
+  Eigen::ArrayXd energy = Eigen::ArrayXd::Zero(keys.d), units = Eigen::ArrayXd::Zero(keys.d);
+  double axis = 0, ratio = 0, token0 = 0, shifted = 0, shifted_squares = 0;
+  std::int64_t alive = 0;
+  const double shift = keys.first[0];  // the deviation of equal components is then exactly 0
+  for (std::int64_t i = 0; i < keys.n; ++i) {
+    k = keys.row(i).cast<double>();
+    squares = k.square();
+    const double energy_of_key = squares.sum(), norm = std::sqrt(energy_of_key), top = k.abs().maxCoeff();
+    norms.push_back(norm);
+    tops.push_back(top);
+    energy += squares;
+    shifted += (k - shift).sum();
+    shifted_squares += (k - shift).square().sum();
+    if (i % keys.t == 0) token0 += norm;
+    if (norm == 0) continue;
+    ++alive;
+    axis += top / norm;
+    ratio += energy_of_key * energy_of_key / squares.square().sum();
+    units += k / norm;
+  }
+  Eigen::Index top_dim = 0;
+  const double top_energy = energy.maxCoeff(&top_dim), all_energy = energy.sum();
+  std::int64_t on_top = 0;
+  for (std::int64_t i = 0; i < keys.n; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    on_top += norms[place] > 0 && std::fabs(keys.first[i * keys.stride + top_dim]) == tops[place];
+  }
+  const auto [norm_mean, norm_deviation] = mean_and_deviation(norms);
+  const auto count = static_cast<double>(alive), components = static_cast<double>(keys.n * keys.d);
+  return {{"k_norm", norm_mean},
+          {"k_norm_std", norm_deviation},
+          {"k_std", std::sqrt(std::max(0.0, shifted_squares / components - std::pow(shifted / components, 2)))},
+          {"k_token0_norm", token0 / static_cast<double>(keys.n / keys.t)},
+          {"k_max_abs_mean", mean_and_deviation(tops).first},
+          {"k_max_abs", *std::max_element(tops.begin(), tops.end())},
+          {"k_axis", axis / count},
+          {"k_pr_vector", ratio / count},
+          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : absent},
+          {"k_top_energy", top_energy / all_energy},
+          {"k_top_share", static_cast<double>(on_top) / count},
+          {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : absent}};
+}
+
+}  // namespace
+
+HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
+  const at::Tensor k_nhd = k_bthd.detach().to(at::kDouble).flatten(0, 1);
+  const at::Tensor squares_nhd = k_nhd.square(), norm_nh = squares_nhd.sum(-1).sqrt(), size_nhd = k_nhd.abs();
+  const at::Tensor top_nh = size_nhd.amax(-1), alive_nh = norm_nh > 0, count_h = alive_nh.sum(0).to(at::kDouble);
+  const auto mean_alive = [&](const at::Tensor& values_nh) {
+    return to_doubles(values_nh.where(alive_nh, 0.0).sum(0) / count_h);
+  };
+  const at::Tensor energy_hd = squares_nhd.sum(0), total_h = energy_hd.sum(-1);
+  const auto [top_energy_h, top_dim_h] = energy_hd.max(-1);
+  const at::Tensor at_top_nh =
+      size_nhd.gather(-1, top_dim_h.view({1, -1, 1}).expand({k_nhd.size(0), -1, 1})).squeeze(-1);
+  const at::Tensor units_hd = (k_nhd / norm_nh.unsqueeze(-1)).where(alive_nh.unsqueeze(-1), 0.0).sum(0);
+  return {{"k_norm", to_doubles(norm_nh.mean(0))},
+          {"k_norm_std", to_doubles(norm_nh.std(at::IntArrayRef{0}, /*unbiased=*/false))},
+          {"k_std", to_doubles(k_nhd.std(at::IntArrayRef{0, 2}, /*unbiased=*/false))},
+          {"k_token0_norm", to_doubles(norm_nh.unflatten(0, {k_bthd.size(0), -1}).select(1, 0).mean(0))},
+          {"k_max_abs_mean", to_doubles(top_nh.mean(0))},
+          {"k_max_abs", to_doubles(top_nh.amax(0))},
+          {"k_axis", mean_alive(top_nh / norm_nh)},
+          {"k_pr_vector", mean_alive(squares_nhd.sum(-1).square() / squares_nhd.square().sum(-1))},
+          {"k_top_dim", to_doubles(top_dim_h.to(at::kDouble).where(total_h > 0, absent))},
+          {"k_top_energy", to_doubles(top_energy_h / total_h)},
+          {"k_top_share", mean_alive((at_top_nh == top_nh).to(at::kDouble))},
+          {"k_cosine",
+           to_doubles(((units_hd.square().sum(-1) - count_h) / (count_h * (count_h - 1))).where(count_h > 1, absent))}};
+}
+
+HeadValues key_statistics(const at::Tensor& k_bthd) {
+  if (!k_bthd.device().is_cpu() || k_bthd.scalar_type() == at::kDouble) return key_statistics_composed(k_bthd);
+  const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
+  const std::int64_t heads = k.size(2), d = k.size(3);
+  std::vector<std::map<std::string_view, double>> of_head(static_cast<std::size_t>(heads));
+  at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t head = begin; head < end; ++head)
+      of_head[static_cast<std::size_t>(head)] =
+          head_statistics({k.const_data_ptr<float>() + head * d, k.size(0) * k.size(1), d, heads * d, k.size(1)});
+  });
+  HeadValues values;
+  for (const auto& one : of_head)
+    for (const auto& [metric, value] : one) values[metric].push_back(value);
+  return values;
+}
+
+HeadValues key_spectrum(const at::Tensor& k_bthd) {
+  const std::int64_t heads = k_bthd.size(2), d = k_bthd.size(3);
+  const at::Tensor k_hnd = k_bthd.detach().flatten(0, 1).transpose(0, 1).to(at::kDouble);
+  const at::Tensor gram_hdd = at::bmm(k_hnd.mT(), k_hnd).cpu().contiguous();
+  HeadValues values;
+  for (const char* metric : {"k_pr", "k_erank", "k_pr_eig", "k_stable_rank"})
+    values[metric].resize(static_cast<std::size_t>(heads));
+  at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t head = begin; head < end; ++head) {
+      const auto place = static_cast<std::size_t>(head);
+      const std::span gram(gram_hdd.const_data_ptr<double>() + head * d * d, static_cast<std::size_t>(d * d));
+      const std::vector<double> s = singular_values_of_gram(gram, d);
+      values.at("k_pr")[place] = participation_ratio(s);
+      values.at("k_erank")[place] = effective_rank(s);
+      values.at("k_pr_eig")[place] = eigen_participation_ratio(s);
+      values.at("k_stable_rank")[place] = stable_rank(s);
+    }
+  });
+  return values;
+}
+
+}  // namespace headscope

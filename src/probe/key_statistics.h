@@ -1,0 +1,22 @@
+// Statistics of a layer's keys as vectors: norms, outliers, redundancy. Keys are after QK-Norm and before RoPE.
+#pragma once
+
+#include "probe/head_values.h"
+
+namespace headscope {
+
+// k_bthd: keys of any float type. For each key head, over its b·t tokens, in float64:
+//   k_norm, k_norm_std, k_std, k_token0_norm, k_max_abs_mean, k_max_abs, k_axis, k_pr_vector, k_top_dim, k_top_energy,
+//   k_top_share, k_cosine
+// (tracks/metrics.h says what they mean, docs/measurements.md how they are computed). Keys that are zero have no
+// direction and do not count in k_axis, k_pr_vector, k_top_share and k_cosine; NaN where nothing is left.
+HeadValues key_statistics(const at::Tensor& k_bthd);
+
+// The same by tensor operations, on any device: the definition, and the way of a GPU.
+HeadValues key_statistics_composed(const at::Tensor& k_bthd);
+
+// The participation ratios and ranks of each head's keys [b·t, d], not centred, from their Gram matrix in float64:
+//   k_pr, k_erank, k_pr_eig, k_stable_rank
+HeadValues key_spectrum(const at::Tensor& k_bthd);
+
+}  // namespace headscope

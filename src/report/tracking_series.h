@@ -1,0 +1,55 @@
+// What the figures of a tracked run show of it: moments, means over heads, groups of layers. No drawing.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/table.h"
+#include "report/plasticity_summary.h"
+#include "tracks/tracks.h"
+
+namespace headscope {
+
+// More moments than this cannot be told apart in a figure, but fill its data files.
+constexpr std::size_t most_moments = 300;
+
+// Some metrics and the moments at which all of them were measured.
+struct TrackedMetrics {
+  const Tracks* source = nullptr;
+  std::vector<std::size_t> moments;  // places in source->moments
+
+  [[nodiscard]] Integers tokens() const;
+  [[nodiscard]] Integers steps() const;
+};
+
+// Of the source with more moments, or of the other when that one alone has them; nothing when none has, or when no head
+// has a value.
+std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector<std::string_view>& metrics,
+                                      std::size_t most = most_moments);
+
+// The mean over the heads of a layer at each moment.
+Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer);
+
+// All heads of a group's layers: their mean and their quartiles at each moment.
+struct GroupSpread {
+  Numbers mean, low, high;
+};
+GroupSpread group_spread(const TrackedMetrics& shown, std::string_view metric, LayerGroup group);
+
+// Each value over the first finite one; all NaN when that is 0.
+Numbers relative_to_start(Numbers values);
+
+struct GroupLayers {
+  LayerGroup group = LayerGroup::early;
+  std::int64_t first = 0, last = 0;
+  [[nodiscard]] std::string_view name() const { return layer_group_names[static_cast<std::size_t>(group)]; }
+  [[nodiscard]] std::string legend() const;  // "early L0–7"
+};
+// The groups that have layers, in order.
+std::vector<GroupLayers> layer_groups(std::int64_t layers);
+
+}  // namespace headscope

@@ -1,0 +1,118 @@
+#include "summary/summarise.h"
+
+#include "core/atomic_file.h"
+#include "formats/parquet_table.h"
+#include "formats/run_folder.h"
+#include "report/role_figures.h"
+#include "report/tracking_figures.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* roles_name = "roles.json";
+
+// The manifest of the run, or of the run that the folder is a part of.
+ordered_json manifest_around(const fs::path& folder) {
+  fs::path place = fs::absolute(folder / "").parent_path();
+  for (int up = 0; up < 3; ++up, place = place.parent_path())
+    if (fs::exists(place / "manifest.json")) return read_manifest(place);
+  return ordered_json::object();
+}
+
+std::vector<std::string> role_names(const RoleDefinition& definition) {
+  std::vector<std::string> names;
+  for (std::size_t label = 0; label <= definition.roles.size(); ++label) names.emplace_back(definition.name_of(label));
+  return names;
+}
+
+RoleMapData map_of(const RolesResult& roles, const RunFacts& facts) {
+  RoleMapData map;
+  map.title = facts.title;
+  map.roles = role_names(roles.definition);
+  map.layers = static_cast<std::size_t>(roles.counts.layers);
+  map.heads = static_cast<std::size_t>(roles.counts.query_heads);
+  for (const HeadRole& head : roles.heads) {
+    map.role_of.push_back(head.label);
+    map.score_of.push_back(head.clarity);
+  }
+  return map;
+}
+
+RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
+  RoleTimelineData data;
+  data.title = facts.title;
+  data.roles = role_names(roles.definition);
+  data.share.resize(data.roles.size());
+  for (std::size_t i = 0; i < roles.timeline.moments.size(); ++i) {
+    data.tokens.push_back(roles.timeline.moments[i].tokens);
+    for (std::size_t role = 0; role < data.roles.size(); ++role)
+      data.share[role].push_back(roles.timeline.shares[i][role]);
+  }
+  return data;
+}
+
+// The definition as roles.json keeps it, or the built-in one.
+RoleDefinition definition_used(const fs::path& run) {
+  if (!fs::exists(run / roles_name)) return default_role_definition();
+  const ordered_json kept = ordered_json::parse(read_file(run / roles_name), nullptr, /*allow_exceptions=*/false);
+  if (!kept.is_object() || !kept.contains("definition"))
+    fail_input("{}: is damaged; 'headscope roles {}' writes it anew", (run / roles_name).string(), run.string());
+  const ordered_json& definition = kept["definition"];
+  return parse_role_definition(yaml_of({{"id", definition["id"]}, {"roles", definition["roles"]}}),
+                               (run / roles_name).string());
+}
+
+}  // namespace
+
+RunFacts facts_of_run(const fs::path& run) {
+  const ordered_json config = manifest_around(run).value("config", ordered_json::object());
+  return {config.value("preset", ""), config.value("model", ordered_json::object()).value("d_k", std::int64_t{0})};
+}
+
+Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& out) {
+  Findings findings = find(tracks);
+  const std::string title =
+      facts.title.empty() ? "Heads in training" : fmt::format("Heads in training: {}", facts.title);
+  write_file(out / "summary.md", to_markdown(findings, title));
+  write_file(out / "summary.json", to_json(findings).dump(2) + "\n");
+  return findings;
+}
+
+RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const RoleDefinition& definition,
+                        bool from_training, const fs::path& out) {
+  RolesResult roles = roles_of(roles_source(tracks, from_training), definition, facts.d_k);
+  write_file(out / "roles.parquet", to_parquet(roles_table(roles)));
+  write_file(out / "role_timeline.parquet", to_parquet(role_timeline_table(roles)));
+  write_file(out / "role_transitions.parquet", to_parquet(role_transitions_table(roles)));
+  write_file(out / roles_name, to_json(roles).dump(2) + "\n");
+  return roles;
+}
+
+std::vector<fs::path> draw_tracks(const RunTracks& tracks, const RunFacts& facts, const fs::path& out,
+                                  const std::string& theme) {
+  return draw_tracking_figures({facts.title, &tracks}, out / "plots", theme_named(theme));
+}
+
+std::vector<fs::path> draw_roles(const RolesResult& roles, const RunFacts& facts, const fs::path& out,
+                                 const std::string& theme) {
+  const std::vector<Figure> figures = {role_map_figure(map_of(roles, facts)),
+                                       role_timeline_figure(timeline_of(roles, facts))};
+  return draw(figures, out / "plots", theme_named(theme)).files;
+}
+
+std::vector<fs::path> draw_tracked_run(const fs::path& run, const std::string& theme) {
+  theme_named(theme);  // an unknown name is refused before anything is read
+  const RunTracks tracks = read_tracks(run);
+  const RunFacts facts = facts_of_run(run);
+  std::vector<fs::path> files = draw_tracks(tracks, facts, run, theme);
+  const Tracks& source = roles_source(tracks);
+  if (!source.has("entropy_norm")) return files;  // no roles without attention
+  const auto more = draw_roles(roles_of(source, definition_used(run), facts.d_k), facts, run, theme);
+  files.insert(files.end(), more.begin(), more.end());
+  return files;
+}
+
+}  // namespace headscope

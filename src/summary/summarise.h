@@ -1,0 +1,38 @@
+// What a tracked run shows: findings, roles and figures, from its tables into its folder.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "findings/findings.h"
+#include "roles/roles.h"
+#include "tracks/tracks.h"
+
+namespace headscope {
+
+// What figures and texts need to know of a run beside its tables.
+struct RunFacts {
+  std::string title;     // of the figures: "tiny"
+  std::int64_t d_k = 0;  // 0: not known
+};
+// From the manifest of a run, or of the one that holds the folder (a condition of a study).
+RunFacts facts_of_run(const std::filesystem::path& run);
+
+// Writes summary.md and summary.json into `out`.
+Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& out);
+
+// Writes roles.parquet, role_timeline.parquet, role_transitions.parquet and roles.json into `out`.
+RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const RoleDefinition& definition,
+                        bool from_training, const std::filesystem::path& out);
+
+// Figures into `out`/plots; returns every file. Those of roles, too, where heads have them.
+std::vector<std::filesystem::path> draw_tracks(const RunTracks& tracks, const RunFacts& facts,
+                                               const std::filesystem::path& out, const std::string& theme);
+std::vector<std::filesystem::path> draw_roles(const RolesResult& roles, const RunFacts& facts,
+                                              const std::filesystem::path& out, const std::string& theme);
+
+// The figures of a run again: from its tables, with the roles of the definition that `write_roles` last used.
+std::vector<std::filesystem::path> draw_tracked_run(const std::filesystem::path& run, const std::string& theme);
+
+}  // namespace headscope

@@ -1,0 +1,96 @@
+#include "train/run.h"
+
+#include <chrono>
+
+#include "core/interrupt.h"
+#include "formats/parquet_table.h"
+#include "report/theme.h"
+#include "train/loop.h"
+#include "train/run_guard.h"
+
+namespace headscope {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+TrainJob loop_job(const TrainRunJob& job) {
+  TrainJob loop;
+  loop.folder = job.folder.out;
+  loop.label = "train";
+  loop.resume_hint = fmt::format("go on with --resume --out {}", job.folder.out.string());
+  loop.model = job.options.model;
+  loop.options = job.options.train;
+  loop.track = job.options.track;
+  loop.seed = job.options.seed;
+  loop.config = to_json(job.options);
+  return loop;
+}
+
+// Hours of training are not lost for want of gnuplot.
+void draw_or_warn(const TrainRunOutcome& outcome, const RunTracks& tracks, const RunFacts& facts,
+                  const std::string& theme, Console& console) {
+  try {
+    draw_tracks(tracks, facts, outcome.out, theme);
+    if (outcome.roles) draw_roles(*outcome.roles, facts, outcome.out, theme);
+  } catch (const Error& error) {
+    if (error.fault() == Fault::interrupted) throw;
+    console.warn(
+        fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), outcome.out.string()));
+  }
+}
+
+// What the tables say; drawn where `theme` is given.
+void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme, Console& console) {
+  const Table probes = read_parquet(outcome.out / "probes.parquet");
+  outcome.val_loss = probes.numbers("val_loss").back();
+  outcome.first_loss = read_parquet(outcome.out / "steps.parquet").numbers("loss").front();
+  if (!std::filesystem::exists(outcome.out / "heads.parquet")) return;
+  const RunTracks tracks = read_tracks(outcome.out);
+  const RunFacts facts = facts_of_run(outcome.out);
+  outcome.findings = write_summary(tracks, facts, outcome.out);
+  if (roles_source(tracks).has("entropy_norm"))
+    outcome.roles = write_roles(tracks, facts, default_role_definition(), /*from_training=*/false, outcome.out);
+  if (!theme) return;
+  console.info("drawing figures");
+  draw_or_warn(outcome, tracks, facts, *theme, console);
+}
+
+TrainRunOutcome run_in_folder(const TrainRunJob& job, const Corpus& corpus, const ComputeDevice& device,
+                              RunFolder& folder, Clock::time_point start, Console& console) {
+  TrainRunOutcome outcome;
+  outcome.out = folder.path();
+  outcome.device = device.description;
+  outcome.unigram_entropy = corpus.unigram_entropy;
+  outcome.true_entropy = corpus.true_entropy;
+  const bool was_complete = folder.already_complete();
+  if (!was_complete) outcome.tokens_per_s = train(loop_job(job), corpus, device, console).tokens_per_s;
+  conclude(outcome, was_complete ? std::nullopt : std::optional(job.theme), console);
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (!was_complete)
+    folder.finish(RunStatus::complete, {{"val_loss", outcome.val_loss},
+                                        {"seconds", outcome.seconds},
+                                        {"tokens_per_s", outcome.tokens_per_s},
+                                        {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
+  return outcome;
+}
+
+}  // namespace
+
+TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
+  const auto start = Clock::now();
+  const InterruptGuard guard;
+  validate(static_cast<const Setup&>(given.options));
+  validate(given.options.track);
+  theme_named(given.theme);  // an unknown name is refused before the work, not after it
+  const ComputeDevice device = choose_device(given.options.device);
+  TrainRunJob job = given;
+  job.options.device = device.device.is_cpu() ? "cpu" : "cuda";
+  const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
+  const nlohmann::ordered_json facts = {{"device", device.description},
+                                        {"parameters", count_parameters(job.options.model).total},
+                                        {"seeds", {job.options.seed}}};
+  RunFolder folder(job.folder, {train_command, job.command_line, to_json(job.options), facts});
+  return in_run_folder(folder, [&] { return run_in_folder(job, corpus, device, folder, start, console); });
+}
+
+}  // namespace headscope

@@ -1,0 +1,25 @@
+// What a command that computes with torch does in its run folder, so that whatever ends it is noted there.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include "formats/run_folder.h"
+
+namespace headscope {
+
+// Returns body(). An error becomes the folder's status and goes on to the caller, in one line.
+template <class Body>
+auto in_run_folder(RunFolder& folder, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    folder.finish(error);
+    throw;
+  } catch (const c10::Error& error) {  // its what() is a page of addresses
+    const Error one_line(Fault::runtime, error.what_without_backtrace());
+    folder.finish(one_line);
+    throw one_line;
+  }
+}
+
+}  // namespace headscope
