@@ -86,6 +86,7 @@ void add_study(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_train(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_inspect(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_roles(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_surgery(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_bench(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_tokenize(CLI::App& app, CommonFlags& flags, Command& chosen);

@@ -81,6 +81,7 @@ int run(int argc, char** argv, CommonFlags& flags) {
   add_inspect(app, flags, chosen);
   add_roles(app, flags, chosen);
   add_plasticity(app, flags, chosen);
+  add_surgery(app, flags, chosen);
   add_plot(app, flags, chosen);
   add_bench(app, flags, chosen);
   add_tokenize(app, flags, chosen);

@@ -3,6 +3,7 @@
 #include "inspect/roles_run.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
+#include "surgery/run.h"
 #include "train/run.h"
 #include "verdict/analyze.h"
 
@@ -20,6 +21,7 @@ std::vector<std::filesystem::path> redraw(const PlotFlags& flags) {
   if (command == "plasticity") return draw_run(flags.run, flags.theme, flags.per_head);
   if (command == "plasticity compare") return draw_comparison_run(flags.run, flags.theme);
   if (command == study_command) return draw_study_run(flags.run, flags.theme);
+  if (command == surgery_command) return draw_surgery_run(flags.run, flags.theme);
   if (command == train_command || command == inspect_command || command == roles_command)
     return draw_tracked_run(flags.run, flags.theme);
   fail_input("{}: is a run of '{}', which has no figures", flags.run.string(), command);

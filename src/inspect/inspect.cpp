@@ -34,16 +34,6 @@ ordered_json config_of(const InspectOptions& options, const SavedModel& saved) {
   return config;
 }
 
-Corpus held_out(const Setup& setup, Console& console) {
-  const TrainOptions& train = setup.train;
-  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1,
-                              tokens_for_batches(train.validation_batches, train.batch, train.seq_len), console);
-  if (corpus.vocabulary > setup.model.vocabulary)
-    fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
-               corpus.vocabulary, setup.model.vocabulary);
-  return corpus;
-}
-
 }  // namespace
 
 Inspection inspect(const InspectJob& job, Console& console) {
@@ -56,7 +46,7 @@ Inspection inspect(const InspectJob& job, Console& console) {
     saved.setup.model.positions = saved.setup.train.seq_len;
     saved.model = with_positions(saved.model, saved.setup.train.seq_len);
   }
-  const Corpus corpus = held_out(saved.setup, console);
+  const Corpus corpus = load_held_out(saved.setup, console);
   RunFolder folder(job.folder, {inspect_command,
                                 job.command_line,
                                 config_of(job.options, saved),

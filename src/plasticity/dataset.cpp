@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "core/lists.h"
+
 namespace headscope {
 namespace {
 

@@ -43,25 +43,4 @@ void validate(const PlasticityOptions& options) {
     if (file->empty()) fail_input("{} is empty; expected a file name", key);
 }
 
-std::vector<std::int64_t> parse_index_list(std::string_view text, std::string_view name) {
-  constexpr std::int64_t largest = 100000;  // no model has more heads; a slip such as 0-9999999999 must not fill memory
-  std::set<std::int64_t> members;
-  const auto refuse = [&] { fail_input("{} '{}': expected numbers and ranges such as 0,4-7", name, text); };
-  for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view part = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(part.size() + 1, rest.size()));
-    const std::size_t dash = part.find('-');
-    std::int64_t first = 0, last = 0;
-    if (!parse_value(part.substr(0, dash), first)) refuse();
-    if (dash == std::string_view::npos)
-      last = first;
-    else if (!parse_value(part.substr(dash + 1), last))
-      refuse();
-    if (first < 0 || last < first || last > largest) refuse();
-    for (std::int64_t member = first; member <= last; ++member) members.insert(member);
-  }
-  if (members.empty() || text.ends_with(',')) refuse();
-  return {members.begin(), members.end()};
-}
-
 }  // namespace headscope

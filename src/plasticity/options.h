@@ -86,7 +86,4 @@ std::vector<std::string> load_plasticity_config(const std::filesystem::path& fil
 // Throws Error(Fault::input) on values that make no sense.
 void validate(const PlasticityOptions& options);
 
-// The members of "0,4-7" in ascending order; `name` is the flag for messages.
-std::vector<std::int64_t> parse_index_list(std::string_view text, std::string_view name);
-
 }  // namespace headscope

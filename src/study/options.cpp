@@ -2,23 +2,11 @@
 
 #include <set>
 
+#include "core/lists.h"
 #include "tracks/metrics.h"
 #include "verdict/results.h"
 
 namespace headscope {
-namespace {
-
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    parts.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
-}  // namespace
 
 void validate(const StudyOptions& options) {
   validate(static_cast<const Setup&>(options));
@@ -33,7 +21,7 @@ void validate(const StudyOptions& options) {
 
 std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
   std::vector<std::uint64_t> seeds;
-  for (const std::string& part : parts_of(options.seeds)) {
+  for (const std::string& part : comma_separated(options.seeds)) {
     std::uint64_t seed = 0;
     if (!parse_value(part, seed))
       fail_input("study.seeds is '{}'; expected whole numbers, comma-separated", options.seeds);
@@ -46,7 +34,7 @@ std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
 
 std::vector<std::size_t> conditions_of(const StudyOptions& options) {
   std::set<std::size_t> chosen;
-  for (const std::string& part : parts_of(options.conditions)) {
+  for (const std::string& part : comma_separated(options.conditions)) {
     std::size_t found = n_conditions;
     for (std::size_t i = 0; i < n_conditions; ++i)
       if (part == condition_tags[i] || part == condition_letters[i]) found = i;

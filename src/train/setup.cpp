@@ -86,4 +86,14 @@ Corpus load_corpus_for(const Setup& setup, Console& console) {
   return corpus;
 }
 
+Corpus load_held_out(const Setup& setup, Console& console) {
+  const TrainOptions& train = setup.train;
+  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1,
+                              tokens_for_batches(train.validation_batches, train.batch, train.seq_len), console);
+  if (corpus.vocabulary > setup.model.vocabulary)
+    fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
+               corpus.vocabulary, setup.model.vocabulary);
+  return corpus;
+}
+
 }  // namespace headscope

@@ -51,4 +51,8 @@ void validate(const Setup& setup);
 // Error(Fault::input) when its vocabulary is larger than the model's.
 Corpus load_corpus_for(const Setup& setup, Console& console);
 
+// The validation part alone, for a model that is trained; next to nothing is read for training. Throws
+// Error(Fault::input) when its vocabulary is larger than the model's.
+Corpus load_held_out(const Setup& setup, Console& console);
+
 }  // namespace headscope

@@ -15,12 +15,6 @@ using testing::expect_error;
 using testing::TemporaryFolder;
 namespace fs = std::filesystem;
 
-TEST(IndexList, HoldsNumbersAndRanges) {
-  EXPECT_EQ(parse_index_list("0,4-7,2", "--layers"), (std::vector<std::int64_t>{0, 2, 4, 5, 6, 7}));
-  for (const char* bad : {"", ",", "1,", "a", "3-1", "-1", "1-", "1--2", "1 2", "0-999999999999"})
-    expect_error(Fault::input, "expected numbers and ranges such as 0,4-7", [&] { parse_index_list(bad, "--layers"); });
-}
-
 TEST(PlasticityConfig, TheShippedFilesAreValid) {
   for (const char* name : {"smollm2_135m.yaml", "qwen3_8b.yaml"}) {
     PlasticityOptions options;

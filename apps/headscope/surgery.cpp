@@ -1,0 +1,105 @@
+#include "command.h"
+#include "core/error.h"
+#include "report/surgery_figures.h"
+#include "surgery/run.h"
+
+namespace headscope {
+namespace {
+
+struct SurgeryFlags {
+  SurgeryJob job;
+  std::filesystem::path config;
+  std::string checkpoint;
+  std::vector<ConfigEntry> entries;  // flags, in the order in which they were given
+};
+
+// File over defaults, flags over the file.
+SurgeryOptions options_of(const SurgeryFlags& flags) {
+  SurgeryOptions options;
+  if (!flags.config.empty())
+    for (const ConfigEntry& entry : read_yaml(flags.config)) apply(options, entry);
+  for (const ConfigEntry& entry : flags.entries) apply(options, entry);
+  if (!flags.checkpoint.empty()) options.checkpoint = flags.checkpoint;
+  validate(options);
+  return options;
+}
+
+// "surgery-QK" for runs/study-tiny/QK, and for its checkpoints.
+std::string run_name(const std::string& checkpoint) {
+  std::filesystem::path run = std::filesystem::absolute(checkpoint + "/").parent_path();
+  if (run.parent_path().filename() == "checkpoints") run = run.parent_path().parent_path();
+  return "surgery-" + run.filename().string();
+}
+
+// One line for each x, one column for each curve: the change of the loss, and its range over repeats.
+void print_changes(const std::vector<SurgeryCurve>& curves, const std::string& heading, double unmodified,
+                   const std::function<std::string(double)>& x_text) {
+  if (curves.empty()) return;
+  constexpr int wide = 10;
+  std::string line = fmt::format("  {:>9}", heading);
+  for (const SurgeryCurve& curve : curves) line += fmt::format("  {:<{}}", curve.by, wide);
+  fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  for (std::size_t i = 0; i < curves.front().x.size(); ++i) {
+    line = fmt::format("  {:>9}", x_text(curves.front().x[i]));
+    for (const SurgeryCurve& curve : curves) {
+      std::string cell = fmt::format("{:+.4f}", curve.loss[i] - unmodified);
+      if (curve.repeats > 1)
+        cell += fmt::format(" ({:+.4f} to {:+.4f})", curve.lowest[i] - unmodified, curve.highest[i] - unmodified);
+      line += fmt::format("  {:<{}}", cell, wide);
+    }
+    fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+  fmt::print("\n");
+}
+
+void print_outcome(const SurgeryOutcome& outcome) {
+  const SurgeryLosses& losses = outcome.losses;
+  const double d_k = outcome.summary["d_k"].get<double>();
+  const auto removed = surgery_curves(losses.rows, "remove");
+  fmt::print(
+      "{}: validation loss {:.4f} nats, {:.4f} with uniform attention (all keys zero)\n"
+      "change of the loss{}:\n\n",
+      outcome.summary["title"].get<std::string>(), losses.unmodified, losses.uniform,
+      removed.empty()
+          ? ""
+          : fmt::format(" ({} gain or singular value removed first)", outcome.summary["order"].get<std::string>()));
+  print_changes(removed, "removed", losses.unmodified,
+                [&](double share) { return fmt::format("{:.0f} of {:.0f}", share * d_k, d_k); });
+  print_changes(surgery_curves(losses.rows, "quantise"), "bits", losses.unmodified,
+                [](double bits) { return fmt::format("{:.0f}", bits); });
+  fmt::print("tables (surgery.parquet, surgery.csv) and plots/: {}\n", outcome.out.string());
+}
+
+int surgery(SurgeryFlags& flags, const CommonFlags& common) {
+  Console console(common.console);
+  flags.job.options = options_of(flags);
+  flags.job.command_line = common.command_line;
+  choose_out(flags.job.folder, run_name(flags.job.options.checkpoint));
+  const SurgeryOutcome outcome = run_surgery(flags.job, console);
+  if (common.json) {
+    nlohmann::ordered_json object = {{"out", outcome.out.string()}};
+    object.update(outcome.summary);
+    fmt::print("{}\n", object.dump(2));
+  } else if (!common.console.quiet) {
+    print_outcome(outcome);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_surgery(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<SurgeryFlags>();
+  auto* command = app.add_subcommand(
+      "surgery", "What a trained model loses when its keys lose dimensions or bits: docs/surgery.md");
+  command->add_option("checkpoint", flags->checkpoint, "A checkpoint, or a run, which stands for its newest one")
+      ->type_name("CHECKPOINT");
+  command->add_option("--config", flags->config, "Configuration file (YAML); flags override it")->type_name("FILE");
+  add_option_flags(*command, SurgeryOptions{}, flags->entries);
+  command->add_option("--theme", flags->job.theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_out_flags(*command, flags->job.folder);
+  add_common_flags(*command, common);
+  command->callback([flags, &common, &chosen] { chosen = [flags, &common] { return surgery(*flags, common); }; });
+}
+
+}  // namespace headscope

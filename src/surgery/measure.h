@@ -1,0 +1,28 @@
+// The validation loss of a model after operations on its keys.
+#pragma once
+
+#include <vector>
+
+#include "core/console.h"
+#include "formats/table.h"
+#include "probe/probe.h"
+#include "surgery/options.h"
+
+namespace headscope {
+
+// As training probes it: the mean over the batches, nats, computed in `type`.
+double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                       const EditKeys& edit = {});
+
+struct SurgeryLosses {
+  double unmodified = 0;
+  double uniform = 0;  // all keys of the chosen layers zero: every row of their attention is uniform
+  Table rows;          // docs/surgery.md
+};
+
+// Every operation that the options name, on the same batches; singular directions are those of the first. Throws
+// Error(Fault::interrupted) after a signal.
+SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                              const SurgeryOptions& options, Console& console);
+
+}  // namespace headscope
