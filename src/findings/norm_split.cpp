@@ -30,11 +30,11 @@ LayerSplit split_of(const Tracks& tracks, std::int64_t layer, DipTester& tester)
   return split;
 }
 
-// Layers of one head would add zeros only.
+// One head leaves zeros, and two always lie on opposite sides of their mean: neither can show a population.
 DipTest test_within_layers(const std::vector<LayerSplit>& layers, DipTester& tester) {
   std::vector<double> residuals;
   for (const LayerSplit& layer : layers) {
-    if (layer.groups.test.n < 2) continue;
+    if (layer.groups.test.n < 3) continue;
     for (const double norm : layer.norms)
       if (std::isfinite(norm)) residuals.push_back(norm - layer.mean);
   }
@@ -57,7 +57,8 @@ std::string layers_have(std::span<const std::int64_t> layers) {
 
 std::string populations_text(const NormSplit& split) {
   const DipTest& all = split.within_layers;
-  if (std::isnan(all.p_value)) return "Too few heads to tell one population from two: the test needs four.";
+  if (std::isnan(all.p_value))
+    return "Too few heads to tell one population from two: the test needs four, in layers of three or more.";
   std::string text;
   if (all.p_value < 0.05)
     text = "Within layers the heads are more than one population by key norm";
@@ -100,8 +101,10 @@ double between_head_share(std::span<const double> norms, std::span<const double>
     variances.push_back(standard_deviations[i] * standard_deviations[i]);
   }
   if (means.size() < 2) return not_measured;
-  const double between = moments(means).m2, within = finite_mean(variances);
-  return between + within == 0 ? 0 : between / (between + within);
+  const Moments heads = moments(means);
+  const double between = heads.m2, within = finite_mean(variances);
+  const double rounding = 1e-6 * heads.mean;  // of float32, where all norms are equal
+  return between + within <= rounding * rounding ? 0 : between / (between + within);
 }
 
 NormSplit find_norm_split(const RunTracks& run, DipTester& tester) {

@@ -12,13 +12,15 @@ inline constexpr std::array norm_split_rules = {
     Rule{"between_share",
          "The between-head share of a layer is var_h(k_norm) / (var_h(k_norm) + mean_h(k_norm_std^2)), variances over "
          "all of its n key heads divided by n: how much of the variance of the key norm over tokens and heads lies "
-         "between heads; 0 when nothing varies, unknown for one head. The model's share is the mean over layers."},
+         "between heads; 0 when nothing varies by more than a millionth, unknown for one head. The model's share is "
+         "the mean over layers."},
     Rule{"begins",
          "A split begins at the first moment from which on the between-head share stays above one half until the end."},
     Rule{"two_populations",
          "The heads are more than one population when the dip test of Hartigan and Hartigan (1985) against the uniform "
          "distribution has p < 0.05 (2000 simulated samples; at least four heads): for a layer over its heads, for the "
-         "model over all heads with the mean of each layer removed. The answer names the layers that pass when their p "
+         "model over the heads of layers with three or more, the mean of each layer removed. The answer names the "
+         "layers that pass when their p "
          "is multiplied by the number of layers tested (Bonferroni)."},
 };
 
@@ -38,7 +40,7 @@ struct NormSplit {
   double between_share = not_measured;  // at the end, mean over layers
   std::vector<double> share_over_time;
   std::optional<Moment> begins;
-  DipTest within_layers;                   // all heads, the mean of each layer removed
+  DipTest within_layers;                   // of layers with three or more heads, the mean of each layer removed
   std::size_t tested_layers = 0;           // those with four heads or more
   std::vector<std::int64_t> named_layers;  // more than one population, corrected for the number of layers
   std::string sentence;

@@ -15,10 +15,11 @@ inline constexpr std::array volume_knob_rules = {
          "A quantity has grown when its mean growth is at least 1.1 and the interval lies above 1, and has shrunk when "
          "it is below 1/1.1 and the interval lies below 1; with one head the mean alone decides. A head has grown or "
          "shrunk by the same limits."},
-    Rule{"volume_knob",
-         "The volume knob is keys when k_norm has grown, q_norm has not, and qk_ratio is below 1/1.1 of its start; "
-         "queries when q_norm has grown, k_norm has not, and qk_ratio is at least 1.1 of its start; both when both have "
-         "grown, or one has and the ratio stays within these limits: then they grew together; neither otherwise."},
+    Rule{
+        "volume_knob",
+        "The volume knob is keys when k_norm has grown, q_norm has not, and qk_ratio is below 1/1.1 of its start; "
+        "queries when q_norm has grown, k_norm has not, and qk_ratio is at least 1.1 of its start; both when both have "
+        "grown, or one has and the ratio stays within these limits: then they grew together; neither otherwise."},
 };
 
 enum class VolumeKnob { keys, queries, both, neither };

@@ -95,16 +95,20 @@ TEST(NormSplit, DoesNotBeginWhileTheShareFallsBack) {
 }
 
 TEST(NormSplit, TestsAllHeadsWithoutTheirLayersMean) {
-  // Every layer has its own level and two heads on either side of it: two populations that only the model shows.
-  Tracks tracks = tracks_of({10, 2, 2}, 1);
+  // Every layer has its own level, one head below and two above it: two populations that only the model shows.
+  Tracks tracks = tracks_of({10, 3, 3}, 1);
   plant(tracks, "k_norm", [](auto, std::int64_t layer, std::int64_t head) {
     return 3 * static_cast<double>(layer) + (head == 0 ? -2 : 2) * (1 + 0.01 * static_cast<double>(layer));
   });
   const NormSplit two = split_of(tracks);
-  EXPECT_EQ(two.within_layers.n, 20U);
+  EXPECT_EQ(two.within_layers.n, 30U);
   EXPECT_LT(two.within_layers.p_value, 0.01);
-  EXPECT_TRUE(std::isnan(two.layers[0].groups.test.p_value));  // two heads are too few
+  EXPECT_TRUE(std::isnan(two.layers[0].groups.test.p_value));  // three heads are too few
   EXPECT_THAT(two.sentence, HasSubstr("more than one population"));
+  // Two heads lie on opposite sides of their mean, whatever they are.
+  Tracks pairs = tracks_of({10, 2, 2}, 1);
+  plant(pairs, "k_norm", [](auto, std::int64_t layer, std::int64_t head) { return static_cast<double>(layer + head); });
+  EXPECT_THAT(split_of(pairs).sentence, HasSubstr("Too few heads"));
   // Heads uniformly about their layer: one population.
   Tracks even = tracks_of({10, 4, 4}, 1);
   NumpyGenerator generator(1);
