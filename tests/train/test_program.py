@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-DONE, WRONG_USAGE = 0, 2
+DONE, FAILED, WRONG_USAGE = 0, 1, 2
 LAYERS, HEADS, KEY_HEADS, D_K, TOKENS_PER_STEP = 2, 4, 2, 8, 4 * 32 * 2
 # A run of seconds: updates of 2 x 4 sequences, probes and checkpoints every fifth.
 SMALL = ("model.layers=2", "model.d_model=32", "model.heads=4", "model.kv_heads=2", "model.d_k=8", "model.d_ff=64",
@@ -105,6 +105,11 @@ def head_values(folder: Path, source: str) -> dict[tuple, float]:
 
 def files_of(folder: Path) -> dict[Path, bytes]:
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def differing(a: dict[Path, bytes], b: dict[Path, bytes]) -> list[str]:
+    """Files that are another, or only in one."""
+    return sorted(str(name) for name in {*a, *b} if a.get(name) != b.get(name))
 
 
 def metrics_of(source: str) -> tuple[list[str], list[str]]:
@@ -306,9 +311,8 @@ class Tracking(Program):
         out = self.folder / "run"
         self.done("train", "--config", shared / "run" / "config.yaml", "--out", out)
         again, first = files_of(out), files_of(shared / "run")
-        self.assertEqual(sorted(again), sorted(first))
-        timed = {Path("manifest.json"), Path("steps.parquet/part-00000.parquet")}
-        self.assertEqual([str(name) for name in first if first[name] != again[name] and name not in timed], [])
+        timed = {"manifest.json", "steps.parquet/part-00000.parquet"}
+        self.assertEqual(set(differing(first, again)) - timed, set())
         self.assertEqual(repr(rows(shared / "run", "steps")), repr(rows(out, "steps")))
 
 
@@ -350,6 +354,34 @@ class Running(Program):
             self.assertLessEqual(self.merges[name], 1, name)
         self.assertEqual(seen["steps"][-1], 60)
 
+    def test_ManyRowsBetweenCheckpoints_AreSeenAsWholeMoments(self):
+        out = self.folder / "run"  # a flush every 26 steps: 2,592 rows of heads a moment, 65,536 may wait
+        wide = settings("model.layers=12", "model.heads=8", "model.kv_heads=8", "model.d_k=4", "train.seq_len=8",
+                        "train.batch=1", "train.tokens=16000", "train.checkpoint_every=10000", "train.probe_every=10000")
+        process = start("train", *wide, "--track-every", "1", "--out", out)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        while not list(out.glob("steps.parquet/part-*")):  # the last table of a flush
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        self.assertFalse((out / "checkpoints").exists())
+        for name in ("heads", "layers"):
+            table = rows(out, name)
+            moments = Counter(step for step, source in zip(table["step"], table["source"]) if source == "train")
+            self.assertEqual(len(set(moments.values())), 1, moments)
+
+    def test_AFailureInTheFirstStep_IsResumedWithoutASecondFirstProbe(self):
+        out = self.folder / "run"
+        flags = ["train", *settings(steps(2), "train.max_abs_penalty=1e300"), "--out", out]
+        for more in ([], ["--resume"], ["--resume"]):
+            result = run(*flags, *more)
+            self.assertEqual(result.returncode, FAILED, result.stderr)
+            self.assertIn("not finite", result.stderr.splitlines()[-1])
+            self.assertEqual(json.loads((out / "manifest.json").read_text())["status"], "failed")
+            self.assertEqual(rows(out, "probes")["step"], [0])
+
     def test_KilledAtRandomMomentsAndResumed_EndsBitForBitTheSame(self):
         kills = int(os.environ.get("HEADSCOPE_KILLS", "5"))
         flags = [*settings(*self.LONG), "--track-every", "1"]
@@ -378,9 +410,8 @@ class Running(Program):
         self.done("train", *flags, "--out", killed, "--resume")
         self.assert_same_training(whole, killed)
         again, first = files_of(killed), files_of(whole)
-        self.assertEqual(sorted(again), sorted(first))
-        timed = {Path("manifest.json"), Path("steps.parquet/part-00000.parquet")}
-        self.assertEqual([str(name) for name in first if first[name] != again[name] and name not in timed], [])
+        timed = {"manifest.json", "steps.parquet/part-00000.parquet"}
+        self.assertEqual(set(differing(first, again)) - timed, set())
 
     def test_ACompleteRun_IsShownAgainAndLeftAsItIs(self):
         out = self.copy_of_run("run")
@@ -390,7 +421,7 @@ class Running(Program):
         before = files_of(out)
         printed = self.done("train", "--config", out / "config.yaml", "--out", out, "--resume")
         self.assertIn("validation loss ", printed)
-        self.assertEqual(files_of(out), before)
+        self.assertEqual(differing(files_of(out), before), [])
 
 
 class Inspect(Program):
@@ -423,7 +454,7 @@ class Inspect(Program):
         for layer in range(LAYERS):
             shown = [f"{values[12, layer, 'k', head, 'k_pr']:.2f}" for head in range(KEY_HEADS)]
             self.assertEqual(lines[top + 1 + layer].split(), ["layer", str(layer), *shown])
-        self.assertEqual(files_of(shared / "run"), before)
+        self.assertEqual(differing(files_of(shared / "run"), before), [])
 
     def test_ChosenMetrics_NeedNoShow(self):
         out = self.folder / "out"
@@ -445,13 +476,13 @@ class Roles(Program):
         maps = [line.split() for line in first.splitlines() if line[:5].strip().isdigit()]
         self.assertEqual([(layer, len(heads)) for layer, heads in maps], [("0", HEADS), ("1", HEADS)])
         self.assertEqual(self.done("roles", out), first)
-        self.assertEqual(files_of(out), before)
+        self.assertEqual(differing(files_of(out), before), [])
 
     def test_AnotherDefinition_GivesOtherLabelsElsewhere(self):
         before, out = files_of(shared / "run"), self.folder / "out"
         printed = json.loads(
             self.done("roles", shared / "run", "--definition", self.definition(), "--out", out, "--json"))
-        self.assertEqual(files_of(shared / "run"), before)
+        self.assertEqual(differing(files_of(shared / "run"), before), [])
         self.assertEqual(printed["definition"]["id"], "mine-1")
         table, original = rows(out, "roles"), rows(shared / "run", "roles")
         self.assertEqual(set(table["definition"]), {"mine-1"})
@@ -465,6 +496,8 @@ class Roles(Program):
         (out / "plots" / "role_map.svg").unlink()
         self.done("plot", out)  # the folder stands for itself
         self.assertEqual((out / "plots" / "role_map.svg").read_bytes(), drawn)
+        self.done("roles", out, "--out", out, "--overwrite")  # replaces roles, not what they come from
+        self.assertEqual((out / "roles.parquet").read_bytes(), (shared / "run" / "roles.parquet").read_bytes())
 
     def test_ACheckpoint_IsMeasuredFirst(self):
         out = self.folder / "out"
@@ -478,17 +511,16 @@ class Roles(Program):
         self.assertEqual(set(rows(out, "role_timeline")["step"]), set(range(12)))
         before = files_of(out)
         self.done("plot", out)
-        self.assertEqual([str(name) for name, content in files_of(out).items() if content != before[name]], [])
+        self.assertEqual(differing(files_of(out), before), [])
 
     def test_Plot_GivesTheSameFiguresAgainOrOthersInTheDark(self):
         out = self.copy_of_run("run")
         before = files_of(out)
         shutil.rmtree(out / "plots")
         self.done("plot", out)
-        self.assertEqual(files_of(out), before)
+        self.assertEqual(differing(files_of(out), before), [])
         self.done("plot", out, "--theme", "dark")
-        after = files_of(out)
-        changed = {name.name for name in before if after[name] != before[name]}
+        changed = {Path(name).name for name in differing(files_of(out), before)}
         self.assertLessEqual({f"{figure}{suffix}" for figure in FIGURES for suffix in (".png", ".svg", ".gp")}, changed)
 
 
@@ -515,6 +547,7 @@ class BadInput(Program):
             ("--show: there is no metric 'k_nrm'; did you mean 'k_norm'?", ["inspect", ran, "--show", "k_nrm", *out]),
             ("--show sink: is not among --track norm",
              ["inspect", ran, "--track", "norm", "--show", "sink", *out]),
+            ("--track gain: measures nothing of heads", ["inspect", ran, "--track", "gain", *out]),
             ("track.every is -1; expected 0 or more", ["train", "--track-every", "-1", *out]),
             ("unknown theme 'nonsense'; known: light, dark", ["train", "--theme", "nonsense", *out]),
             ("unknown theme 'nonsense'; known: light, dark", ["roles", ran, "--theme", "nonsense", *out]),
@@ -537,7 +570,7 @@ class BadInput(Program):
             with self.subTest(message):
                 self.refused(message, *arguments)
                 self.assertFalse((self.folder / "out").exists())
-        self.assertEqual(files_of(ran), before)
+        self.assertEqual(differing(files_of(ran), before), [])
         self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["empty", "unknown.yaml"])
 
     def test_WithoutItsTables_ARunIsRefused(self):
