@@ -226,7 +226,7 @@ TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
   const TrainJob job = small_job("");
   const Corpus corpus = small_corpus(job.options);
   const Trainer trainer(job.model, job.options, 1, corpus, cpu());
-  Setup setup;
+  headscope::Setup setup;  // a test has a Setup of its own
   setup.model = job.model;
   setup.train = job.options;
   const auto open_saved_as = [&](const char* name) {
