@@ -342,6 +342,10 @@ class Running(Program):
             running = process.poll() is None  # once more after the end
             for name in names:
                 table = self.read_or_again(out, name)
+                # Polars reads every file of the folder, also hidden ones.
+                strange = [file for file in os.listdir(out / f"{name}.parquet")
+                           if not (file.startswith("part-") and file.endswith(".parquet"))]
+                self.assertEqual(strange, [])
                 self.assertGreaterEqual(table.num_rows, seen[name][-1], name)
                 seen[name].append(table.num_rows)
                 if name == "steps":
