@@ -112,6 +112,10 @@ def differing(a: dict[Path, bytes], b: dict[Path, bytes]) -> list[str]:
     return sorted(str(name) for name in {*a, *b} if a.get(name) != b.get(name))
 
 
+def newest_checkpoint(out: Path) -> str:
+    return max((path.name for path in out.glob("checkpoints/step-*")), default="")
+
+
 def metrics_of(source: str) -> tuple[list[str], list[str]]:
     keys = [metric for group in KEY_METRICS.values() for metric in group]
     queries = [metric for group in QUERY_METRICS.values() for metric in group]
@@ -394,10 +398,13 @@ class Running(Program):
         self.done("train", *flags, "--out", whole)
         seconds = time.monotonic() - begin
         moments, read_after_a_kill = random.Random(11), 0
-        for _ in range(kills):
+        for attempt in range(kills):
+            saved = newest_checkpoint(killed)
             process = start("train", *flags, "--out", killed, *(["--resume"] if killed.exists() else []))
+            while attempt % 2 == 0 and process.poll() is None and newest_checkpoint(killed) == saved:
+                time.sleep(0.002)  # every other one gets on before it is killed
             try:
-                process.wait(moments.uniform(0.2, 1.0) * seconds)
+                process.wait(moments.uniform(0, 2) * seconds / kills)
                 break  # it was done before we were
             except subprocess.TimeoutExpired:
                 process.kill()
