@@ -6,7 +6,10 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
+
+#include "core/parallel.h"
 
 namespace headscope {
 namespace {
@@ -15,23 +18,43 @@ using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::Row
 using HeadRows = Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>;
 
 constexpr std::int64_t block_rows = 64;  // scores of a block stay in the second-level cache up to 4096 tokens
-constexpr std::int64_t lanes = 16;       // partial sums: they fill vector registers and keep rounding small
+constexpr std::int64_t lanes = 16;       // rows end at multiples of so many
 constexpr std::int64_t run = 64;         // values that are summed in float32 before float64 takes over
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// e^x for x <= 0, to two units in the last place, in operations that compilers vectorise. Below -87: 1e-38.
-inline float exp_nonpositive(float x) {
-  x = x < -87.0F ? -87.0F : x;
+// Eight values in a register; two such sums side by side hide the latency of addition.
+using Vector = float __attribute__((vector_size(32)));
+using Bits = std::int32_t __attribute__((vector_size(32)));
+constexpr std::int64_t width = 8;
+
+Vector load(const float* from) {
+  Vector values;
+  std::memcpy(&values, from, sizeof values);
+  return values;
+}
+
+float sum_of(Vector a, Vector b) {
+  a += b;
+  return ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]));
+}
+
+// e^x for x <= 0, to two units in the last place. Below -87: 1e-38.
+Vector exp_nonpositive(Vector x) {
   constexpr float shift = 12582912.0F;  // 1.5·2^23: adding it leaves a whole number in the low bits
-  const float shifted = x * 1.44269504F + shift;
-  const float whole = shifted - shift;
-  const float f = x - whole * 0.693145752F - whole * 1.42860677e-6F;  // ln 2 in two parts
-  float p = 1.0F / 5040;
-  for (const float c : {1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F, 1.0F, 1.0F}) p = p * f + c;
-  return p * std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) + 127) << 23);
+  const Vector shifted = x * 1.44269504F + shift;
+  const Vector whole = shifted - shift;
+  const Vector f = (x - whole * 0.693145752F) - whole * 1.42860677e-6F;  // ln 2 in two parts
+  Vector p = f * (1.0F / 5040) + 1.0F / 720;
+  p = p * f + 1.0F / 120;
+  p = p * f + 1.0F / 24;
+  p = p * f + 1.0F / 6;
+  p = p * f + 0.5F;
+  p = p * f + 1.0F;
+  p = p * f + 1.0F;
+  return p * std::bit_cast<Vector>((std::bit_cast<Bits>(shifted) + 127) << 23);
 }
 
 struct Row {
@@ -43,32 +66,31 @@ struct Row {
 // H = ln Z - Σ e·x / Z with x = s - max, e = exp(x), Z = Σ e.
 Row softmax_row(float* scores, std::int64_t n) {
   const std::int64_t padded = round_up(n, lanes);
-  for (std::int64_t j = n; j < padded; ++j) scores[j] = -std::numeric_limits<float>::infinity();
-  float top[lanes];
-  for (std::int64_t lane = 0; lane < lanes; ++lane) top[lane] = scores[lane];
-  for (std::int64_t j = lanes; j < padded; j += lanes)
-    for (std::int64_t lane = 0; lane < lanes; ++lane)
-      top[lane] = scores[j + lane] > top[lane] ? scores[j + lane] : top[lane];
-  const float max = *std::max_element(top, top + lanes);
+  std::fill(scores + n, scores + padded, -std::numeric_limits<float>::infinity());
+  Vector top = load(scores), other_top = load(scores + width);
+  for (std::int64_t j = lanes; j < padded; j += lanes) {
+    const Vector a = load(scores + j), b = load(scores + j + width);
+    top = a > top ? a : top;
+    other_top = b > other_top ? b : other_top;
+  }
+  top = other_top > top ? other_top : top;
+  float max = top[0];
+  for (std::int64_t lane = 1; lane < width; ++lane) max = std::max(max, top[lane]);
   double sum = 0, weighted = 0;
   for (std::int64_t start = 0; start < padded; start += run) {
-    float sums[lanes] = {}, products[lanes] = {};
+    Vector sums[2] = {}, products[2] = {};
     for (std::int64_t j = start; j < std::min(start + run, padded); j += lanes) {
-      for (std::int64_t lane = 0; lane < lanes; ++lane) {
-        const float x = scores[j + lane] - max;
-        const float e = exp_nonpositive(x);
-        scores[j + lane] = e;
-        sums[lane] += e;
-        products[lane] += e * (x < -87.0F ? -87.0F : x);
+      for (std::int64_t half = 0; half < 2; ++half) {
+        Vector x = load(scores + j + half * width) - max;
+        x = x < -87.0F ? Vector{} - 87.0F : x;
+        const Vector e = exp_nonpositive(x);
+        std::memcpy(scores + j + half * width, &e, sizeof e);
+        sums[half] += e;
+        products[half] += e * x;
       }
     }
-    float block = 0, block_products = 0;
-    for (std::int64_t lane = 0; lane < lanes; ++lane) {
-      block += sums[lane];
-      block_products += products[lane];
-    }
-    sum += block;
-    weighted += block_products;
+    sum += sum_of(sums[0], sums[1]);
+    weighted += sum_of(products[0], products[1]);
   }
   const auto inverse = static_cast<float>(1 / sum);
   for (std::int64_t j = 0; j < n; ++j) scores[j] *= inverse;
@@ -177,8 +199,9 @@ BlockSums causal_block(const Layer& layer, std::int64_t head, std::int64_t first
 // Runs task(index, scratch) for every index, whichever worker is free.
 template <class Task>
 void share(const Layer& layer, std::int64_t tasks, Task&& task) {
+  const auto workers = static_cast<std::size_t>(std::min<std::int64_t>(tasks, at::get_num_threads()));
   std::atomic<std::int64_t> next = 0;
-  at::parallel_for(0, std::min<std::int64_t>(tasks, at::get_num_threads()), 1, [&](std::int64_t, std::int64_t) {
+  parallel_for(workers, workers, [&](std::size_t) {
     Scratch scratch(layer);
     for (std::int64_t index; (index = next++) < tasks;) task(index, scratch);
   });

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/parallel.h"
 #include "stats/spectrum.h"
 #include "stats/sums.h"
 
@@ -22,6 +23,10 @@ struct KeyRows {
 
   [[nodiscard]] Eigen::Map<const Eigen::ArrayXf> row(std::int64_t i) const { return {first + i * stride, d}; }
 };
+
+std::size_t workers() {
+  return static_cast<std::size_t>(at::get_num_threads());
+}
 
 // Mean and standard deviation (n in the denominator). Sums in an order that does not depend on where values lie, as
 // Eigen's would.
@@ -114,10 +119,9 @@ HeadValues key_statistics(const at::Tensor& k_bthd) {
   const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
   const std::int64_t heads = k.size(2), d = k.size(3);
   std::vector<std::map<std::string_view, double>> of_head(static_cast<std::size_t>(heads));
-  at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t head = begin; head < end; ++head)
-      of_head[static_cast<std::size_t>(head)] =
-          head_statistics({k.const_data_ptr<float>() + head * d, k.size(0) * k.size(1), d, heads * d, k.size(1)});
+  parallel_for(of_head.size(), workers(), [&](std::size_t head) {
+    of_head[head] = head_statistics({k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
+                                     k.size(0) * k.size(1), d, heads * d, k.size(1)});
   });
   HeadValues values;
   for (const auto& one : of_head)
@@ -132,16 +136,14 @@ HeadValues key_spectrum(const at::Tensor& k_bthd) {
   HeadValues values;
   for (const char* metric : {"k_pr", "k_erank", "k_pr_eig", "k_stable_rank"})
     values[metric].resize(static_cast<std::size_t>(heads));
-  at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t head = begin; head < end; ++head) {
-      const auto place = static_cast<std::size_t>(head);
-      const std::span gram(gram_hdd.const_data_ptr<double>() + head * d * d, static_cast<std::size_t>(d * d));
-      const std::vector<double> s = singular_values_of_gram(gram, d);
-      values.at("k_pr")[place] = participation_ratio(s);
-      values.at("k_erank")[place] = effective_rank(s);
-      values.at("k_pr_eig")[place] = eigen_participation_ratio(s);
-      values.at("k_stable_rank")[place] = stable_rank(s);
-    }
+  parallel_for(static_cast<std::size_t>(heads), workers(), [&](std::size_t place) {
+    const std::span gram(gram_hdd.const_data_ptr<double>() + static_cast<std::int64_t>(place) * d * d,
+                         static_cast<std::size_t>(d * d));
+    const std::vector<double> s = singular_values_of_gram(gram, d);
+    values.at("k_pr")[place] = participation_ratio(s);
+    values.at("k_erank")[place] = effective_rank(s);
+    values.at("k_pr_eig")[place] = eigen_participation_ratio(s);
+    values.at("k_stable_rank")[place] = stable_rank(s);
   });
   return values;
 }

@@ -41,6 +41,10 @@ std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens&
   return batches;
 }
 
+at::Tensor mean_largest_component(const at::Tensor& k_bthd) {
+  return k_bthd.abs().amax(-1).mean().to(k_bthd.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
+}
+
 Trainer::Trainer(const DecoderConfig& model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
                  const ComputeDevice& device)
     : options_(options),
@@ -72,11 +76,11 @@ StepRecord Trainer::step(const Hooks& hooks) {
 // What is minimised, as this batch's share of the update; its cross-entropy is added to `loss`.
 at::Tensor Trainer::forward(const Batch& batch, const Hooks& given, at::Tensor& loss) const {
   Hooks hooks = given;
-  at::Tensor largest = at::zeros({}, loss.options());  // mean of max|k_i| over tokens and heads, summed over layers
+  at::Tensor largest = at::zeros({}, loss.options());  // summed over layers
   if (options_.max_abs_penalty > 0) {
     hooks.observe = [&](std::int64_t layer, const HeadVectors& vectors) {
       if (given.observe) given.observe(layer, vectors);
-      largest = largest + vectors.k_bthd.abs().amax(-1).mean().to(at::kFloat);
+      largest = largest + mean_largest_component(vectors.k_bthd);
     };
   }
   const auto shares = static_cast<double>(options_.accumulation);

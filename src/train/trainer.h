@@ -29,6 +29,9 @@ struct NotFinite {
 // The fixed batches of the validation loss; probes measure the first of them.
 std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
 
+// Mean over tokens and heads of max|k_i|: what train.max_abs_penalty weighs.
+at::Tensor mean_largest_component(const at::Tensor& k_bthd);
+
 class Trainer {
  public:
   // The corpus must outlive the trainer.

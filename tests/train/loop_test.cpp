@@ -1,5 +1,7 @@
 #include "train/loop.h"
 
+#include <ATen/CPUGeneratorImpl.h>
+
 #include "core/atomic_file.h"
 #include "formats/parquet_table.h"
 #include "small_run.h"
@@ -132,6 +134,65 @@ TEST(Probe, ChangesNothing) {
   }
   const auto a = weights_of(probed), b = weights_of(plain);
   for (std::size_t i = 0; i < a.size(); ++i) EXPECT_TRUE(at::equal(a[i].second, b[i].second)) << a[i].first;
+}
+
+// Mean over layers of k_max_abs_mean after some steps.
+double largest_components(double penalty, StepRecord& first) {
+  TrainJob job = small_job("");
+  job.options.max_abs_penalty = penalty;
+  const Corpus corpus = small_corpus(job.options);
+  Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  first = trainer.step();
+  for (int i = 0; i < 15; ++i) trainer.step();
+  double sum = 0;
+  for (const HeadValues& layer : trainer.probe(MetricSelection("outlier", "test"), false).layers)
+    sum += layer.at("k_max_abs_mean")[0];
+  return sum / 2;
+}
+
+TEST(MaxAbsPenalty, KeepsComponentsSmallAndIsNotPartOfTheLoss) {
+  StepRecord free, bound, tightly_bound;
+  const double without = largest_components(0, free), with = largest_components(0.3, bound);
+  EXPECT_LT(with, 0.95 * without);
+  EXPECT_LT(largest_components(3, tightly_bound), with);
+  EXPECT_EQ(bound.loss, free.loss);
+  EXPECT_NE(bound.grad_norm, free.grad_norm);
+}
+
+// The gradient of λ·mean max|k_i| in every parameter is that of its definition.
+TEST(MaxAbsPenalty, GradientIsThatOfItsDefinition) {
+  const TrainJob job = small_job("");
+  const Decoder model = make_decoder(job.model, 3);
+  at::Generator generator = at::detail::createCPUGenerator(4);
+  const at::Tensor tokens = at::randint(0, 258, {2, 16}, generator, at::kLong);
+  const auto penalty = [&](const Decoder& of) {
+    double sum = 0;
+    const at::NoGradGuard no_gradients;
+    final_hidden(of, tokens, at::kDouble, {.observe = [&](std::int64_t, const HeadVectors& vectors) {
+                   const at::Tensor k = vectors.k_bthd.flatten(0, 2);
+                   for (std::int64_t i = 0; i < k.size(0); ++i)
+                     sum += k[i].abs().max().item<double>() / static_cast<double>(k.size(0));
+                 }});
+    return sum;
+  };
+  const Decoder wide = converted(model, at::kDouble);
+  at::Tensor total = at::zeros({}, at::kDouble);
+  final_hidden(wide, tokens, at::kDouble, {.observe = [&](std::int64_t, const HeadVectors& vectors) {
+                 total = total + mean_largest_component(vectors.k_bthd);
+               }});
+  torch::autograd::backward({total}, {});
+  // Along the gain of the first layer's keys, where the penalty is piecewise linear: central differences are exact.
+  const at::Tensor gain = wide.layers[0].k_gain;
+  for (std::int64_t i = 0; i < gain.numel(); ++i) {
+    const double step = 1e-6, before = gain[i].item<double>();
+    const at::NoGradGuard no_gradients;
+    gain[i].fill_(before + step);
+    const double above = penalty(wide);
+    gain[i].fill_(before - step);
+    const double below = penalty(wide);
+    gain[i].fill_(before);
+    EXPECT_NEAR(gain.grad()[i].item<double>(), (above - below) / (2 * step), 1e-6) << i;
+  }
 }
 
 // Two forward steps of 4 sequences are one of 8, but for the order of sums.
