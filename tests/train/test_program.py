@@ -1,5 +1,5 @@
-"""What a user sees of `headscope train`, `inspect`, `roles` and `plot`: tables that can be read at any time and agree with
-each other, a run that is killed and goes on, and what is refused.
+"""What a user sees of `headscope train`, `inspect`, `roles` and `plot`: tables that can be read at any time and agree
+with each other, a run that is killed and goes on, and what is refused.
 
 usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
 HEADSCOPE_KILLS=50 kills a run that often; the default is a few times.
@@ -28,8 +28,8 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 LAYERS, HEADS, KEY_HEADS, D_K, TOKENS_PER_STEP = 2, 4, 2, 8, 4 * 32 * 2
 # A run of seconds: updates of 2 x 4 sequences, probes and checkpoints every fifth.
 SMALL = ("model.layers=2", "model.d_model=32", "model.heads=4", "model.kv_heads=2", "model.d_k=8", "model.d_ff=64",
-         "train.seq_len=32", "train.batch=4", "train.accumulation=2", "train.probe_every=10", "train.checkpoint_every=5",
-         "train.keep_checkpoints=10")
+         "train.seq_len=32", "train.batch=4", "train.accumulation=2", "train.probe_every=10",
+         "train.checkpoint_every=5", "train.keep_checkpoints=10")
 KEY_METRICS = {
     "norm": ("k_norm", "k_norm_std", "k_std", "k_token0_norm"),
     "outlier": ("k_max_abs_mean", "k_max_abs", "k_axis", "k_pr_vector", "k_top_dim", "k_top_energy", "k_top_share"),
@@ -54,8 +54,8 @@ TABLES = {
     "heads": {**WHEN, "source": TEXT, "layer": INTEGER, "kind": TEXT, "head": INTEGER, "metric": TEXT, "value": NUMBER},
     "gamma": {**WHEN, "layer": INTEGER, "kind": TEXT, "vector": VECTOR},
 }
-SCORES = ("focused", "broad", "constant", "query_dependent", "axis_aligned", "high_norm", "low_norm", "consistent", "sink",
-          "previous", "self", "induction")
+SCORES = ("focused", "broad", "constant", "query_dependent", "axis_aligned", "high_norm", "low_norm", "consistent",
+          "sink", "previous", "self", "induction")
 headscope: Path
 shared: Path  # of this file's tests: `run`, a finished run of 12 steps that no test may change
 
@@ -73,7 +73,8 @@ def run(*arguments: object) -> subprocess.CompletedProcess:
 
 
 def start(*arguments: object) -> subprocess.Popen:
-    return subprocess.Popen([str(headscope), *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [str(headscope), *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def setUpModule() -> None:
@@ -242,12 +243,13 @@ class Tables(Program):
         for source in ("train", "probe"):
             for (step, layer, _, _, metric), value in head_values(shared / "run", source).items():
                 heads.setdefault((source, step, layer, metric), []).append(value)
-        table, compared = rows(shared / "run", "layers"), set()
-        for source, step, layer, metric, value in zip(*(table[c] for c in ("source", "step", "layer", "metric", "value"))):
-            if metric.startswith("gamma"):
+        compared = set()
+        for row in read(shared / "run", "layers").to_pylist():
+            if row["metric"].startswith("gamma"):
                 continue
-            compared.add((source, step, layer, metric))
-            self.assertAlmostEqual(value, np.mean(heads[source, step, layer, metric]), places=12)
+            key = row["source"], row["step"], row["layer"], row["metric"]
+            compared.add(key)
+            self.assertAlmostEqual(row["value"], np.mean(heads[key]), places=12)
         self.assertEqual({key for key in heads if key[3] != "k_top_dim"}, compared)
 
     def test_Gains_AreThereOnceAndGiveTheirVariation(self):
@@ -278,7 +280,8 @@ class Tables(Program):
 
     def test_Roles_AreOfTheLastProbe(self):
         roles, values = rows(shared / "run", "roles"), head_values(shared / "run", "probe")
-        self.assertEqual(list(zip(roles["layer"], roles["head"])), [(y, h) for y in range(LAYERS) for h in range(HEADS)])
+        every_head = [(layer, head) for layer in range(LAYERS) for head in range(HEADS)]
+        self.assertEqual(list(zip(roles["layer"], roles["head"])), every_head)
         self.assertEqual(roles["key_head"], [0, 0, 1, 1] * LAYERS)
         for row, (layer, head) in enumerate(zip(roles["layer"], roles["head"])):
             for score, metric in (("broad", "entropy_norm"), ("sink", "sink"), ("constant", "constancy"),
@@ -365,7 +368,8 @@ class Running(Program):
     def test_ManyRowsBetweenCheckpoints_AreSeenAsWholeMoments(self):
         out = self.folder / "run"  # a flush every 26 steps: 2,592 rows of heads a moment, 65,536 may wait
         wide = settings("model.layers=12", "model.heads=8", "model.kv_heads=8", "model.d_k=4", "train.seq_len=8",
-                        "train.batch=1", "train.tokens=16000", "train.checkpoint_every=10000", "train.probe_every=10000")
+                        "train.batch=1", "train.tokens=16000", "train.checkpoint_every=10000",
+                        "train.probe_every=10000")
         process = start("train", *wide, "--track-every", "1", "--out", out)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
