@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 struct InspectFlags {
   InspectOptions options;
-  std::string show = "entropy_norm";
+  std::string show;  // empty: see shown_metric
   RunFolderOptions folder;
 };
 
@@ -26,11 +26,25 @@ ordered_json json_of(const Inspection& inspection, const std::filesystem::path& 
           {"device", inspection.device}};
 }
 
+// The metric asked for; otherwise the sharpness of attention, or the first that is measured.
+const Metric& shown_metric(const InspectFlags& flags) {
+  const MetricSelection chosen(flags.options.metrics, "--track");
+  if (flags.show.empty() && chosen.has("entropy_norm")) return metric_named("entropy_norm", "--show");
+  if (flags.show.empty()) {
+    const auto first = std::ranges::find_if(head_metrics(), [&](const Metric& one) { return chosen.has(one.name); });
+    if (first == head_metrics().end())
+      fail_input("--track {}: measures nothing of heads; add a metric of theirs", flags.options.metrics);
+    return *first;
+  }
+  const Metric& asked = metric_named(flags.show, "--show");
+  if (!chosen.has(asked.name))
+    fail_input("--show {}: is not among --track {}; add it there", flags.show, flags.options.metrics);
+  return asked;
+}
+
 int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   Console console(common.console);
-  const Metric& shown = metric_named(flags.show, "--show");
-  if (!MetricSelection(flags.options.metrics, "--track").has(shown.name))
-    fail_input("--show {}: is not among --track {}; add it there", flags.show, flags.options.metrics);
+  const Metric& shown = shown_metric(flags);
   InspectJob job{flags.options, flags.folder, common.command_line};
   choose_out(job.folder, "inspect");
   const Inspection inspection = inspect(job, console);
@@ -60,7 +74,8 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
   add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");
   command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
-  command->add_option("--show", flags->show, "The metric that the map shows [entropy_norm]")->type_name("NAME");
+  command->add_option("--show", flags->show, "The metric that the map shows [entropy_norm, or the first of --track]")
+      ->type_name("NAME");
   command->add_option("--device", options.device, "auto, cpu or cuda [auto]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);

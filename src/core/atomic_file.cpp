@@ -27,9 +27,11 @@ void sync_folder(const fs::path& folder) {
   if (descriptor.open()) ::fsync(descriptor.get());
 }
 
-AtomicFile::AtomicFile(fs::path file) : file_(std::move(file)) {
+AtomicFile::AtomicFile(fs::path file) : AtomicFile(file, folder_of(file)) {}
+
+AtomicFile::AtomicFile(fs::path file, const fs::path& temporary_in) : file_(std::move(file)) {
   static std::atomic<unsigned> counter = 0;  // two threads that write beside each other need two names
-  temporary_ = folder_of(file_) / fmt::format(".{}.{}.{}.tmp", file_.filename().string(), ::getpid(), counter++);
+  temporary_ = temporary_in / fmt::format(".{}.{}.{}.tmp", file_.filename().string(), ::getpid(), counter++);
   descriptor_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!descriptor_.open()) give_up("creating it");
 }

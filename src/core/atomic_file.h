@@ -16,6 +16,8 @@ namespace headscope {
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path file);
+  // The temporary name in another folder of the same file system, for a folder whose every name is read.
+  AtomicFile(std::filesystem::path file, const std::filesystem::path& temporary_in);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;

@@ -80,8 +80,11 @@ std::unique_ptr<parquet::arrow::FileWriter> open_writer(const std::shared_ptr<ar
 std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& file) {
   if (!fs::exists(file)) fail_input("cannot read {}: No such file or directory", file.string());
   auto source = value_of(arrow::io::ReadableFile::Open(file.string()));
-  auto reader = value_of(parquet::arrow::OpenFile(std::move(source), arrow::default_memory_pool()));
-  return reader;
+  parquet::ReaderProperties properties(arrow::default_memory_pool());
+  properties.set_page_checksum_verification(true);  // zstd alone lets a flipped bit through as another number
+  parquet::arrow::FileReaderBuilder builder;
+  check(builder.Open(std::move(source), properties));
+  return value_of(builder.Build());
 }
 
 std::shared_ptr<arrow::Table> read_arrow(const fs::path& file) {

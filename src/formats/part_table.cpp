@@ -37,8 +37,12 @@ fs::path merged_place(const fs::path& folder) {
   return beside(folder, ".", ".merged");
 }
 
+fs::path parent_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 void sync_parent(const fs::path& path) {
-  sync_folder(path.has_parent_path() ? path.parent_path() : fs::path("."));
+  sync_folder(parent_of(path));
 }
 
 void remove_path(const fs::path& path) {
@@ -130,7 +134,9 @@ std::int64_t PartTable::rows() const {
 
 void PartTable::append(const Table& rows) {
   if (rows.rows() == 0) return;
-  write_file(part(rows_.size()), to_parquet(rows));
+  AtomicFile file(part(rows_.size()), parent_of(folder_));
+  file.write(to_parquet(rows));
+  file.commit();
   rows_.push_back(static_cast<std::int64_t>(rows.rows()));
 }
 

@@ -1,8 +1,9 @@
 // A table that grows while a run goes on: a folder of immutable Parquet files, part-00000.parquet, part-00001.parquet,
 // …
 //
-// What a reader sees, at any moment: the rows of the parts that are complete. A part appears whole, by a rename; names
-// that begin with '.' are not part of the table, and pyarrow, DuckDB and ourselves do not look at them.
+// What a reader sees, at any moment: the rows of the parts that are complete. A part appears whole, by a rename from
+// beside the folder: polars, given a folder, looks at every name in it, also at those that begin with '.'. A killed
+// process leaves a hidden file beside the folder, which the run folder removes.
 //
 // merge() writes the merged part into a hidden folder beside the table and exchanges the two folders in one step of the
 // file system, so the name of the table means all parts or the merged one, never both and never neither. A program that

@@ -23,6 +23,20 @@ RolesOutcome write_all(const RolesJob& job, const RunTracks& tracks, const RoleD
   return outcome;
 }
 
+void copy_table(const fs::path& from, const fs::path& to) {
+  if (!fs::exists(part_folder(from))) return;
+  std::error_code error;
+  fs::create_directory(to, error);
+  for (const fs::path& part : part_files(part_folder(from)))
+    if (!error) fs::copy_file(part, to / part.filename(), error);
+  if (error) fail_runtime("cannot copy {} to {}: {}", from.string(), to.string(), error.message());
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error);
+}
+
 // Of a run, into another folder. Its tables come along: the folder can be drawn again, and argued with.
 RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
   const RunTracks tracks = read_tracks(job.place);
@@ -34,6 +48,7 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
                                {"definition", definition.id}};
   RunFolder folder(job.folder, {roles_command, job.command_line, config, ordered_json::object()});
   return in_run_folder(folder, [&] {
+    for (const char* table : {"heads.parquet", "gamma.parquet"}) copy_table(job.place / table, folder.path() / table);
     RolesOutcome outcome = write_all(job, tracks, definition, facts, folder.path());
     folder.finish(RunStatus::complete, {{"definition_hash", definition.hash()}});
     return outcome;
@@ -52,7 +67,7 @@ RolesOutcome find_roles(const RolesJob& job, Console& console) {
   const RoleDefinition definition = definition_of(job);
   if (is_tracked_run(job.place)) {
     if (!job.changes.empty()) fail_input("--data: a run was measured on its own data; give one of its checkpoints");
-    if (!job.folder.out.empty()) return roles_elsewhere(job, definition);
+    if (!job.folder.out.empty() && !same_folder(job.place, job.folder.out)) return roles_elsewhere(job, definition);
     return write_all(job, read_tracks(job.place), definition, facts_of_run(job.place), job.place);
   }
   if (fs::exists(job.place / "manifest.json"))

@@ -54,17 +54,6 @@ RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
   return data;
 }
 
-// The definition as roles.json keeps it, or the built-in one.
-RoleDefinition definition_used(const fs::path& run) {
-  if (!fs::exists(run / roles_name)) return default_role_definition();
-  const ordered_json kept = ordered_json::parse(read_file(run / roles_name), nullptr, /*allow_exceptions=*/false);
-  if (!kept.is_object() || !kept.contains("definition"))
-    fail_input("{}: is damaged; 'headscope roles {}' writes it anew", (run / roles_name).string(), run.string());
-  const ordered_json& definition = kept["definition"];
-  return parse_role_definition(yaml_of({{"id", definition["id"]}, {"roles", definition["roles"]}}),
-                               (run / roles_name).string());
-}
-
 }  // namespace
 
 RunFacts facts_of_run(const fs::path& run) {
@@ -91,6 +80,19 @@ RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const Ro
   return roles;
 }
 
+RolesResult roles_again(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {
+  const fs::path file = run / roles_name;
+  if (!fs::exists(file)) return roles_of(roles_source(tracks), default_role_definition(), facts.d_k);
+  const ordered_json kept = ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!kept.is_object() || !kept.contains("definition"))
+    fail_input("{}: is damaged; 'headscope roles {}' writes it anew", file.string(), run.string());
+  const ordered_json& used = kept["definition"];
+  const RoleDefinition definition =
+      parse_role_definition(yaml_of({{"id", used["id"]}, {"roles", used["roles"]}}), file.string());
+  const bool from_training = kept.value("source", ordered_json()) == "train";
+  return roles_of(roles_source(tracks, from_training), definition, facts.d_k);
+}
+
 std::vector<fs::path> draw_tracks(const RunTracks& tracks, const RunFacts& facts, const fs::path& out,
                                   const std::string& theme) {
   return draw_tracking_figures({facts.title, &tracks}, out / "plots", theme_named(theme));
@@ -108,9 +110,8 @@ std::vector<fs::path> draw_tracked_run(const fs::path& run, const std::string& t
   const RunTracks tracks = read_tracks(run);
   const RunFacts facts = facts_of_run(run);
   std::vector<fs::path> files = draw_tracks(tracks, facts, run, theme);
-  const Tracks& source = roles_source(tracks);
-  if (!source.has("entropy_norm")) return files;  // no roles without attention
-  const auto more = draw_roles(roles_of(source, definition_used(run), facts.d_k), facts, run, theme);
+  if (!roles_source(tracks).has("entropy_norm")) return files;  // no roles without attention
+  const auto more = draw_roles(roles_again(tracks, facts, run), facts, run, theme);
   files.insert(files.end(), more.begin(), more.end());
   return files;
 }

@@ -26,13 +26,16 @@ Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const std
 RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const RoleDefinition& definition,
                         bool from_training, const std::filesystem::path& out);
 
+// The roles once more as `write_roles` last found them, by the definition and of the source that roles.json keeps.
+RolesResult roles_again(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& run);
+
 // Figures into `out`/plots; returns every file. Those of roles, too, where heads have them.
 std::vector<std::filesystem::path> draw_tracks(const RunTracks& tracks, const RunFacts& facts,
                                                const std::filesystem::path& out, const std::string& theme);
 std::vector<std::filesystem::path> draw_roles(const RolesResult& roles, const RunFacts& facts,
                                               const std::filesystem::path& out, const std::string& theme);
 
-// The figures of a run again: from its tables, with the roles of the definition that `write_roles` last used.
+// The figures of a run again: from its tables, with the roles that `write_roles` last found.
 std::vector<std::filesystem::path> draw_tracked_run(const std::filesystem::path& run, const std::string& theme);
 
 }  // namespace headscope

@@ -39,7 +39,7 @@ class TrainRun {
   TrainOutcome run(Console& console) {
     const auto steps = static_cast<std::size_t>(job_.options.steps());
     Progress progress(console, job_.label, "steps", steps, static_cast<std::size_t>(trainer_.steps_done()));
-    if (trainer_.steps_done() == 0) probe();
+    if (trainer_.steps_done() == 0 && state_.rows.empty()) probe();  // not again after a checkpoint of step 0
     while (trainer_.steps_done() < job_.options.steps()) {
       step();
       if (probe_is_due_at(trainer_.steps_done())) probe();
@@ -108,7 +108,7 @@ class TrainRun {
 
   // So that a reader sees what there is, soon in a short run and without thousands of parts in a long one.
   [[nodiscard]] bool flush_is_due() const {
-    return seconds_since(flushed_) > std::max(10.0, 0.01 * seconds_since(started_));
+    return tables_.many_wait() || seconds_since(flushed_) > std::max(10.0, 0.01 * seconds_since(started_));
   }
 
   void flush() {

@@ -39,7 +39,7 @@ void draw_or_warn(const TrainRunOutcome& outcome, const RunTracks& tracks, const
   }
 }
 
-// What the tables say; drawn where `theme` is given.
+// What the tables say: written and drawn, or, of a run that was complete before, only shown again (no `theme`).
 void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme, Console& console) {
   const Table probes = read_parquet(outcome.out / "probes.parquet");
   outcome.val_loss = probes.numbers("val_loss").back();
@@ -47,10 +47,15 @@ void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme,
   if (!std::filesystem::exists(outcome.out / "heads.parquet")) return;
   const RunTracks tracks = read_tracks(outcome.out);
   const RunFacts facts = facts_of_run(outcome.out);
+  const bool with_roles = roles_source(tracks).has("entropy_norm");
+  if (!theme) {
+    outcome.findings = find(tracks);
+    if (with_roles) outcome.roles = roles_again(tracks, facts, outcome.out);
+    return;
+  }
   outcome.findings = write_summary(tracks, facts, outcome.out);
-  if (roles_source(tracks).has("entropy_norm"))
+  if (with_roles)
     outcome.roles = write_roles(tracks, facts, default_role_definition(), /*from_training=*/false, outcome.out);
-  if (!theme) return;
   console.info("drawing figures");
   draw_or_warn(outcome, tracks, facts, *theme, console);
 }

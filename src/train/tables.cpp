@@ -59,7 +59,6 @@ void TrainTables::add_heads(const Measured& when, const std::vector<HeadValues>&
       if (metric.averaged) add_layer(when, layer, metric.name, mean_of(values->second));
     }
   }
-  if (heads_.value.size() >= most_waiting) flush();
 }
 
 void TrainTables::add_gains(const Measured& when, const Gains& gains, bool with_vectors) {
@@ -133,6 +132,10 @@ std::map<std::string, Table> TrainTables::take_waiting() {
       .add("kind", std::move(g.kind))
       .add("vector", std::move(g.vector));
   return waiting;
+}
+
+bool TrainTables::many_wait() const {
+  return heads_.value.size() >= most_waiting;
 }
 
 TableRows TrainTables::flush() {

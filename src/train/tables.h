@@ -21,7 +21,7 @@ struct Measured {
   std::string_view source;  // "train" or "probe"
 };
 
-// Rows wait in memory until flush(); of the long tables, a bounded number.
+// Rows wait in memory until flush().
 class TrainTables {
  public:
   TrainTables(const std::filesystem::path& folder, const OptimizerOptions& optim);
@@ -34,6 +34,8 @@ class TrainTables {
   // How uniform gains are goes to the layers' table; the vectors, which do not depend on the source, only if asked for.
   void add_gains(const Measured& when, const Gains& gains, bool with_vectors);
 
+  // Time to flush: memory is bounded, yet what is flushed are whole moments.
+  [[nodiscard]] bool many_wait() const;
   // Writes waiting rows; returns how many each table has then.
   TableRows flush();
   // Back to what a checkpoint knew; a table that it does not name becomes empty.

@@ -281,6 +281,30 @@ TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
   EXPECT_EQ(names, std::vector<std::string>{"step-000000"});
 }
 
+// Hashes hold: the tensors are those that were saved, but not of the model that the configuration describes.
+TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
+  const TemporaryFolder folder;
+  const TrainJob job = small_job("");
+  const Corpus corpus = small_corpus(job.options);
+  const Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  headscope::Setup setup;  // a test has a Setup of its own
+  setup.model = job.model;
+  setup.train = job.options;
+  const auto open_saved_as = [&](const char* name) {
+    CheckpointState state;
+    state.config = to_json(setup);
+    state.config["model"]["qk_norm"] = "learned";
+    save_checkpoint(folder / name / "checkpoints", trainer, state, 2);
+    return open_checkpoint(folder / name, cpu().device);
+  };
+  EXPECT_EQ(open_saved_as("as it is").model.config.d_model, 32);
+  setup.model.d_ff = 128;
+  expect_error(Fault::input, "has shape [64, 32], the model's has [128, 32]", [&] { open_saved_as("wider"); });
+  setup.model.d_ff = 64;
+  setup.model.layers = 3;
+  expect_error(Fault::input, "model.safetensors", [&] { open_saved_as("deeper"); });
+}
+
 TEST(Options, RefuseWhatMakesNoSense) {
   const auto refused = [](const char* message, auto change) {
     TrainOptions options;
