@@ -5,10 +5,10 @@
 #include <chrono>
 
 #include "core/atomic_file.h"
-#include "verdict/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
 #include "support/temporary_folder.h"
+#include "verdict/synthetic.h"
 
 namespace headscope {
 namespace {

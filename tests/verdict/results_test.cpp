@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "core/atomic_file.h"
-#include "verdict/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
+#include "verdict/synthetic.h"
 
 namespace headscope {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "verdict/synthetic.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
+#include "verdict/synthetic.h"
 
 namespace headscope {
 namespace {
