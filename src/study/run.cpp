@@ -110,16 +110,6 @@ StudyOptions resolved(StudyOptions options, const ComputeDevice& device) {
   return options;
 }
 
-// Hours of training are not lost for want of gnuplot.
-void draw_figures(const Study& study, const fs::path& folder, const std::string& theme, Console& console) {
-  try {
-    draw_study(study, folder, theme);
-  } catch (const Error& error) {
-    if (error.fault() == Fault::interrupted) throw;
-    console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), folder.string()));
-  }
-}
-
 StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const ComputeDevice& device, RunFolder& folder,
                            Clock::time_point start, Console& console) {
   StudyOutcome outcome;
@@ -131,8 +121,7 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   study.title = job.options.preset;
   outcome.verdict = judge_study(study, folder.path(), job.options.tau, console);
   if (folder.already_complete()) return outcome;
-  console.info("drawing figures");
-  draw_figures(study, folder.path(), job.theme, console);
+  draw_or_warn(folder.path(), console, [&] { draw_study(study, folder.path(), job.theme); });
   outcome.verdict.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   write_combined(study, outcome.verdict, folder);
   folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.verdict.verdict)},

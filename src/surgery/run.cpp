@@ -156,7 +156,7 @@ SurgeryOutcome operate(const SurgeryJob& job, const Patient& patient, RunFolder&
   folder.write(table_name, to_parquet(outcome.losses.rows));
   folder.write(csv_name, to_csv(outcome.losses.rows));
   folder.write(summary_name, outcome.summary.dump(2) + "\n");
-  draw_outcome(outcome, job.theme);
+  draw_or_warn(outcome.out, console, [&] { draw_outcome(outcome, job.theme); });
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   folder.finish(RunStatus::complete, {{"seconds", seconds}});
   return outcome;

@@ -26,19 +26,6 @@ TrainJob loop_job(const TrainRunJob& job) {
   return loop;
 }
 
-// Hours of training are not lost for want of gnuplot.
-void draw_or_warn(const TrainRunOutcome& outcome, const RunTracks& tracks, const RunFacts& facts,
-                  const std::string& theme, Console& console) {
-  try {
-    draw_tracks(tracks, facts, outcome.out, theme);
-    if (outcome.roles) draw_roles(*outcome.roles, facts, outcome.out, theme);
-  } catch (const Error& error) {
-    if (error.fault() == Fault::interrupted) throw;
-    console.warn(
-        fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), outcome.out.string()));
-  }
-}
-
 // What the tables say: written and drawn, or, of a run that was complete before, only shown again (no `theme`).
 void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme, Console& console) {
   const Table probes = read_parquet(outcome.out / "probes.parquet");
@@ -56,8 +43,10 @@ void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme,
   outcome.findings = write_summary(tracks, facts, outcome.out);
   if (with_roles)
     outcome.roles = write_roles(tracks, facts, default_role_definition(), /*from_training=*/false, outcome.out);
-  console.info("drawing figures");
-  draw_or_warn(outcome, tracks, facts, *theme, console);
+  draw_or_warn(outcome.out, console, [&] {
+    draw_tracks(tracks, facts, outcome.out, *theme);
+    if (outcome.roles) draw_roles(*outcome.roles, facts, outcome.out, *theme);
+  });
 }
 
 TrainRunOutcome run_in_folder(const TrainRunJob& job, const Corpus& corpus, const ComputeDevice& device,

@@ -3,6 +3,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "core/console.h"
 #include "formats/run_folder.h"
 
 namespace headscope {
@@ -19,6 +20,18 @@ auto in_run_folder(RunFolder& folder, Body&& body) {
     const Error one_line(Fault::runtime, error.what_without_backtrace());
     folder.finish(one_line);
     throw one_line;
+  }
+}
+
+// Calls draw(). Hours of computing are not lost for want of gnuplot: a failure becomes a warning.
+template <class Draw>
+void draw_or_warn(const std::filesystem::path& run, Console& console, Draw&& draw) {
+  console.info("drawing figures");
+  try {
+    draw();
+  } catch (const Error& error) {
+    if (error.fault() == Fault::interrupted) throw;
+    console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), run.string()));
   }
 }
 
