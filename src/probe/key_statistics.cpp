@@ -129,10 +129,18 @@ HeadValues key_statistics(const at::Tensor& k_bthd) {
   return values;
 }
 
-HeadValues key_spectrum(const at::Tensor& k_bthd) {
-  const std::int64_t heads = k_bthd.size(2), d = k_bthd.size(3);
+at::Tensor key_gram(const at::Tensor& k_bthd) {
   const at::Tensor k_hnd = k_bthd.detach().flatten(0, 1).transpose(0, 1).to(at::kDouble);
-  const at::Tensor gram_hdd = at::bmm(k_hnd.mT(), k_hnd).cpu().contiguous();
+  return at::bmm(k_hnd.mT(), k_hnd);
+}
+
+HeadValues key_spectrum(const at::Tensor& k_bthd) {
+  return spectrum_of_gram(key_gram(k_bthd).cpu());
+}
+
+HeadValues spectrum_of_gram(const at::Tensor& given_hdd) {
+  const at::Tensor gram_hdd = given_hdd.contiguous();
+  const std::int64_t heads = gram_hdd.size(0), d = gram_hdd.size(1);
   HeadValues values;
   for (const char* metric : {"k_pr", "k_erank", "k_pr_eig", "k_stable_rank"})
     values[metric].resize(static_cast<std::size_t>(heads));

@@ -15,8 +15,12 @@ HeadValues key_statistics(const at::Tensor& k_bthd);
 // The same by tensor operations, on any device: the definition, and the way of a GPU.
 HeadValues key_statistics_composed(const at::Tensor& k_bthd);
 
-// The participation ratios and ranks of each head's keys [b·t, d], not centred, from their Gram matrix in float64:
+// KᵀK of each head's keys K [b·t, d], not centred: [heads, d, d] in float64, on the device of the keys.
+at::Tensor key_gram(const at::Tensor& k_bthd);
+
+// From these matrices of any number of heads, on the CPU, the participation ratios and ranks of each head's keys:
 //   k_pr, k_erank, k_pr_eig, k_stable_rank
+HeadValues spectrum_of_gram(const at::Tensor& gram_hdd);
 HeadValues key_spectrum(const at::Tensor& k_bthd);
 
 }  // namespace headscope

@@ -30,18 +30,38 @@ at::Tensor repeated_tokens(std::int64_t vocabulary, std::int64_t period) {
 
 }  // namespace
 
-HeadValues measure_layer(const HeadVectors& vectors, const MetricSelection& chosen) {
+void HeadMeasurer::observe(const HeadVectors& vectors) {
   const at::NoGradGuard no_gradients;
-  HeadValues values;
-  if (chosen.has(MetricGroup::norm) || chosen.has(MetricGroup::outlier) || chosen.has(MetricGroup::redundancy))
+  HeadValues& values = layers_.emplace_back();
+  if (chosen_.has(MetricGroup::norm) || chosen_.has(MetricGroup::outlier) || chosen_.has(MetricGroup::redundancy))
     values.merge(key_statistics(vectors.k_bthd));
-  if (chosen.has(MetricGroup::norm)) values.merge(query_norms(vectors.q_bthd, values.at("k_norm")));
-  if (chosen.has(MetricGroup::rank)) values.merge(key_spectrum(vectors.k_bthd));
-  if (chosen.has(MetricGroup::attention) || chosen.has(MetricGroup::pattern))
+  if (chosen_.has(MetricGroup::norm)) values.merge(query_norms(vectors.q_bthd, values.at("k_norm")));
+  if (chosen_.has(MetricGroup::rank)) grams_.push_back(key_gram(vectors.k_bthd));
+  if (chosen_.has(MetricGroup::attention) || chosen_.has(MetricGroup::pattern))
     values.merge(attention_statistics(vectors.q_rotated_bthd, vectors.k_rotated_bthd, vectors.scale));
-  if (chosen.has("entropy_seed")) values.merge(seed_entropy(vectors.q_bthd, vectors.k_bthd, vectors.scale));
-  std::erase_if(values, [&](const auto& entry) { return !chosen.has(entry.first); });
-  return values;
+  if (chosen_.has("entropy_seed")) values.merge(seed_entropy(vectors.q_bthd, vectors.k_bthd, vectors.scale));
+}
+
+std::vector<HeadValues> HeadMeasurer::finish() {
+  if (!grams_.empty()) {  // all heads of the model at once: they share the cores
+    const HeadValues spectra = spectrum_of_gram(at::cat(grams_).cpu());
+    for (const auto& [metric, of_all] : spectra) {
+      const auto heads = static_cast<std::ptrdiff_t>(of_all.size() / layers_.size());
+      for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+        const auto first = of_all.begin() + static_cast<std::ptrdiff_t>(layer) * heads;
+        layers_[layer][metric].assign(first, first + heads);
+      }
+    }
+  }
+  for (HeadValues& values : layers_)
+    std::erase_if(values, [&](const auto& entry) { return !chosen_.has(entry.first); });
+  return std::move(layers_);
+}
+
+HeadValues measure_layer(const HeadVectors& vectors, const MetricSelection& chosen) {
+  HeadMeasurer measurer(chosen);
+  measurer.hooks().observe(0, vectors);
+  return std::move(measurer.finish().front());
 }
 
 std::vector<HeadValues> measure_induction(const Decoder& model) {

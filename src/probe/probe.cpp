@@ -18,9 +18,8 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
                         const MetricSelection& chosen, bool with_loss) {
   const at::NoGradGuard no_gradients;
   ProbeResult result;
-  const Hooks measure{.observe = [&](std::int64_t, const HeadVectors& vectors) {
-    result.layers.push_back(measure_layer(vectors, chosen));
-  }};
+  HeadMeasurer measurer(chosen);
+  const Hooks measure = measurer.hooks();
   // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
   if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, measure);
@@ -32,6 +31,7 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
     }
     result.val_loss = sum / static_cast<double>(batches.size());
   }
+  result.layers = measurer.finish();
   if (chosen.has(MetricGroup::induction)) {
     std::vector<HeadValues> induction = measure_induction(model);
     for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);

@@ -81,15 +81,12 @@ TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& 
   const auto ten_steps = [&](std::int64_t every) {
     return seconds_of(device, [&] {
       for (std::int64_t i = 0; i < steps; ++i) {
-        std::vector<HeadValues> tracked;
-        const Hooks measure{.observe = [&](std::int64_t, const HeadVectors& vectors) {
-          tracked.push_back(measure_layer(vectors, chosen));
-        }};
+        HeadMeasurer measurer(chosen);
         const Measured when{{trainer.steps_done(), trainer.tokens_done()}, "train"};
         const bool due = every > 0 && i % every == 0;
         if (due) tables.add_gains(when, gains_of(trainer.model()), /*with_vectors=*/true);
-        trainer.step(due ? measure : Hooks());
-        tables.add_heads(when, tracked);
+        trainer.step(due ? measurer.hooks() : Hooks());
+        tables.add_heads(when, measurer.finish());
       }
       tables.flush();
     });

@@ -59,14 +59,11 @@ class TrainRun {
   void step() {
     const auto start = Clock::now();
     StepRecord record;
-    std::vector<HeadValues> tracked;
-    const Hooks measure{.observe = [&](std::int64_t, const HeadVectors& vectors) {
-      tracked.push_back(measure_layer(vectors, chosen_));
-    }};
+    HeadMeasurer measurer(chosen_);
     const Measured before{{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
     const Gains gains = track_is_due() && chosen_.has(MetricGroup::gain) ? gains_of(trainer_.model()) : Gains();
     try {
-      record = trainer_.step(track_is_due() ? measure : Hooks());
+      record = trainer_.step(track_is_due() ? measurer.hooks() : Hooks());
     } catch (const NotFinite& failure) {
       save();
       fail_runtime(
@@ -77,7 +74,7 @@ class TrainRun {
     const double seconds = seconds_since(start);
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());
     tables_.add_step(record, tokens / seconds);
-    tables_.add_heads(before, tracked);
+    tables_.add_heads(before, measurer.finish());
     tables_.add_gains(before, gains, /*with_vectors=*/!probe_is_due_at(before.moment.step));
     last_loss_ = record.loss;
     state_.loss_sum += record.loss;
