@@ -207,16 +207,6 @@ void share(const Layer& layer, std::int64_t tasks, Task&& task) {
   });
 }
 
-void add(HeadSums& total, const HeadSums& part) {
-  total.entropy += part.entropy;
-  total.entropy_norm += part.entropy_norm;
-  total.sink += part.sink;
-  total.previous += part.previous;
-  total.divergence += part.divergence;
-  total.self += part.self;
-  total.max_logit = std::isnan(part.max_logit) ? part.max_logit : std::max(total.max_logit, part.max_logit);
-}
-
 // The blocks of a head in order: sums do not depend on the number of workers.
 HeadSums head_sums(const Layer& layer, std::span<const BlockSums> blocks) {
   HeadSums total;
@@ -234,6 +224,17 @@ HeadSums head_sums(const Layer& layer, std::span<const BlockSums> blocks) {
 }
 
 }  // namespace
+
+void add(HeadSums& total, const HeadSums& part) {
+  total.entropy += part.entropy;
+  total.entropy_norm += part.entropy_norm;
+  total.sink += part.sink;
+  total.previous += part.previous;
+  total.divergence += part.divergence;
+  total.self += part.self;
+  total.max_logit = std::isnan(part.max_logit) ? part.max_logit : std::max(total.max_logit, part.max_logit);
+  total.profile_entropy += part.profile_entropy;
+}
 
 std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
   const Layer layer = layer_of(q_bthd, k_bthd, scale);

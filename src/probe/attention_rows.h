@@ -17,6 +17,9 @@ struct HeadSums {
   double profile_entropy = 0;  // over sequences: entropy of the mean row
 };
 
+// The sums of more rows; the largest of the largest, NaN if one is.
+void add(HeadSums& total, const HeadSums& part);
+
 // q_bthd, k_bthd: float32 on the CPU, contiguous. `divergence` is the Jensen-Shannon divergence of a row's attention
 // between sequences over the largest it can be, min(ln b, ln(i + 1)).
 std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);

@@ -5,6 +5,15 @@
 
 #include "probe/attention_rows.h"
 
+#ifdef HEADSCOPE_CUDA
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "probe/cuda/attention_sums.h"
+#include "probe/cuda/inputs.h"
+#endif
+
 namespace headscope {
 namespace {
 
@@ -120,9 +129,54 @@ at::Tensor plain(const at::Tensor& x_bthd) {
   return x_bthd.detach().to(at::kFloat).contiguous();
 }
 
+#ifdef HEADSCOPE_CUDA
+bool has_kernel(const at::Tensor& q_bthd) {
+  return cuda::has_kernel_type(q_bthd) && q_bthd.numel() > 0 && q_bthd.size(3) <= 128 &&
+         cuda::supports_attention_sums(static_cast<int>(q_bthd.size(3)));
+}
+
+std::vector<HeadSums> kernel_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const c10::cuda::CUDAGuard device(q_bthd.device());
+  const at::Tensor q = cuda::kernel_input(q_bthd), k = cuda::kernel_input(k_bthd.to(q_bthd.scalar_type()));
+  cuda::AttentionShape shape;
+  shape.b = q.size(0);
+  shape.t = q.size(1);
+  shape.heads = static_cast<int>(q.size(2));
+  shape.key_heads = static_cast<int>(k.size(2));
+  shape.d = static_cast<int>(q.size(3));
+  shape.scale = static_cast<float>(scale);
+  shape.type = cuda::element_type(q);
+  const std::int64_t tiles = cuda::attention_tiles(shape.t), b = shape.b, h = shape.heads, t = shape.t;
+  const auto floats = q.options().dtype(at::kFloat), doubles = q.options().dtype(at::kDouble);
+  const at::Tensor softmax = at::empty({b, h, t, 2}, floats), entropy = at::empty({b, h, t}, doubles);
+  const at::Tensor weights = at::empty({3, b, h, t}, floats), received = at::empty({tiles, b, h, t}, floats);
+  const at::Tensor mean_entropy = at::empty({h, tiles, t}, floats);
+  const at::Tensor sums_thv = at::empty({tiles, h, cuda::attention_values}, doubles);
+  cuda::attention_sums(q.const_data_ptr(), k.const_data_ptr(), shape,
+                       {softmax.mutable_data_ptr<float>(), entropy.mutable_data_ptr<double>(),
+                        weights.mutable_data_ptr<float>(), received.mutable_data_ptr<float>(),
+                        mean_entropy.mutable_data_ptr<float>()},
+                       sums_thv.mutable_data_ptr<double>(), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  const at::Tensor here = sums_thv.cpu();
+  const double* s = here.const_data_ptr<double>();
+  std::vector<HeadSums> heads(static_cast<std::size_t>(h));
+  for (HeadSums& head : heads) head.max_logit = -infinity;
+  for (std::int64_t tile = 0; tile < tiles; ++tile)
+    for (HeadSums& head : heads) {
+      add(head, {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]});
+      s += cuda::attention_values;
+    }
+  return heads;
+}
+#endif
+
 }  // namespace
 
 HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+#ifdef HEADSCOPE_CUDA
+  if (has_kernel(q_bthd)) return means_of(kernel_sums(q_bthd, k_bthd, scale), q_bthd);
+#endif
   if (!has_fused(q_bthd)) return attention_statistics_composed(q_bthd, k_bthd, scale);
   return means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scale), q_bthd);
 }

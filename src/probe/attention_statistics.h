@@ -11,7 +11,7 @@ namespace headscope {
 // left, and for the consistency of one sequence.
 HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
 
-// The same by tensor operations over tiles, on any device: the definition, and the way of a GPU.
+// The same by tensor operations over tiles, on any device: the definition.
 HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
 
 // entropy_seed: mean entropy of the rows of softmax(scale · q·k) over the first 128 tokens, without mask, of queries

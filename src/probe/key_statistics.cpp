@@ -5,10 +5,20 @@
 #include <Eigen/Core>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/parallel.h"
 #include "stats/spectrum.h"
 #include "stats/sums.h"
+
+#ifdef HEADSCOPE_CUDA
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "probe/cuda/inputs.h"
+#include "probe/cuda/key_sums.h"
+#endif
 
 namespace headscope {
 namespace {
@@ -85,6 +95,83 @@ std::map<std::string_view, double> head_statistics(const KeyRows& keys) {
           {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : absent}};
 }
 
+// The values of heads by metric.
+HeadValues by_metric(const std::vector<std::map<std::string_view, double>>& heads) {
+  HeadValues values;
+  for (const auto& head : heads)
+    for (const auto& [metric, value] : head) values[metric].push_back(value);
+  return values;
+}
+
+#ifdef HEADSCOPE_CUDA
+bool has_kernel(const at::Tensor& k_bthd) {
+  return cuda::has_kernel_type(k_bthd) && k_bthd.numel() > 0 && k_bthd.size(3) <= 128 &&
+         cuda::supports_key_sums(static_cast<int>(k_bthd.size(3)));
+}
+
+// Where the largest value is; the first NaN if there is one, as at::max has it.
+std::size_t place_of_largest(std::span<const double> values) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < values.size(); ++i)
+    if (values[i] > values[best] || (std::isnan(values[i]) && !std::isnan(values[best]))) best = i;
+  return best;
+}
+
+// Standard deviation of n values out of the sums of (value - shift) and of its square.
+double deviation(double shifted, double squares, double n) {
+  const double variance = squares / n - (shifted / n) * (shifted / n);
+  return variance < 0 ? 0 : std::sqrt(variance);
+}
+
+std::map<std::string_view, double> statistics_of_sums(const double* sums, const cuda::KeyShape& shape) {
+  const auto d = static_cast<std::size_t>(shape.d);
+  const auto vector = [&](cuda::KeyVector which) { return std::span(sums + cuda::key_scalars + which * shape.d, d); };
+  const std::span<const double> energy = vector(cuda::energies);
+  const std::size_t top_dim = place_of_largest(energy);
+  double all_energy = 0, square_of_units = 0;
+  for (std::size_t i = 0; i < d; ++i) {
+    all_energy += energy[i];
+    square_of_units += vector(cuda::units)[i] * vector(cuda::units)[i];
+  }
+  const auto n = static_cast<double>(shape.n), components = n * static_cast<double>(shape.d);
+  const double count = sums[cuda::alive];
+  return {{"k_norm", sums[cuda::norm_shift] + sums[cuda::norms] / n},
+          {"k_norm_std", deviation(sums[cuda::norms], sums[cuda::norm_squares], n)},
+          {"k_std", deviation(sums[cuda::components], sums[cuda::component_squares], components)},
+          {"k_token0_norm", sums[cuda::token0_norms] / static_cast<double>(shape.n / shape.t)},
+          {"k_max_abs_mean", sums[cuda::tops] / n},
+          {"k_max_abs", sums[cuda::largest_top]},
+          {"k_axis", sums[cuda::axes] / count},
+          {"k_pr_vector", sums[cuda::ratios] / count},
+          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : absent},
+          {"k_top_energy", energy[top_dim] / all_energy},
+          {"k_top_share", vector(cuda::on_top)[top_dim] / count},
+          {"k_cosine", count > 1 ? (square_of_units - count) / (count * (count - 1)) : absent}};
+}
+
+HeadValues kernel_statistics(const at::Tensor& k_bthd) {
+  const c10::cuda::CUDAGuard device(k_bthd.device());
+  const at::Tensor k = cuda::kernel_input(k_bthd);
+  cuda::KeyShape shape;
+  shape.n = k.size(0) * k.size(1);
+  shape.t = k.size(1);
+  shape.heads = static_cast<int>(k.size(2));
+  shape.d = static_cast<int>(k.size(3));
+  shape.type = cuda::element_type(k);
+  const int values = cuda::key_values(shape.d);
+  const at::Tensor partials = at::empty({cuda::key_chunks(shape), shape.heads, values}, k.options().dtype(at::kDouble));
+  const at::Tensor sums_hv = at::empty({shape.heads, values}, partials.options());
+  cuda::key_sums(k.const_data_ptr(), shape, partials.mutable_data_ptr<double>(), sums_hv.mutable_data_ptr<double>(),
+                 c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  const at::Tensor here = sums_hv.cpu();
+  std::vector<std::map<std::string_view, double>> heads;
+  for (std::int64_t head = 0; head < shape.heads; ++head)
+    heads.push_back(statistics_of_sums(here.const_data_ptr<double>() + head * values, shape));
+  return by_metric(heads);
+}
+#endif
+
 }  // namespace
 
 HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
@@ -115,6 +202,9 @@ HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
 }
 
 HeadValues key_statistics(const at::Tensor& k_bthd) {
+#ifdef HEADSCOPE_CUDA
+  if (has_kernel(k_bthd)) return kernel_statistics(k_bthd);
+#endif
   if (!k_bthd.device().is_cpu() || k_bthd.scalar_type() == at::kDouble) return key_statistics_composed(k_bthd);
   const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
   const std::int64_t heads = k.size(2), d = k.size(3);
@@ -123,10 +213,7 @@ HeadValues key_statistics(const at::Tensor& k_bthd) {
     of_head[head] = head_statistics({k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
                                      k.size(0) * k.size(1), d, heads * d, k.size(1)});
   });
-  HeadValues values;
-  for (const auto& one : of_head)
-    for (const auto& [metric, value] : one) values[metric].push_back(value);
-  return values;
+  return by_metric(of_head);
 }
 
 at::Tensor key_gram(const at::Tensor& k_bthd) {

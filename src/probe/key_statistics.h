@@ -12,7 +12,7 @@ namespace headscope {
 // direction and do not count in k_axis, k_pr_vector, k_top_share and k_cosine; NaN where nothing is left.
 HeadValues key_statistics(const at::Tensor& k_bthd);
 
-// The same by tensor operations, on any device: the definition, and the way of a GPU.
+// The same by tensor operations, on any device: the definition.
 HeadValues key_statistics_composed(const at::Tensor& k_bthd);
 
 // KᵀK of each head's keys K [b·t, d], not centred: [heads, d, d] in float64, on the device of the keys.

@@ -1,0 +1,26 @@
+// Tensors as the kernels of this folder take them.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+
+#include "ops/cuda/element_type.h"
+
+namespace headscope::cuda {
+
+inline bool has_kernel_type(const at::Tensor& x) {
+  return x.is_cuda() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
+}
+
+inline ElementType element_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kFloat ? ElementType::f32 : ElementType::bf16;
+}
+
+// Contiguous, and aligned to the 16 bytes that a thread reads at once, which a slice need not be.
+inline at::Tensor kernel_input(const at::Tensor& x) {
+  const at::Tensor plain = x.detach().contiguous();
+  return reinterpret_cast<std::uintptr_t>(plain.const_data_ptr()) % 16 == 0 ? plain : plain.clone();
+}
+
+}  // namespace headscope::cuda
