@@ -152,11 +152,11 @@ std::vector<HeadSums> kernel_sums(const at::Tensor& q_bthd, const at::Tensor& k_
   const at::Tensor weights = at::empty({3, b, h, t}, floats), received = at::empty({tiles, b, h, t}, floats);
   const at::Tensor mean_entropy = at::empty({h, tiles, t}, floats);
   const at::Tensor sums_thv = at::empty({tiles, h, cuda::attention_values}, doubles);
-  cuda::attention_sums(q.const_data_ptr(), k.const_data_ptr(), shape,
-                       {softmax.mutable_data_ptr<float>(), entropy.mutable_data_ptr<double>(),
-                        weights.mutable_data_ptr<float>(), received.mutable_data_ptr<float>(),
-                        mean_entropy.mutable_data_ptr<float>()},
-                       sums_thv.mutable_data_ptr<double>(), c10::cuda::getCurrentCUDAStream());
+  cuda::attention_sums(
+      q.const_data_ptr(), k.const_data_ptr(), shape,
+      {softmax.mutable_data_ptr<float>(), entropy.mutable_data_ptr<double>(), weights.mutable_data_ptr<float>(),
+       received.mutable_data_ptr<float>(), mean_entropy.mutable_data_ptr<float>()},
+      sums_thv.mutable_data_ptr<double>(), c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   const at::Tensor here = sums_thv.cpu();
   const double* s = here.const_data_ptr<double>();

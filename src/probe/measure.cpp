@@ -11,7 +11,8 @@ constexpr std::int64_t induction_sequences = 8;
 constexpr std::int64_t induction_period = 64;  // tokens before they repeat; less where sequences are shorter
 
 HeadValues query_norms(const at::Tensor& q_bthd, const std::vector<double>& k_norm) {
-  const at::Tensor norm_bth = q_bthd.detach().to(at::kDouble).square().sum(-1).sqrt();
+  const at::Tensor norm_bth =
+      at::linalg_vector_norm(q_bthd.detach(), 2, at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
   const std::vector<double> q_norm = to_doubles(norm_bth.mean(at::IntArrayRef{0, 1}));
   HeadValues values = {{"q_norm", q_norm}, {"qk_ratio", {}}};
   for (std::size_t head = 0; head < q_norm.size(); ++head)

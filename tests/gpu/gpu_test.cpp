@@ -160,9 +160,9 @@ void expect_attention(const at::Tensor& q, const at::Tensor& k) {
 
 TEST(Gpu, AttentionStatisticsAreTheDefinitions) {
   const std::vector<AttentionCase> cases = {
-      {8, 256, 8, 4, 64},  {3, 200, 4, 4, 32},     {2, 129, 6, 2, 128},    {1, 130, 2, 1, 64},
-      {4, 1, 2, 2, 64},    {2, 2, 2, 1, 16},       {2, 64, 2, 2, 48},      {5, 65, 3, 1, 80},
-      {2, 63, 1, 1, 112},  {4, 300, 4, 2, 64, 30}, {2, 190, 2, 2, 128, 30}, {9, 1000, 2, 1, 64, 3},
+      {8, 256, 8, 4, 64}, {3, 200, 4, 4, 32},     {2, 129, 6, 2, 128},     {1, 130, 2, 1, 64},
+      {4, 1, 2, 2, 64},   {2, 2, 2, 1, 16},       {2, 64, 2, 2, 48},       {5, 65, 3, 1, 80},
+      {2, 63, 1, 1, 112}, {4, 300, 4, 2, 64, 30}, {2, 190, 2, 2, 128, 30}, {9, 1000, 2, 1, 64, 3},
   };
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const auto& [b, t, heads, key_heads, d, factor] : cases) {
@@ -186,8 +186,8 @@ TEST(Gpu, AttentionStatisticsShowNotANumber) {
     const at::Tensor k = random_tensor({2, 150, 2, 64}, 2).to(gpu().device, type);
     q.select(0, 1).select(0, 100).select(0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
     const HeadValues values = attention_statistics(q, k, 0.125);
-    for (const char* metric : {"entropy", "entropy_norm", "max_logit", "sink", "previous", "self", "constancy",
-                               "consistency"}) {
+    for (const char* metric :
+         {"entropy", "entropy_norm", "max_logit", "sink", "previous", "self", "constancy", "consistency"}) {
       EXPECT_FALSE(std::isnan(values.at(metric)[0])) << metric;
       EXPECT_TRUE(std::isnan(values.at(metric)[1])) << metric;
     }

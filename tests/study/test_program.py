@@ -164,7 +164,7 @@ class Output(Program):
         result = run("study", *settings("train.tokens=12800", "data.validation_share=0.3"), "--data", text,
                      "--conditions", "NoQK", "--out", self.folder / "run")
         self.assertEqual(result.returncode, DONE, result.stderr)
-        self.assertRegex(result.stderr, r"every condition sees it \d+\.\d times")
+        self.assertRegex(result.stderr, r"it is read \d+\.\d times")
 
 
 class Stopped(Program):

@@ -41,7 +41,9 @@ enum KeyVector {
   key_vectors
 };
 
-constexpr int key_values(int d) { return key_scalars + key_vectors * d; }
+constexpr int key_values(int d) {
+  return key_scalars + key_vectors * d;
+}
 
 bool supports_key_sums(int d);
 // Tokens are cut into so many chunks.
