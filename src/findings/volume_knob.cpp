@@ -51,7 +51,7 @@ std::string growth_text(std::string_view what, const Growth& growth) {
   const std::string factor = factor_text(growth.mean);
   const std::string change = growth.grown    ? fmt::format("grew by a factor of {} (", factor)
                              : growth.shrunk ? fmt::format("shrank by a factor of {} (", factor)
-                                             : fmt::format("on average neither grew nor shrank (factor {}, ", factor);
+                                             : fmt::format("changed by a factor of {} (", factor);
   const std::string interval =
       std::isnan(growth.low) ? ""
                              : fmt::format("95 % interval {}; ",
