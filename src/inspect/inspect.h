@@ -28,15 +28,14 @@ struct Inspection {
   std::string device, source;  // where, and on what data
 };
 
-// Writes heads.parquet, layers.parquet, gamma.parquet and probes.parquet into `folder`. Throws Error(Fault::input) on a
-// bad checkpoint or bad data.
 struct InspectJob {
   InspectOptions options;
   RunFolderOptions folder;
   std::string command_line;
 };
 
-// Measures into a run folder: tables, and the summary and roles of this moment.
+// Measures into a run folder: heads.parquet, layers.parquet, gamma.parquet and probes.parquet, and the summary and roles
+// of this moment. Throws Error(Fault::input) on a bad checkpoint or bad data.
 Inspection inspect(const InspectJob& job, Console& console);
 
 }  // namespace headscope

@@ -1,0 +1,203 @@
+"""What a user sees of `headscope inspect`, `roles` and `plot` on a run of `headscope train`, and what is refused.
+
+usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train"))
+
+import program  # noqa: E402
+from program import (  # noqa: E402
+    FIGURES, HEADS, KEY_HEADS, KEY_METRICS, LAYERS, QUERY_METRICS, SCORES, TOKENS_PER_STEP, WRONG_USAGE, differing,
+    files_of, head_values, Program, read, rows, rows_of_a_moment, run, settings, setUpModule, steps,
+)
+
+
+class Inspect(Program):
+    def test_ACheckpoint_IsMeasuredAsTheProbeWas(self):
+        for step in (5, 12):
+            out = self.folder / str(step)
+            printed = json.loads(
+                self.done("inspect", program.shared / f"run/checkpoints/step-{step:06}", "--out", out, "--json"))
+            self.assertEqual((printed["step"], printed["tokens"]), (step, step * TOKENS_PER_STEP))
+            values = head_values(program.shared / "run", "probe")
+            probed = {key: value for key, value in values.items() if key[0] == step}
+            self.assertEqual(head_values(out, "probe"), probed)  # bit for bit
+            self.assertEqual(len(probed), rows_of_a_moment("probe")["heads"])
+            for name in ("layers", "gamma"):
+                table = read(program.shared / "run", name).to_pylist()
+                expected = [row for row in table if row["step"] == step and row.get("source") != "train"]
+                self.assertEqual(read(out, name).to_pylist(), expected, name)
+            (row,) = [row for row in read(program.shared / "run", "probes").to_pylist() if row["step"] == step]
+            self.assertEqual(printed["val_loss"], row["val_loss"])
+            (measured,) = read(out, "probes").to_pylist()
+            self.assertEqual((measured["val_loss"], measured["k_pr"]), (row["val_loss"], row["k_pr"]))
+            self.assertEqual(json.loads((out / "manifest.json").read_text())["status"], "complete")
+
+    def test_ARun_StandsForItsNewestCheckpointAndAMetricIsShown(self):
+        before = files_of(program.shared / "run")
+        printed = self.done("inspect", program.shared / "run", "--show", "k_pr", "--out", self.folder / "out")
+        self.assertIn("step-000012: step 12", printed)
+        lines = printed.splitlines()
+        (top,) = [i for i, line in enumerate(lines) if line.split() == ["k_pr", "K0", "K1"]]
+        values = head_values(program.shared / "run", "probe")
+        for layer in range(LAYERS):
+            shown = [f"{values[12, layer, 'k', head, 'k_pr']:.2f}" for head in range(KEY_HEADS)]
+            self.assertEqual(lines[top + 1 + layer].split(), ["layer", str(layer), *shown])
+        self.assertEqual(differing(files_of(program.shared / "run"), before), [])
+
+    def test_ChosenMetrics_NeedNoShow(self):
+        out = self.folder / "out"
+        self.assertIn("k_norm", self.done("inspect", program.shared / "run", "--track", "norm", "--out", out))
+        self.assertEqual(set(rows(out, "heads")["metric"]), {*KEY_METRICS["norm"], *QUERY_METRICS["norm"]})
+
+
+class Roles(Program):
+    def definition(self, text: str = "id: mine-1\nroles:\n  wide: {broad: 0.1}\n") -> Path:
+        file = self.folder / "mine.yaml"
+        file.write_text(text)
+        return file
+
+    def test_ARun_GivesTheSameBytesAgain(self):
+        out = self.copy_of_run("run")
+        before = files_of(out)
+        first = self.done("roles", out)
+        self.assertIn("definition seeds-1", first)
+        maps = [line.split() for line in first.splitlines() if line[:5].strip().isdigit()]
+        self.assertEqual([(layer, len(heads)) for layer, heads in maps], [("0", HEADS), ("1", HEADS)])
+        self.assertEqual(self.done("roles", out), first)
+        self.assertEqual(differing(files_of(out), before), [])
+
+    def test_AnotherDefinition_GivesOtherLabelsElsewhere(self):
+        before, out = files_of(program.shared / "run"), self.folder / "out"
+        printed = json.loads(
+            self.done("roles", program.shared / "run", "--definition", self.definition(), "--out", out, "--json"))
+        self.assertEqual(differing(files_of(program.shared / "run"), before), [])
+        self.assertEqual(printed["definition"]["id"], "mine-1")
+        table, original = rows(out, "roles"), rows(program.shared / "run", "roles")
+        self.assertEqual(set(table["definition"]), {"mine-1"})
+        self.assertTrue(set(table["definition_hash"]).isdisjoint(original["definition_hash"]))
+        self.assertEqual(table["role"], ["wide" if broad >= 0.1 else "mixed" for broad in table["broad"]])
+        self.assertNotEqual(table["role"], original["role"])
+        for score in SCORES:
+            self.assertEqual(table[score], original[score], score)
+        self.assertTrue((out / "plots" / "role_map.png").exists())
+        drawn = (out / "plots" / "role_map.svg").read_bytes()
+        (out / "plots" / "role_map.svg").unlink()
+        self.done("plot", out)  # the folder stands for itself
+        self.assertEqual((out / "plots" / "role_map.svg").read_bytes(), drawn)
+        self.done("roles", out, "--out", out, "--overwrite")  # replaces roles, not what they come from
+        self.assertEqual((out / "roles.parquet").read_bytes(), (program.shared / "run" / "roles.parquet").read_bytes())
+
+    def test_ACheckpoint_IsMeasuredFirst(self):
+        out = self.folder / "out"
+        self.done("roles", program.shared / "run/checkpoints/step-000012", "--out", out)
+        self.assertEqual((out / "roles.parquet").read_bytes(), (program.shared / "run/roles.parquet").read_bytes())
+        self.assertEqual(set(rows(out, "role_timeline")["step"]), {12})
+
+    def test_OfTrainingBatches_IsDrawnAgainFromThem(self):
+        out = self.copy_of_run("run")
+        self.assertIn("train rows", self.done("roles", out, "--source", "train"))
+        self.assertEqual(set(rows(out, "role_timeline")["step"]), set(range(12)))
+        before = files_of(out)
+        self.done("plot", out)
+        self.assertEqual(differing(files_of(out), before), [])
+
+    def test_Plot_GivesTheSameFiguresAgainOrOthersInTheDark(self):
+        out = self.copy_of_run("run")
+        before = files_of(out)
+        shutil.rmtree(out / "plots")
+        self.done("plot", out)
+        self.assertEqual(differing(files_of(out), before), [])
+        self.done("plot", out, "--theme", "dark")
+        changed = {Path(name).name for name in differing(files_of(out), before)}
+        self.assertLessEqual({f"{figure}{suffix}" for figure in FIGURES for suffix in (".png", ".svg", ".gp")}, changed)
+
+
+class BadInput(Program):
+    def refused(self, message: str, *arguments: object) -> None:
+        result = run(*arguments)
+        self.assertEqual(result.returncode, WRONG_USAGE, result.stderr)
+        lines = [line for line in result.stderr.splitlines() if not line.startswith("headscope: data:")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertIn(message, lines[0])
+        self.assertEqual(result.stdout, "")
+
+    def test_EachHasItsLine_AndLeavesNothing(self):
+        ran, out = program.shared / "run", ["--out", self.folder / "out"]
+        before = files_of(ran)
+        missing, empty = self.folder / "missing", self.folder / "empty"
+        empty.mkdir()
+        definition = self.folder / "unknown.yaml"
+        definition.write_text("id: mine-1\nroles:\n  wide: {brod: 0.1}\n")
+        for message, arguments in (
+            ("there is no metric or group 'nrom'; did you mean 'norm'?", ["train", "--track", "nrom", *out]),
+            ("there is no metric or group 'k_pt'; did you mean 'k_pr'?", ["train", "--track", "rank,k_pt", *out]),
+            ("there is no metric or group 'rnk'; did you mean 'rank'?", ["inspect", ran, "--track", "rnk", *out]),
+            ("--show: there is no metric 'k_nrm'; did you mean 'k_norm'?", ["inspect", ran, "--show", "k_nrm", *out]),
+            ("--show sink: is not among --track norm",
+             ["inspect", ran, "--track", "norm", "--show", "sink", *out]),
+            ("--track gain: measures nothing of heads", ["inspect", ran, "--track", "gain", *out]),
+            ("track.every is -1; expected 0 or more", ["train", "--track-every", "-1", *out]),
+            ("unknown theme 'nonsense'; known: light, dark", ["train", "--theme", "nonsense", *out]),
+            ("unknown theme 'nonsense'; known: light, dark", ["roles", ran, "--theme", "nonsense", *out]),
+            ("unknown theme 'nonsense'; known: light, dark", ["plot", ran, "--theme", "nonsense"]),
+            ("'model.d_k' belongs to the checkpoint", ["inspect", ran, "--set", "model.d_k=16", *out]),
+            ("--source both: expected probe or train", ["roles", ran, "--source", "both", *out]),
+            ("there is no score 'brod'; did you mean 'broad'?", ["roles", ran, "--definition", definition, *out]),
+            (str(missing), ["roles", ran, "--definition", missing, *out]),
+            (f"{missing}: ", ["inspect", missing, *out]),
+            (f"{missing}: ", ["roles", missing, *out]),
+            (f"{missing}: is not a run folder", ["plot", missing]),
+            (f"{empty}: is no checkpoint", ["inspect", empty, *out]),
+            (f"{empty}: is no checkpoint", ["roles", empty, *out]),
+            (f"{empty}: is not a run folder", ["plot", empty]),
+            (f"{ran}: exists; go on with --resume", ["train", *settings(steps(12)), "--out", ran]),
+            ("track.every (was 1, now 2)",
+             ["train", *settings(steps(12)), "--track-every", "2", "--out", ran, "--resume"]),
+            ("is a run of 'train', not of 'inspect'", ["inspect", ran, "--out", ran, "--overwrite"]),
+        ):
+            with self.subTest(message):
+                self.refused(message, *arguments)
+                self.assertFalse((self.folder / "out").exists())
+        self.assertEqual(differing(files_of(ran), before), [])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["empty", "unknown.yaml"])
+
+    def test_WithoutItsTables_ARunIsRefused(self):
+        out = self.copy_of_run("run")
+        shutil.rmtree(out / "heads.parquet")
+        for command in ("roles", "plot"):
+            self.refused(f"{out}: has no heads.parquet", command, out)
+        shutil.rmtree(out / "checkpoints")
+        self.refused("is no checkpoint", "inspect", out, "--out", self.folder / "out")
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_ADamagedTable_IsNamed(self):
+        out = self.copy_of_run("run")
+        file = out / "heads.parquet" / "part-00000.parquet"
+        content = bytearray(file.read_bytes())
+        content[len(content) // 3] ^= 1
+        file.write_bytes(content)
+        for command in ("roles", "plot"):
+            self.refused("heads.parquet", command, out)
+
+    # Tensors of other shapes than the configuration says, with the right hash: tests/train/loop_test.cpp.
+    def test_WeightsOfAnotherModel_AreNotThoseOfTheCheckpoint(self):
+        other = self.train("other", "--set", "model.d_model=48", "--set", steps(1), "--track-every", "0")
+        out = self.copy_of_run("run")
+        mixed = out / "checkpoints" / "step-000012"
+        shutil.copy(other / "checkpoints" / "step-000001" / "model.safetensors", mixed)
+        for command in ("inspect", "roles"):
+            self.refused("model.safetensors: its content does not match the hash", command, mixed, "--out",
+                         self.folder / "out")
+            self.assertFalse((self.folder / "out").exists())
+
+
+if __name__ == "__main__":
+    program.main()
