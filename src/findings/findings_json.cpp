@@ -52,7 +52,7 @@ ordered_json dip(const DipTest& test) {
 
 // Whether a test found two populations; null when it could not tell.
 ordered_json decided(const DipTest& test) {
-  return std::isnan(test.p_value) ? ordered_json() : ordered_json(test.p_value < 0.05);
+  return std::isnan(test.p_value) ? ordered_json() : ordered_json(test.rejects());
 }
 
 ordered_json norm_group(const LayerSplit& split, std::span<const std::size_t> heads) {
@@ -132,10 +132,6 @@ ordered_json curve(const GroupCurve& one) {
           {"lowest", number(one.lowest)},
           {"lowest_at", known(one.lowest_at)},
           {"end", number(one.end)}};
-}
-
-std::string_view name_of(LayerGroup group) {
-  return layer_group_names[static_cast<std::size_t>(group)];
 }
 
 ordered_json to_json(const RankCollapse& found) {

@@ -25,10 +25,6 @@ std::string section(std::string_view title, const std::string& sentence) {
   return fmt::format("## {}\n\n{}\n\n", title, sentence);
 }
 
-std::string group_name(LayerGroup group) {
-  return std::string(layer_group_names[static_cast<std::size_t>(group)]);
-}
-
 std::string step_text(const std::optional<Moment>& moment) {
   return moment ? std::to_string(moment->step) : "–";
 }
@@ -102,7 +98,7 @@ std::string norm_entropy_section(const NormEntropy& found) {
 std::string rank_collapse_section(const RankCollapse& found) {
   std::vector<Row> ranks, privileged;
   for (const RankCurve& rank : found.curves)
-    ranks.push_back({fmt::format("`{}`", rank.metric), group_name(rank.group), number_text(rank.curve.start),
+    ranks.push_back({fmt::format("`{}`", rank.metric), std::string(name_of(rank.group)), number_text(rank.curve.start),
                      number_text(rank.curve.lowest), step_text(rank.curve.lowest_at), number_text(rank.curve.end)});
   for (const PrivilegedDimension& one : found.privileged) {
     if (privileged.size() == most_listed) break;
@@ -132,7 +128,7 @@ std::string volume_knob_section(const VolumeKnobFinding& found) {
 std::string key_evolution_section(const KeyEvolution& found) {
   std::vector<Row> rows;
   for (const GroupEvolution& one : found.groups)
-    rows.push_back({group_name(one.group), number_text(one.norm.start),
+    rows.push_back({std::string(name_of(one.group)), number_text(one.norm.start),
                     fmt::format("{} ({})", number_text(one.norm.lowest), step_text(one.norm.lowest_at)),
                     number_text(one.norm.end), yes_or_no(one.dips), yes_or_no(one.rises),
                     percent_text(one.energy_in_one_dimension), percent_text(one.top_energy),

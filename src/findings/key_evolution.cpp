@@ -12,21 +12,19 @@ namespace {
 constexpr double least_change = 0.02, least_correlation = 0.8, least_last = 1.1;
 constexpr std::int64_t least_layers = 4;
 
-double energy_in_one_dimension(const Tracks& tracks, LayerGroup group) {
+double energy_in_one_dimension(const Tracks& tracks, const GroupLayers& group) {
   if (!tracks.has("k_norm") || !tracks.has("k_max_abs_mean")) return not_measured;
+  const std::size_t end = tracks.moments.size() - 1;
+  const auto norms = tracks.at("k_norm", end, group.first, group.last),
+             largest = tracks.at("k_max_abs_mean", end, group.first, group.last);
   std::vector<double> shares;
-  for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer) {
-    if (layer_group(layer, tracks.counts.layers) != group) continue;
-    const std::size_t end = tracks.moments.size() - 1;
-    const auto norms = layer_at(tracks, "k_norm", end, layer), largest = layer_at(tracks, "k_max_abs_mean", end, layer);
-    for (std::size_t i = 0; i < norms.size(); ++i) shares.push_back(std::pow(largest[i] / norms[i], 2));
-  }
+  for (std::size_t i = 0; i < norms.size(); ++i) shares.push_back(std::pow(largest[i] / norms[i], 2));
   return finite_mean(shares);
 }
 
-GroupEvolution evolution_of(const Tracks& tracks, LayerGroup group) {
+GroupEvolution evolution_of(const Tracks& tracks, const GroupLayers& group) {
   GroupEvolution found;
-  found.group = group;
+  found.group = group.group;
   found.norm = group_curve(tracks, "k_norm", group);
   found.rise = found.norm.end / found.norm.lowest;
   if (tracks.moments.size() > 1) {
@@ -59,7 +57,7 @@ void judge_profile(KeyEvolution& found) {
 // "middle layers dip from 8 to 7.1 (step 100) and rise to 9.5"
 std::string group_text(const GroupEvolution& found, bool has_course) {
   const GroupCurve& norm = found.norm;
-  const std::string_view group = layer_group_names[static_cast<std::size_t>(found.group)];
+  const std::string_view group = name_of(found.group);
   if (!has_course || !found.dips || !found.rises)
     return fmt::format("{} layers end at {}", group, number_text(norm.end));
   const std::string start = number_text(norm.start), end = number_text(norm.end);
@@ -89,7 +87,7 @@ std::string profile_text(const KeyEvolution& found) {
 // What the group of the last layers shows besides its norm.
 std::string deepest_text(const GroupEvolution& deepest, bool has_course) {
   std::string text;
-  const std::string_view group = layer_group_names[static_cast<std::size_t>(deepest.group)];
+  const std::string_view group = name_of(deepest.group);
   if (!std::isnan(deepest.energy_in_one_dimension))
     text += fmt::format(" In {} layers one dimension holds {} of the energy of a key.", group,
                         percent_text(deepest.energy_in_one_dimension));
@@ -109,9 +107,10 @@ KeyEvolution find_key_evolution(const RunTracks& run) {
     found.sentence = not_tracked_text(std::array{std::string("k_norm")});
     return found;
   }
-  for (const LayerGroup group : groups_of(tracks.counts.layers)) found.groups.push_back(evolution_of(tracks, group));
+  for (const GroupLayers& group : layer_groups(tracks.counts.layers))
+    found.groups.push_back(evolution_of(tracks, group));
   for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer)
-    found.profile.push_back(finite_mean(layer_at(tracks, "k_norm", tracks.moments.size() - 1, layer)));
+    found.profile.push_back(finite_mean(tracks.at("k_norm", tracks.moments.size() - 1, layer, layer)));
   judge_profile(found);
   std::vector<std::string> groups;
   const bool has_course = found.basis.has_course();

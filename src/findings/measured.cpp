@@ -4,18 +4,10 @@
 #include <cmath>
 
 namespace headscope {
-namespace {
-
-bool has_all(const Tracks& tracks, std::initializer_list<std::string_view> metrics) {
-  return std::ranges::all_of(metrics, [&](std::string_view metric) { return tracks.has(metric); });
-}
-
-}  // namespace
 
 const Tracks& source_for(const RunTracks& run, std::initializer_list<std::string_view> metrics) {
-  const Tracks& finest = run.finest();
-  const Tracks& other = &finest == &run.train ? run.probe : run.train;
-  return !has_all(finest, metrics) && has_all(other, metrics) ? other : finest;
+  const std::span<const std::string_view> wanted(metrics.begin(), metrics.size());
+  return !run.finest().has_all(wanted) && run.other().has_all(wanted) ? run.other() : run.finest();
 }
 
 Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> metrics) {
@@ -25,41 +17,15 @@ Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> met
   return basis;
 }
 
-std::span<const double> layer_at(const Tracks& tracks, std::string_view metric, std::size_t moment,
-                                 std::int64_t layer) {
-  if (!tracks.has(metric)) return {};
-  const auto heads = static_cast<std::size_t>(tracks.heads_of(metric));
-  return tracks.at(metric, moment).subspan(static_cast<std::size_t>(layer) * heads, heads);
-}
-
-std::span<const double> heads_at_start(const Tracks& tracks, std::string_view metric) {
-  return tracks.has(metric) ? tracks.at(metric, 0) : std::span<const double>{};
-}
-
 std::span<const double> heads_at_end(const Tracks& tracks, std::string_view metric) {
-  return tracks.has(metric) ? tracks.at(metric, tracks.moments.size() - 1) : std::span<const double>{};
+  return tracks.at(metric, tracks.moments.size() - 1);
 }
 
-std::vector<LayerGroup> groups_of(std::int64_t layers) {
-  std::vector<LayerGroup> groups;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const LayerGroup group = layer_group(layer, layers);
-    if (groups.empty() || groups.back() != group) groups.push_back(group);
-  }
-  return groups;
+double group_mean(const Tracks& tracks, std::string_view metric, std::size_t moment, const GroupLayers& group) {
+  return finite_mean(tracks.at(metric, moment, group.first, group.last));
 }
 
-double group_mean(const Tracks& tracks, std::string_view metric, std::size_t moment, LayerGroup group) {
-  std::vector<double> values;
-  for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer) {
-    if (layer_group(layer, tracks.counts.layers) != group) continue;
-    const std::span<const double> heads = layer_at(tracks, metric, moment, layer);
-    values.insert(values.end(), heads.begin(), heads.end());
-  }
-  return finite_mean(values);
-}
-
-GroupCurve group_curve(const Tracks& tracks, std::string_view metric, LayerGroup group) {
+GroupCurve group_curve(const Tracks& tracks, std::string_view metric, const GroupLayers& group) {
   GroupCurve curve;
   for (std::size_t moment = 0; moment < tracks.moments.size(); ++moment) {
     const double value = group_mean(tracks, metric, moment, group);

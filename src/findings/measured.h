@@ -35,24 +35,17 @@ const Tracks& source_for(const RunTracks& run, std::initializer_list<std::string
 
 Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> metrics);
 
-// The heads of one layer at one moment; empty when the metric was not tracked.
-std::span<const double> layer_at(const Tracks& tracks, std::string_view metric, std::size_t moment, std::int64_t layer);
-
-// All heads at the first or the last moment; empty when the metric was not tracked.
-std::span<const double> heads_at_start(const Tracks& tracks, std::string_view metric);
+// All heads at the last moment; empty when the metric was not tracked.
 std::span<const double> heads_at_end(const Tracks& tracks, std::string_view metric);
-
-// The groups that have layers.
-std::vector<LayerGroup> groups_of(std::int64_t layers);
 
 // The mean over the heads of a group of layers: at the first moment, where it is lowest, at the last moment.
 struct GroupCurve {
   double start = not_measured, lowest = not_measured, end = not_measured;
   std::optional<Moment> lowest_at;  // the first such moment
 };
-GroupCurve group_curve(const Tracks& tracks, std::string_view metric, LayerGroup group);
+GroupCurve group_curve(const Tracks& tracks, std::string_view metric, const GroupLayers& group);
 
 // The mean over the heads of a group at one moment.
-double group_mean(const Tracks& tracks, std::string_view metric, std::size_t moment, LayerGroup group);
+double group_mean(const Tracks& tracks, std::string_view metric, std::size_t moment, const GroupLayers& group);
 
 }  // namespace headscope

@@ -13,8 +13,8 @@ namespace {
 std::vector<HeadPoint> points_at(const Tracks& tracks, std::size_t moment) {
   std::vector<HeadPoint> points;
   for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer) {
-    const std::span<const double> norms = layer_at(tracks, "k_norm", moment, layer),
-                                  entropies = layer_at(tracks, "entropy", moment, layer);
+    const std::span<const double> norms = tracks.at("k_norm", moment, layer, layer),
+                                  entropies = tracks.at("entropy", moment, layer, layer);
     for (std::int64_t head = 0; head < tracks.counts.query_heads; ++head) {
       const double norm = norms[static_cast<std::size_t>(tracks.key_head_of(head))];
       const double entropy = entropies[static_cast<std::size_t>(head)];

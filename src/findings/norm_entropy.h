@@ -47,7 +47,7 @@ struct NormEntropy {
   HeadCluster low_norm, high_norm;  // empty unless two clusters were found
   std::string sentence;
 
-  [[nodiscard]] bool clusters_found() const { return cluster_test.p_value < 0.05; }
+  [[nodiscard]] bool clusters_found() const { return cluster_test.rejects(); }
 };
 
 NormEntropy find_norm_entropy(const RunTracks& run, DipTester& tester);

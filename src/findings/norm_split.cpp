@@ -20,8 +20,8 @@ LayerSplit split_of(const Tracks& tracks, std::int64_t layer, DipTester& tester)
   split.layer = layer;
   for (std::size_t moment = 0; moment < tracks.moments.size(); ++moment)
     split.share_over_time.push_back(
-        between_head_share(layer_at(tracks, "k_norm", moment, layer), layer_at(tracks, "k_norm_std", moment, layer)));
-  const std::span<const double> norms = layer_at(tracks, "k_norm", tracks.moments.size() - 1, layer);
+        between_head_share(tracks.at("k_norm", moment, layer, layer), tracks.at("k_norm_std", moment, layer, layer)));
+  const std::span<const double> norms = tracks.at("k_norm", tracks.moments.size() - 1, layer, layer);
   split.norms.assign(norms.begin(), norms.end());
   split.mean = finite_mean(norms);
   split.between_share = split.share_over_time.back();
@@ -60,7 +60,7 @@ std::string populations_text(const NormSplit& split) {
   if (std::isnan(all.p_value))
     return "Too few heads to tell one population from two: the test needs four, in layers of three or more.";
   std::string text;
-  if (all.p_value < 0.05)
+  if (all.rejects())
     text = "Within layers the heads are more than one population by key norm";
   else if (!split.named_layers.empty())
     text = layers_have(split.named_layers) + " more than one population of heads by key norm, the model as a whole not";

@@ -40,7 +40,7 @@ void find_privileged(const Tracks& tracks, RankCollapse& found) {
 
 // "24.1 to 11 in middle layers (lowest 10.2 at step 300)"
 std::string curve_text(const RankCurve& rank, bool has_course) {
-  const std::string_view group = layer_group_names[static_cast<std::size_t>(rank.group)];
+  const std::string_view group = name_of(rank.group);
   const GroupCurve& curve = rank.curve;
   if (!has_course) return fmt::format("{} in {} layers", number_text(curve.end), group);
   std::string text = fmt::format("{} to {} in {} layers", number_text(curve.start), number_text(curve.end), group);
@@ -94,8 +94,8 @@ RankCollapse find_rank_collapse(const RunTracks& run) {
   found.outliers = basis_of(outliers, {"k_axis", "k_top_dim", "k_top_share", "k_top_energy"});
   for (const std::string_view metric : effective_ranks) {
     if (!ranks.has(metric)) continue;
-    for (const LayerGroup group : groups_of(ranks.counts.layers))
-      found.curves.push_back({metric, group, group_curve(ranks, metric, group)});
+    for (const GroupLayers& group : layer_groups(ranks.counts.layers))
+      found.curves.push_back({metric, group.group, group_curve(ranks, metric, group)});
   }
   find_one_hot(outliers, found);
   find_privileged(outliers, found);

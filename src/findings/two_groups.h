@@ -12,7 +12,7 @@ struct TwoGroups {
   DipTest test;                        // of the finite values
   std::vector<std::size_t> low, high;  // places of the values in each group; empty unless found
 
-  [[nodiscard]] bool found() const { return test.p_value < 0.05; }
+  [[nodiscard]] bool found() const { return test.rejects(); }
 };
 
 // Found when the dip test rejects one population at 5 %. The groups are then those of the best split: the one with the

@@ -12,7 +12,7 @@ constexpr double least_growth = 1.1;
 
 Growth growth_of(const Tracks& tracks, std::string_view metric) {
   Growth growth{metric};
-  const std::span<const double> start = heads_at_start(tracks, metric), end = heads_at_end(tracks, metric);
+  const std::span<const double> start = tracks.at(metric, 0), end = heads_at_end(tracks, metric);
   std::vector<double> logs;
   for (std::size_t i = 0; i < start.size(); ++i) {
     if (!(start[i] > 0 && end[i] > 0 && std::isfinite(start[i]) && std::isfinite(end[i]))) continue;

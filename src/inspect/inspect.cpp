@@ -66,7 +66,7 @@ Inspection inspect(const InspectJob& job, Console& console) {
         device.description,        corpus.source};
     const RunFacts facts = facts_of_run(folder.path());
     write_summary(inspection.tracks, facts, folder.path());
-    if (inspection.tracks.probe.has("entropy_norm"))
+    if (has_roles(inspection.tracks))
       write_roles(inspection.tracks, facts, default_role_definition(), /*from_training=*/false, folder.path());
     folder.finish(RunStatus::complete,
                   {{"val_loss", *result.val_loss}, {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});

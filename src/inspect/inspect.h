@@ -34,8 +34,8 @@ struct InspectJob {
   std::string command_line;
 };
 
-// Measures into a run folder: heads.parquet, layers.parquet, gamma.parquet and probes.parquet, and the summary and roles
-// of this moment. Throws Error(Fault::input) on a bad checkpoint or bad data.
+// Measures into a run folder: heads.parquet, layers.parquet, gamma.parquet and probes.parquet, and the summary and
+// roles of this moment. Throws Error(Fault::input) on a bad checkpoint or bad data.
 Inspection inspect(const InspectJob& job, Console& console);
 
 }  // namespace headscope

@@ -29,7 +29,7 @@ at::Tensor keys_of_queries(const at::Tensor& k_bthd, std::int64_t heads) {
   return heads_first(k_bthd).repeat_interleave(heads / k_bthd.size(2), 1);
 }
 
-// p ln p, which is 0 for p = 0.
+// -p ln p, which is 0 for p = 0.
 at::Tensor entropy_terms(const at::Tensor& p) {
   return -at::xlogy(p, p);
 }
@@ -95,30 +95,28 @@ TileSums tile_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double sc
 }
 
 // From sums to means. `rows`: of all sequences; `later`: those after the first of each.
-HeadValues means_of(const HeadSums& sums, double sequences, double t) {
+OneHead means_of(const HeadSums& sums, double sequences, double t) {
   const double rows = sequences * t, later = sequences * (t - 1), mean_entropy = sums.entropy / rows;
   const double profile_entropy = sums.profile_entropy / sequences;
   // Mutual information of query and key over the entropy of keys; queries that all attend to one key (to what float32
   // can tell) are constant.
   const double constancy = profile_entropy > 1e-6 ? std::min(1.0, mean_entropy / profile_entropy) : 1.0;
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  return {{"entropy", {mean_entropy}},
-          {"entropy_norm", {sums.entropy_norm / later}},
-          {"max_logit", {sums.max_logit}},
-          {"sink", {sums.sink / later}},
-          {"previous", {sums.previous / later}},
-          {"self", {sums.self / rows}},
-          {"constancy", {std::isnan(mean_entropy) ? nan : constancy}},
-          {"consistency", {sequences > 1 ? 1 - sums.divergence / (t - 1) : nan}}};
+  return {{"entropy", mean_entropy},
+          {"entropy_norm", sums.entropy_norm / later},
+          {"max_logit", sums.max_logit},
+          {"sink", sums.sink / later},
+          {"previous", sums.previous / later},
+          {"self", sums.self / rows},
+          {"constancy", std::isnan(mean_entropy) ? nan : constancy},
+          {"consistency", sequences > 1 ? 1 - sums.divergence / (t - 1) : nan}};
 }
 
-HeadValues means_of(const std::vector<HeadSums>& heads, const at::Tensor& q_bthd) {
-  HeadValues values;
-  for (const HeadSums& sums : heads)
-    for (const auto& [metric, value] :
-         means_of(sums, static_cast<double>(q_bthd.size(0)), static_cast<double>(q_bthd.size(1))))
-      values[metric].push_back(value.front());
-  return values;
+HeadValues means_of(const std::vector<HeadSums>& sums, const at::Tensor& q_bthd) {
+  std::vector<OneHead> heads;
+  for (const HeadSums& of_head : sums)
+    heads.push_back(means_of(of_head, static_cast<double>(q_bthd.size(0)), static_cast<double>(q_bthd.size(1))));
+  return by_metric(heads);
 }
 
 bool has_fused(const at::Tensor& q_bthd) {

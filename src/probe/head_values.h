@@ -12,6 +12,15 @@ namespace headscope {
 // Values of the layer's heads by the name of the measurement (tracks/metrics.h).
 using HeadValues = std::map<std::string_view, std::vector<double>>;
 
+// Those of one head, and of heads that were measured one by one.
+using OneHead = std::map<std::string_view, double>;
+inline HeadValues by_metric(const std::vector<OneHead>& heads) {
+  HeadValues values;
+  for (const OneHead& head : heads)
+    for (const auto& [metric, value] : head) values[metric].push_back(value);
+  return values;
+}
+
 // The values of a vector of any type, on any device.
 inline std::vector<double> to_doubles(const at::Tensor& values_h) {
   const at::Tensor wide = values_h.detach().to(at::kCPU, at::kDouble).contiguous();

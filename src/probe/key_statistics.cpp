@@ -49,7 +49,7 @@ std::pair<double, double> mean_and_deviation(const std::vector<double>& values) 
 }
 
 // The statistics of one head, in one pass over its keys and one over what that leaves of each.
-std::map<std::string_view, double> head_statistics(const KeyRows& keys) {
+OneHead head_statistics(const KeyRows& keys) {
   std::vector<double> norms, tops;
   Eigen::ArrayXd k(keys.d), squares(keys.d);
   Eigen::ArrayXd energy = Eigen::ArrayXd::Zero(keys.d), units = Eigen::ArrayXd::Zero(keys.d);
@@ -95,14 +95,6 @@ std::map<std::string_view, double> head_statistics(const KeyRows& keys) {
           {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : absent}};
 }
 
-// The values of heads by metric.
-HeadValues by_metric(const std::vector<std::map<std::string_view, double>>& heads) {
-  HeadValues values;
-  for (const auto& head : heads)
-    for (const auto& [metric, value] : head) values[metric].push_back(value);
-  return values;
-}
-
 #ifdef HEADSCOPE_CUDA
 bool has_kernel(const at::Tensor& k_bthd) {
   return cuda::has_kernel_type(k_bthd) && k_bthd.numel() > 0 && k_bthd.size(3) <= 128 &&
@@ -123,7 +115,7 @@ double deviation(double shifted, double squares, double n) {
   return variance < 0 ? 0 : std::sqrt(variance);
 }
 
-std::map<std::string_view, double> statistics_of_sums(const double* sums, const cuda::KeyShape& shape) {
+OneHead statistics_of_sums(const double* sums, const cuda::KeyShape& shape) {
   const auto d = static_cast<std::size_t>(shape.d);
   const auto vector = [&](cuda::KeyVector which) { return std::span(sums + cuda::key_scalars + which * shape.d, d); };
   const std::span<const double> energy = vector(cuda::energies);
@@ -165,7 +157,7 @@ HeadValues kernel_statistics(const at::Tensor& k_bthd) {
                  c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   const at::Tensor here = sums_hv.cpu();
-  std::vector<std::map<std::string_view, double>> heads;
+  std::vector<OneHead> heads;
   for (std::int64_t head = 0; head < shape.heads; ++head)
     heads.push_back(statistics_of_sums(here.const_data_ptr<double>() + head * values, shape));
   return by_metric(heads);
@@ -208,7 +200,7 @@ HeadValues key_statistics(const at::Tensor& k_bthd) {
   if (!k_bthd.device().is_cpu() || k_bthd.scalar_type() == at::kDouble) return key_statistics_composed(k_bthd);
   const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
   const std::int64_t heads = k.size(2), d = k.size(3);
-  std::vector<std::map<std::string_view, double>> of_head(static_cast<std::size_t>(heads));
+  std::vector<OneHead> of_head(static_cast<std::size_t>(heads));
   parallel_for(of_head.size(), workers(), [&](std::size_t head) {
     of_head[head] = head_statistics({k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
                                      k.size(0) * k.size(1), d, heads * d, k.size(1)});

@@ -20,6 +20,11 @@ struct Gains {
 };
 Gains gains_of(const Decoder& model);
 
+// Mean next-token loss over the batches, nats, computed in `type`; with other keys where `edit` is given. `observe`
+// sees the first batch.
+double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                       const EditKeys& edit = {}, const Observe& observe = {});
+
 struct ProbeResult {
   std::vector<HeadValues> layers;  // of the first batch
   Gains gains;

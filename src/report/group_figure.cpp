@@ -19,7 +19,7 @@ struct Drawing {
 
   // Growth has none where the start is 0.
   [[nodiscard]] bool has_values() const {
-    return std::ranges::any_of(groups, [&](const GroupLayers& group) { return has_values(group.name()); });
+    return std::ranges::any_of(groups, [&](const GroupLayers& group) { return has_values(name_of(group.group)); });
   }
   [[nodiscard]] bool has_values(std::string_view column) const {
     return std::ranges::any_of(table.numbers(column), [](double value) { return std::isfinite(value); });
@@ -41,7 +41,7 @@ Drawing drawing_of(const GroupPanel& panel, const TrackedMetrics& shown) {
   drawing.table.add("step", shown.steps()).add("tokens", shown.tokens());
   const auto scaled = [&](Numbers values) { return panel.growth ? relative_to_start(std::move(values)) : values; };
   for (const GroupLayers& group : drawing.groups) {
-    const std::string name(group.name());
+    const std::string name(name_of(group.group));
     GroupSpread spread = group_spread(shown, panel.metric, group.group);
     add_column(drawing, name, scaled(std::move(spread.mean)));
     if (panel.quartiles) {
@@ -67,19 +67,19 @@ std::string layer_list(const Drawing& drawing, const GroupLayers& group) {
 std::vector<std::string> curves_of(const Drawing& drawing) {
   std::vector<std::string> behind, means;
   for (const GroupLayers& group : drawing.groups) {
-    if (!drawing.has_values(group.name())) continue;
+    if (!drawing.has_values(name_of(group.group))) continue;
     if (drawing.panel.quartiles) {
       behind.push_back(
           fmt::format("{0} using \"tokens\":\"{1}_q25\":\"{1}_q75\" with filledcurves lc rgb {1} fs transparent solid "
                       "0.2 noborder notitle",
-                      drawing.data, group.name()));
+                      drawing.data, name_of(group.group)));
     } else if (group.first != group.last) {
       behind.push_back(fmt::format(
           "for [layer in '{}'] {} using \"tokens\":(column(layer)) with lines lc rgb faded({}) lw 0.6 notitle",
-          layer_list(drawing, group), drawing.data, group.name()));
+          layer_list(drawing, group), drawing.data, name_of(group.group)));
     }
     means.push_back(fmt::format("{} using \"tokens\":\"{}\" with lines lc rgb {} lw 2 notitle", drawing.data,
-                                group.name(), group.name()));
+                                name_of(group.group), name_of(group.group)));
   }
   behind.insert(behind.end(), means.begin(), means.end());
   behind.push_back(drawing.panel.reference.clause());
@@ -91,7 +91,8 @@ std::vector<std::string> keys_of(const Drawing& drawing, int& rows) {
   std::vector<std::string> groups, kinds;
   bool layers = false;
   for (const GroupLayers& group : drawing.groups) {
-    groups.push_back(fmt::format("keyentry with lines lc rgb {} lw 2 title '{}'", group.name(), group.legend()));
+    groups.push_back(
+        fmt::format("keyentry with lines lc rgb {} lw 2 title '{}'", name_of(group.group), legend_of(group)));
     layers = layers || group.first != group.last;
   }
   if (drawing.panel.quartiles || layers) kinds.emplace_back("keyentry with lines lc rgb ink lw 2 title 'group mean'");

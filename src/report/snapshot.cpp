@@ -52,13 +52,13 @@ std::vector<std::string> clauses_of(const SnapshotPanel& panel, const Table& lay
   std::vector<std::string> heads, means;
   const double size = layers.rows() <= 24 ? 0.4 : 0.3;
   for (const GroupLayers& group : layer_groups(panel.shown.source->counts.layers)) {
-    if (!std::isfinite(finite_mean(layers.numbers(group.name())))) continue;
+    if (!std::isfinite(finite_mean(layers.numbers(name_of(group.group))))) continue;
     heads.push_back(fmt::format("{}_heads using \"layer\":\"{}\" with points pt 7 ps {} lc rgb faded({}) notitle",
-                                panel.metric, group.name(), size, group.name()));
+                                panel.metric, name_of(group.group), size, name_of(group.group)));
     means.push_back(
         fmt::format("{}_layers using (column(\"layer\")-0.36):\"{}\":(0.72):(0) with vectors nohead lc rgb {} lw 1.6 "
                     "notitle",
-                    panel.metric, group.name(), group.name()));
+                    panel.metric, name_of(group.group), name_of(group.group)));
   }
   heads.insert(heads.end(), means.begin(), means.end());
   heads.push_back(panel.reference.clause());
@@ -68,7 +68,8 @@ std::vector<std::string> clauses_of(const SnapshotPanel& panel, const Table& lay
 std::vector<std::string> keys(std::int64_t layers) {
   std::vector<std::string> groups;
   for (const GroupLayers& group : layer_groups(layers))
-    groups.push_back(fmt::format("keyentry with lines lc rgb {} lw 2 title '{}'", group.name(), group.legend()));
+    groups.push_back(
+        fmt::format("keyentry with lines lc rgb {} lw 2 title '{}'", name_of(group.group), legend_of(group)));
   const std::string kinds[] = {"keyentry with lines lc rgb ink lw 1.6 title 'layer mean'",
                                "keyentry with points pt 7 ps 0.4 lc rgb faded(ink) title 'head'"};
   return keys_in_two_rows(groups, kinds);

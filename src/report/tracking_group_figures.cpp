@@ -79,7 +79,7 @@ Figure key_profile_figure(const TrackingFigureData& data) {
                                                            static_cast<std::size_t>(group.last - group.first + 1)))))
       clauses.push_back(
           fmt::format("layers every ::{}::{} using \"layer\":\"final\":(0.8) with boxes lc rgb {} title '{}'",
-                      group.first, group.last, group.name(), group.legend()));
+                      group.first, group.last, name_of(group.group), legend_of(group)));
   if (has_start && std::isfinite(finite_mean(start)))
     clauses.emplace_back(
         "layers using (column(\"layer\")-0.4):\"start\":(0.8):(0) with vectors nohead lc rgb ink lw 1.4 title 'start'");

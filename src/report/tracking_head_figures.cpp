@@ -95,7 +95,7 @@ std::vector<std::string> scatter_clauses(const Scatter& scatter, std::int64_t la
     if (first == last) continue;
     clauses.push_back(fmt::format(
         "{} every ::{}::{} using \"k_norm\":\"entropy\" with points pt {} ps {} lc rgb faded({}) notitle", scatter.name,
-        first, last - 1, group_marks[static_cast<std::size_t>(group.group)], size, group.name()));
+        first, last - 1, group_marks[static_cast<std::size_t>(group.group)], size, name_of(group.group)));
   }
   return clauses;
 }
@@ -181,8 +181,8 @@ Figure entropy_norm_figure(const TrackingFigureData& data) {
     if (i == 0)
       for (const GroupLayers& group : layer_groups(counts.layers))
         clauses.push_back(fmt::format("keyentry with points pt {} ps 0.6 lc rgb {} title '{}'",
-                                      group_marks[static_cast<std::size_t>(group.group)], group.name(),
-                                      group.legend()));
+                                      group_marks[static_cast<std::size_t>(group.group)], name_of(group.group),
+                                      legend_of(group)));
     panels.push_back({token_text(static_cast<double>(shown->source->moments[scatters[i].moment].tokens), unit),
                       axis_commands("x", x) + axis_commands("y", y) +
                           fmt::format("set format x '{}'\nset format y '{}'\n", grid.at_bottom(i) ? "%g" : "",

@@ -9,19 +9,6 @@ bool any_finite(std::span<const double> values) {
   return std::ranges::any_of(values, [](double value) { return std::isfinite(value); });
 }
 
-bool has_all(const Tracks& source, const std::vector<std::string_view>& metrics) {
-  return std::ranges::all_of(metrics, [&](std::string_view metric) { return source.has(metric); });
-}
-
-// The heads of some layers at one moment.
-std::span<const double> heads_at(const TrackedMetrics& shown, std::string_view metric, std::size_t moment,
-                                 std::int64_t first_layer, std::int64_t last_layer) {
-  const auto heads = static_cast<std::size_t>(shown.source->heads_of(metric));
-  return shown.source->at(metric, moment)
-      .subspan(static_cast<std::size_t>(first_layer) * heads,
-               static_cast<std::size_t>(last_layer - first_layer + 1) * heads);
-}
-
 }  // namespace
 
 Integers TrackedMetrics::tokens() const {
@@ -38,10 +25,8 @@ Integers TrackedMetrics::steps() const {
 
 std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector<std::string_view>& metrics,
                                       std::size_t most) {
-  const Tracks& finest = tracks.finest();
-  const Tracks& other = &finest == &tracks.train ? tracks.probe : tracks.train;
-  for (const Tracks* source : {&finest, &other}) {
-    if (!has_all(*source, metrics)) continue;
+  for (const Tracks* source : {&tracks.finest(), &tracks.other()}) {
+    if (!source->has_all(metrics)) continue;
     const auto was_measured = [&](std::size_t moment) {
       return std::ranges::all_of(metrics,
                                  [&](std::string_view metric) { return any_finite(source->at(metric, moment)); });
@@ -60,7 +45,7 @@ std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector
 Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer) {
   Numbers means;
   for (const std::size_t moment : shown.moments)
-    means.push_back(finite_mean(heads_at(shown, metric, moment, layer, layer)));
+    means.push_back(finite_mean(shown.source->at(metric, moment, layer, layer)));
   return means;
 }
 
@@ -69,7 +54,7 @@ GroupSpread group_spread(const TrackedMetrics& shown, std::string_view metric, L
   for (const GroupLayers& layers : layer_groups(shown.source->counts.layers)) {
     if (layers.group != group) continue;
     for (const std::size_t moment : shown.moments) {
-      const auto heads = heads_at(shown, metric, moment, layers.first, layers.last);
+      const auto heads = shown.source->at(metric, moment, layers.first, layers.last);
       const Quartiles middle = quartiles({heads.begin(), heads.end()});
       spread.mean.push_back(finite_mean(heads));
       spread.low.push_back(middle.low);
@@ -86,18 +71,9 @@ Numbers relative_to_start(Numbers values) {
   return values;
 }
 
-std::string GroupLayers::legend() const {
-  return first == last ? fmt::format("{} L{}", name(), first) : fmt::format("{} L{}–{}", name(), first, last);
-}
-
-std::vector<GroupLayers> layer_groups(std::int64_t layers) {
-  std::vector<GroupLayers> groups;
-  for (std::int64_t layer = 0; layer < layers; ++layer) {
-    const LayerGroup group = layer_group(layer, layers);
-    if (groups.empty() || groups.back().group != group) groups.push_back({group, layer, layer});
-    groups.back().last = layer;
-  }
-  return groups;
+std::string legend_of(const GroupLayers& group) {
+  return group.first == group.last ? fmt::format("{} L{}", name_of(group.group), group.first)
+                                   : fmt::format("{} L{}–{}", name_of(group.group), group.first, group.last);
 }
 
 }  // namespace headscope

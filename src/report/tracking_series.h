@@ -43,13 +43,7 @@ GroupSpread group_spread(const TrackedMetrics& shown, std::string_view metric, L
 // Each value over the first finite one; all NaN when that is 0.
 Numbers relative_to_start(Numbers values);
 
-struct GroupLayers {
-  LayerGroup group = LayerGroup::early;
-  std::int64_t first = 0, last = 0;
-  [[nodiscard]] std::string_view name() const { return layer_group_names[static_cast<std::size_t>(group)]; }
-  [[nodiscard]] std::string legend() const;  // "early L0–7"
-};
-// The groups that have layers, in order.
-std::vector<GroupLayers> layer_groups(std::int64_t layers);
+// "early L0–7"
+std::string legend_of(const GroupLayers& group);
 
 }  // namespace headscope

@@ -20,6 +20,8 @@ struct DipTest {
   double dip = std::numeric_limits<double>::quiet_NaN();
   double p_value = std::numeric_limits<double>::quiet_NaN();  // of one population; NaN where the dip is
   std::size_t n = 0;
+
+  [[nodiscard]] bool rejects() const { return p_value < 0.05; }  // that there is one population
 };
 
 // The test against the uniform distribution, of all unimodal ones the hardest to tell from two populations. The dips of

@@ -70,6 +70,10 @@ Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const fs:
   return findings;
 }
 
+bool has_roles(const RunTracks& tracks) {
+  return roles_source(tracks).has("entropy_norm");
+}
+
 RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const RoleDefinition& definition,
                         bool from_training, const fs::path& out) {
   RolesResult roles = roles_of(roles_source(tracks, from_training), definition, facts.d_k);
@@ -110,7 +114,7 @@ std::vector<fs::path> draw_tracked_run(const fs::path& run, const std::string& t
   const RunTracks tracks = read_tracks(run);
   const RunFacts facts = facts_of_run(run);
   std::vector<fs::path> files = draw_tracks(tracks, facts, run, theme);
-  if (!roles_source(tracks).has("entropy_norm")) return files;  // no roles without attention
+  if (!has_roles(tracks)) return files;
   const auto more = draw_roles(roles_again(tracks, facts, run), facts, run, theme);
   files.insert(files.end(), more.begin(), more.end());
   return files;

@@ -22,6 +22,9 @@ RunFacts facts_of_run(const std::filesystem::path& run);
 // Writes summary.md and summary.json into `out`.
 Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& out);
 
+// Roles need attention: whether it was measured.
+bool has_roles(const RunTracks& tracks);
+
 // Writes roles.parquet, role_timeline.parquet, role_transitions.parquet and roles.json into `out`.
 RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const RoleDefinition& definition,
                         bool from_training, const std::filesystem::path& out);

@@ -110,15 +110,6 @@ Table table_of(const std::vector<Operation>& operations, const Numbers& losses, 
 
 }  // namespace
 
-double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                       const EditKeys& edit) {
-  const at::NoGradGuard no_gradients;
-  double sum = 0;
-  for (const Batch& batch : batches)
-    sum += next_token_loss(model, batch.tokens_bt, batch.targets_bt, type, {.edit_keys = edit}).item<double>();
-  return sum / static_cast<double>(batches.size());
-}
-
 SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
                               const SurgeryOptions& options, Console& console) {
   const at::NoGradGuard no_gradients;

@@ -10,10 +10,6 @@
 
 namespace headscope {
 
-// As training probes it: the mean over the batches, nats, computed in `type`.
-double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                       const EditKeys& edit = {});
-
 struct SurgeryLosses {
   double unmodified = 0;
   double uniform = 0;  // all keys of the chosen layers zero: every row of their attention is uniform

@@ -1,7 +1,5 @@
 #include "surgery/run.h"
 
-#include <c10/util/Exception.h>
-
 #include <chrono>
 
 #include "core/atomic_file.h"
@@ -32,16 +30,6 @@ struct Patient {
   Corpus corpus;
   std::vector<Batch> batches;
 };
-
-// Torch's message is a page of addresses.
-template <class Action>
-auto with_short_errors(Action action) {
-  try {
-    return action();
-  } catch (const c10::Error& error) {
-    throw Error(Fault::runtime, error.what_without_backtrace());
-  }
-}
 
 // An order by gains needs gains that training has set apart.
 void resolve_by(SurgeryOptions& options, const SavedModel& saved, Console& console) {
@@ -169,7 +157,7 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
-  const Patient patient = with_short_errors([&] { return admit(job.options, console); });
+  const Patient patient = in_one_line([&] { return admit(job.options, console); });
   RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(patient.options), facts_of(patient)});
   if (folder.already_complete()) return read_outcome(folder.path());
   return in_run_folder(folder, [&] { return operate(job, patient, folder, start, console); });

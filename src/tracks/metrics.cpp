@@ -4,6 +4,7 @@
 
 #include "core/config.h"
 #include "core/error.h"
+#include "core/lists.h"
 
 namespace headscope {
 namespace {
@@ -72,10 +73,7 @@ const Metric& metric_named(std::string_view name, std::string_view where) {
 }
 
 MetricSelection::MetricSelection(std::string_view text, std::string_view where) {
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    const std::string_view part = text.substr(start, end - start);
-    start = end + 1;
+  for (const std::string& part : comma_separated(text)) {
     const auto group = std::ranges::find(metric_group_names, part);
     if (part == "all") {
       for (const Metric& metric : metrics) metrics_.insert(metric.name);

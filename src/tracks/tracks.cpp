@@ -110,6 +110,19 @@ std::span<const double> Tracks::at(std::string_view metric, std::size_t moment) 
   return std::span(found->second).subspan(moment * size, size);
 }
 
+std::span<const double> Tracks::at(std::string_view metric, std::size_t moment, std::int64_t first,
+                                   std::int64_t last) const {
+  const std::int64_t heads = heads_of(metric);
+  const std::span<const double> all = at(metric, moment);
+  return all.empty() ? all
+                     : all.subspan(static_cast<std::size_t>(first * heads),
+                                   static_cast<std::size_t>((last - first + 1) * heads));
+}
+
+bool Tracks::has_all(std::span<const std::string_view> metrics) const {
+  return std::ranges::all_of(metrics, [&](std::string_view metric) { return has(metric); });
+}
+
 std::vector<double> Tracks::of_head(std::string_view metric, std::int64_t layer, std::int64_t head) const {
   const auto place = static_cast<std::size_t>(layer * heads_of(metric) + head);
   std::vector<double> values;
@@ -118,12 +131,11 @@ std::vector<double> Tracks::of_head(std::string_view metric, std::int64_t layer,
 }
 
 std::vector<double> Tracks::of_layer(std::string_view metric, std::int64_t layer) const {
-  const auto heads = static_cast<std::size_t>(heads_of(metric));
   std::vector<double> means;
   for (std::size_t i = 0; has(metric) && i < moments.size(); ++i) {
     double sum = 0;
-    for (const double value : at(metric, i).subspan(static_cast<std::size_t>(layer) * heads, heads)) sum += value;
-    means.push_back(sum / static_cast<double>(heads));
+    for (const double value : at(metric, i, layer, layer)) sum += value;
+    means.push_back(sum / static_cast<double>(heads_of(metric)));
   }
   return means;
 }
@@ -168,6 +180,16 @@ double finite_mean(std::span<const double> values) {
 
 LayerGroup layer_group(std::int64_t layer, std::int64_t layers) {
   return static_cast<LayerGroup>(std::min<std::int64_t>(3 * layer / layers, 2));
+}
+
+std::vector<GroupLayers> layer_groups(std::int64_t layers) {
+  std::vector<GroupLayers> groups;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const LayerGroup group = layer_group(layer, layers);
+    if (groups.empty() || groups.back().group != group) groups.push_back({group, layer, layer});
+    groups.back().last = layer;
+  }
+  return groups;
 }
 
 }  // namespace headscope

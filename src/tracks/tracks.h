@@ -42,9 +42,13 @@ class Tracks {
   std::vector<Moment> moments;  // in order
 
   [[nodiscard]] bool has(std::string_view metric) const { return values_.contains(metric); }
+  [[nodiscard]] bool has_all(std::span<const std::string_view> metrics) const;
   // All heads of the model at one moment, layer by layer: [layer][head]. NaN where nothing was measured; empty when the
   // metric never was.
   [[nodiscard]] std::span<const double> at(std::string_view metric, std::size_t moment) const;
+  // Those of the layers from `first` to `last`.
+  [[nodiscard]] std::span<const double> at(std::string_view metric, std::size_t moment, std::int64_t first,
+                                           std::int64_t last) const;
   // One head over time.
   [[nodiscard]] std::vector<double> of_head(std::string_view metric, std::int64_t layer, std::int64_t head) const;
   // The mean over the heads of a layer over time.
@@ -67,8 +71,9 @@ struct RunTracks {
   Tracks train{"train"}, probe{"probe"};  // each may have no moments
   std::vector<LayerGains> gains;          // by moment, then layer; empty without QK-Norm
 
-  // The one with more moments: the fixed batch of the probes when there are as many.
+  // The one with more moments, the fixed batch of the probes when there are as many; and the other one.
   [[nodiscard]] const Tracks& finest() const { return train.moments.size() > probe.moments.size() ? train : probe; }
+  [[nodiscard]] const Tracks& other() const { return &finest() == &train ? probe : train; }
 };
 
 // heads.parquet and gamma.parquet of a folder. Of more than `most` moments of a source, so many at equal distances, the
@@ -83,5 +88,16 @@ double finite_mean(std::span<const double> values);
 enum class LayerGroup { early, middle, final };
 constexpr std::array<std::string_view, 3> layer_group_names = {"early", "middle", "final"};
 LayerGroup layer_group(std::int64_t layer, std::int64_t layers);
+constexpr std::string_view name_of(LayerGroup group) {
+  return layer_group_names[static_cast<std::size_t>(group)];
+}
+
+// A group and its layers, which follow each other.
+struct GroupLayers {
+  LayerGroup group = LayerGroup::early;
+  std::int64_t first = 0, last = 0;
+};
+// The groups that have layers, in order.
+std::vector<GroupLayers> layer_groups(std::int64_t layers);
 
 }  // namespace headscope

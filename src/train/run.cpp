@@ -28,20 +28,17 @@ TrainJob loop_job(const TrainRunJob& job) {
 
 // What the tables say: written and drawn, or, of a run that was complete before, only shown again (no `theme`).
 void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme, Console& console) {
-  const Table probes = read_parquet(outcome.out / "probes.parquet");
-  outcome.val_loss = probes.numbers("val_loss").back();
-  outcome.first_loss = read_parquet(outcome.out / "steps.parquet").numbers("loss").front();
+  outcome.val_loss = read_parquet(outcome.out / "probes.parquet").numbers("val_loss").back();
   if (!std::filesystem::exists(outcome.out / "heads.parquet")) return;
   const RunTracks tracks = read_tracks(outcome.out);
   const RunFacts facts = facts_of_run(outcome.out);
-  const bool with_roles = roles_source(tracks).has("entropy_norm");
   if (!theme) {
     outcome.findings = find(tracks);
-    if (with_roles) outcome.roles = roles_again(tracks, facts, outcome.out);
+    if (has_roles(tracks)) outcome.roles = roles_again(tracks, facts, outcome.out);
     return;
   }
   outcome.findings = write_summary(tracks, facts, outcome.out);
-  if (with_roles)
+  if (has_roles(tracks))
     outcome.roles = write_roles(tracks, facts, default_role_definition(), /*from_training=*/false, outcome.out);
   draw_or_warn(outcome.out, console, [&] {
     draw_tracks(tracks, facts, outcome.out, *theme);

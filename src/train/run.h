@@ -36,7 +36,7 @@ struct TrainRunOutcome {
   std::filesystem::path out;
   std::optional<Findings> findings;  // none when nothing was measured
   std::optional<RolesResult> roles;  // none when attention was not
-  double val_loss = 0, first_loss = 0;
+  double val_loss = 0;
   std::optional<double> unigram_entropy, true_entropy;
   std::string device;
   double tokens_per_s = 0, seconds = 0;

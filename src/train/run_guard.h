@@ -8,18 +8,24 @@
 
 namespace headscope {
 
+// Returns body(). Torch's errors become ours: their what() is a page of addresses.
+template <class Body>
+auto in_one_line(Body&& body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    throw Error(Fault::runtime, error.what_without_backtrace());
+  }
+}
+
 // Returns body(). An error becomes the folder's status and goes on to the caller, in one line.
 template <class Body>
 auto in_run_folder(RunFolder& folder, Body&& body) {
   try {
-    return body();
+    return in_one_line(body);
   } catch (const Error& error) {
     folder.finish(error);
     throw;
-  } catch (const c10::Error& error) {  // its what() is a page of addresses
-    const Error one_line(Fault::runtime, error.what_without_backtrace());
-    folder.finish(one_line);
-    throw one_line;
   }
 }
 
