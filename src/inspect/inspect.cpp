@@ -13,8 +13,10 @@ constexpr std::array<std::string_view, 8> changeable = {
     "data.path",          "data.validation", "data.validation_share", "data.text_column",
     "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
 
-// The setup with other data or batches. The model keeps its shape; longer sequences only need more positions.
+// The setup with other data or batches. The model keeps its shape; longer sequences only need more positions. Other
+// text stands for itself: what training held out beside its own text does not belong to it.
 void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
+  if (std::ranges::find(changes, "data.path", &ConfigEntry::key) != changes.end()) setup.data.validation.clear();
   for (const ConfigEntry& entry : changes) {
     if (std::find(changeable.begin(), changeable.end(), entry.key) == changeable.end())
       fail_input("{}: '{}' belongs to the checkpoint; what can be changed is {}", entry.where, entry.key,

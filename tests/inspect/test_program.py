@@ -57,6 +57,21 @@ class Inspect(Program):
         self.assertIn("k_norm", self.done("inspect", program.shared / "run", "--track", "norm", "--out", out))
         self.assertEqual(set(rows(out, "heads")["metric"]), {*KEY_METRICS["norm"], *QUERY_METRICS["norm"]})
 
+    def test_OtherText_IsMeasuredInsteadOfWhatTrainingHeldOut(self):
+        def text(name: str, word: str) -> Path:
+            file = self.folder / name
+            file.write_text("".join(json.dumps({"text": f"{word} {i}. " * 8}) + "\n" for i in range(2000)))
+            return file
+
+        held_out, other = text("held_out.jsonl", "one"), text("other.jsonl", "seven")
+        trained = self.train("trained", "--data", text("text.jsonl", "one"), "--set", f"data.validation={held_out}",
+                             "--set", steps(1))
+        out = self.folder / "out"
+        loss = json.loads(self.done("inspect", trained, "--data", other, "--out", out, "--json"))["val_loss"]
+        data = json.loads((out / "manifest.json").read_text())["config"]["data"]
+        self.assertEqual((data["path"], data["validation"]), (str(other), ""))
+        self.assertNotEqual(loss, rows(trained, "probes")["val_loss"][-1])
+
 
 class Roles(Program):
     def definition(self, text: str = "id: mine-1\nroles:\n  wide: {broad: 0.1}\n") -> Path:
