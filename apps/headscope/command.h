@@ -9,7 +9,7 @@
 
 #include "core/config.h"
 #include "core/console.h"
-#include "formats/run_folder.h"
+#include "run/run_folder.h"
 
 namespace headscope {
 

@@ -3,6 +3,7 @@
 #include "inspect/roles_run.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
+#include "report/theme.h"
 #include "surgery/run.h"
 #include "train/run.h"
 #include "verdict/analyze.h"
@@ -16,15 +17,28 @@ struct PlotFlags {
   bool per_head = false;
 };
 
-std::vector<std::filesystem::path> redraw(const PlotFlags& flags) {
+// Draws into `out` from what the run holds.
+std::vector<std::filesystem::path> redraw(const PlotFlags& flags, const std::filesystem::path& out) {
   const std::string command = read_manifest(flags.run).value("command", "");
-  if (command == "plasticity") return draw_run(flags.run, flags.theme, flags.per_head);
-  if (command == "plasticity compare") return draw_comparison_run(flags.run, flags.theme);
-  if (command == study_command) return draw_study_run(flags.run, flags.theme);
-  if (command == surgery_command) return draw_surgery_run(flags.run, flags.theme);
+  if (command == "plasticity") return draw_run(flags.run, out, flags.theme, flags.per_head);
+  if (command == compare_command) return draw_comparison_run(flags.run, out, flags.theme);
+  if (command == study_command) return draw_study_run(flags.run, out, flags.theme);
+  if (command == surgery_command) return draw_surgery_run(flags.run, out, flags.theme);
   if (command == train_command || command == inspect_command || command == roles_command)
-    return draw_tracked_run(flags.run, flags.theme);
+    return draw_tracked_run(flags.run, out, flags.theme);
   fail_input("{}: is a run of '{}', which has no figures", flags.run.string(), command);
+}
+
+std::vector<std::filesystem::path> plot_run(const PlotFlags& flags) {
+  theme_named(flags.theme);  // an unknown name is refused before anything is read
+  read_manifest(flags.run);  // of the run itself: the run around a folder is not meant
+  RunFolder run = RunFolder::add_to(flags.run);
+  return run.live([&] {
+    std::vector<std::filesystem::path> files = redraw(flags, run.place());
+    for (auto& file : files) file = run.final_name(file);
+    run.finish();
+    return files;
+  });
 }
 
 }  // namespace
@@ -38,7 +52,7 @@ void add_plot(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_common_flags(*command, common);
   command->callback([flags, &common, &chosen] {
     chosen = [flags, &common] {
-      const auto files = redraw(*flags);
+      const auto files = plot_run(*flags);
       if (common.json) {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
         for (const auto& file : files) list.push_back(file.string());

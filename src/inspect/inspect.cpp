@@ -2,7 +2,7 @@
 
 #include "core/interrupt.h"
 #include "train/checkpoint.h"
-#include "train/run_guard.h"
+#include "train/torch_errors.h"
 
 namespace headscope {
 namespace {
@@ -36,40 +36,56 @@ ordered_json config_of(const InspectOptions& options, const SavedModel& saved) {
   return config;
 }
 
+void write_tables(const ProbeResult& result, const Moment& moment, const std::filesystem::path& place) {
+  const Measured now{moment, "probe"};
+  TrainTables tables(place, {});
+  tables.add_probe(moment, std::nan(""), *result.val_loss, result.layers);
+  tables.add_heads(now, result.layers);
+  tables.add_gains(now, result.gains, /*with_vectors=*/true);
+  tables.flush();
+  tables.merge();
+}
+
 }  // namespace
 
-Inspection inspect(const InspectJob& job, Console& console) {
+Inspection inspect(const InspectJob& job, Console& console, const WriteMore& write_more) {
   const InterruptGuard guard;
   const MetricSelection chosen(job.options.metrics, "--track");
   const ComputeDevice device = choose_device(job.options.device);
-  SavedModel saved = open_checkpoint(job.options.checkpoint, device.device);
+  SavedModel saved = in_one_line([&] { return open_checkpoint(job.options.checkpoint, device.device); });
   change(saved.setup, job.options.changes);
   if (saved.setup.train.seq_len > saved.model.config.positions) {
     saved.setup.model.positions = saved.setup.train.seq_len;
     saved.model = with_positions(saved.model, saved.setup.train.seq_len);
   }
   const Corpus corpus = load_held_out(saved.setup, console);
+  Inspection inspection{.checkpoint = saved.checkpoint.string(),
+                        .setup = saved.setup,
+                        .moment = {saved.step, saved.tokens},
+                        .device = device.description,
+                        .source = corpus.source};
   RunFolder folder(job.folder, {inspect_command,
                                 job.command_line,
                                 config_of(job.options, saved),
                                 {{"device", device.description}, {"step", saved.step}, {"tokens", saved.tokens}}});
-  return in_run_folder(folder, [&] {
-    const auto batches = validation_batches(saved.setup.train, corpus.validation, device);
-    const ProbeResult result = probe_model(saved.model, batches, device.type, chosen, /*with_loss=*/true);
-    const Measured now{{saved.step, saved.tokens}, "probe"};
-    TrainTables tables(folder.path(), {});
-    tables.add_probe(now.moment, std::nan(""), *result.val_loss, result.layers);
-    tables.add_heads(now, result.layers);
-    tables.add_gains(now, result.gains, /*with_vectors=*/true);
-    tables.flush();
-    tables.merge();
-    Inspection inspection{
-        saved.checkpoint.string(), saved.setup,  read_tracks(folder.path()), *result.val_loss, now.moment,
-        device.description,        corpus.source};
-    const RunFacts facts = facts_of_run(folder.path());
-    write_summary(inspection.tracks, facts, folder.path());
+  if (folder.already_complete()) {
+    inspection.tracks = read_tracks(folder.path());
+    inspection.val_loss = read_manifest(folder.path()).value("val_loss", std::nan(""));
+    return inspection;
+  }
+  return folder.live([&] {
+    const ProbeResult result = in_one_line([&] {
+      const auto batches = validation_batches(saved.setup.train, corpus.validation, device);
+      return probe_model(saved.model, batches, device.type, chosen, /*with_loss=*/true);
+    });
+    write_tables(result, inspection.moment, folder.place());
+    inspection.tracks = read_tracks(folder.place());
+    inspection.val_loss = *result.val_loss;
+    const RunFacts facts{saved.setup.preset, saved.setup.model.d_k};
+    write_summary(inspection.tracks, facts, folder.place());
     if (has_roles(inspection.tracks))
-      write_roles(inspection.tracks, facts, default_role_definition(), /*from_training=*/false, folder.path());
+      write_roles(inspection.tracks, facts, default_role_definition(), /*from_training=*/false, folder.place());
+    if (write_more) write_more(inspection, facts, folder.place());
     folder.finish(RunStatus::complete,
                   {{"val_loss", *result.val_loss}, {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
     return inspection;

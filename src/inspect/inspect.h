@@ -1,8 +1,10 @@
 // `headscope inspect`: every head of a checkpoint, measured once.
 #pragma once
 
+#include <functional>
+
 #include "core/console.h"
-#include "formats/run_folder.h"
+#include "run/run_folder.h"
 #include "summary/summarise.h"
 #include "train/setup.h"
 
@@ -20,12 +22,12 @@ struct InspectOptions {
 };
 
 struct Inspection {
-  std::string checkpoint;
-  Setup setup;       // as it was used
-  RunTracks tracks;  // one moment, of probes
+  std::string checkpoint = {};
+  Setup setup = {};       // as it was used
+  RunTracks tracks = {};  // one moment, of probes
   double val_loss = 0;
-  Moment moment;
-  std::string device, source;  // where, and on what data
+  Moment moment = {};
+  std::string device = {}, source = {};  // where, and on what data
 };
 
 struct InspectJob {
@@ -34,8 +36,12 @@ struct InspectJob {
   std::string command_line;
 };
 
+// What else is written of an inspection, into the folder `place`, before the run is finished.
+using WriteMore = std::function<void(const Inspection&, const RunFacts&, const std::filesystem::path& place)>;
+
 // Measures into a run folder: heads.parquet, layers.parquet, gamma.parquet and probes.parquet, and the summary and
-// roles of this moment. Throws Error(Fault::input) on a bad checkpoint or bad data.
-Inspection inspect(const InspectJob& job, Console& console);
+// roles of this moment. A complete run that is resumed is read instead. Throws Error(Fault::input) on a bad checkpoint
+// or bad data.
+Inspection inspect(const InspectJob& job, Console& console, const WriteMore& write_more = {});
 
 }  // namespace headscope

@@ -1,9 +1,7 @@
 #include "inspect/roles_run.h"
 
-#include "core/atomic_file.h"
 #include "formats/part_table.h"
 #include "report/theme.h"
-#include "train/run_guard.h"
 
 namespace headscope {
 namespace {
@@ -15,12 +13,12 @@ RoleDefinition definition_of(const RolesJob& job) {
   return job.definition.empty() ? default_role_definition() : read_role_definition(job.definition);
 }
 
-// Tables, JSON and figures into `out`.
-RolesOutcome write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
-                       const RunFacts& facts, const fs::path& out) {
-  RolesOutcome outcome{out, write_roles(tracks, facts, definition, job.source == "train", out)};
-  draw_roles(outcome.roles, facts, out, job.theme);
-  return outcome;
+// Tables, JSON and figures into `place`.
+RolesResult write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
+                      const RunFacts& facts, const fs::path& place) {
+  RolesResult roles = write_roles(tracks, facts, definition, job.source == "train", place);
+  draw_roles(roles, facts, place, job.theme);
+  return roles;
 }
 
 void copy_table(const fs::path& from, const fs::path& to) {
@@ -47,12 +45,32 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
                                {"source", job.source},
                                {"definition", definition.id}};
   RunFolder folder(job.folder, {roles_command, job.command_line, config, ordered_json::object()});
-  return in_run_folder(folder, [&] {
-    for (const char* table : {"heads.parquet", "gamma.parquet"}) copy_table(job.place / table, folder.path() / table);
-    RolesOutcome outcome = write_all(job, tracks, definition, facts, folder.path());
+  return folder.live([&] {
+    for (const char* table : {"heads.parquet", "gamma.parquet"}) copy_table(job.place / table, folder.place() / table);
+    RolesOutcome outcome{folder.path(), write_all(job, tracks, definition, facts, folder.place())};
     folder.finish(RunStatus::complete, {{"definition_hash", definition.hash()}});
     return outcome;
   });
+}
+
+// Of a run, into the run itself.
+RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition) {
+  RunFolder run = RunFolder::add_to(job.place);
+  return run.live([&] {
+    RolesOutcome outcome{job.place,
+                         write_all(job, read_tracks(job.place), definition, facts_of_run(job.place), run.place())};
+    run.finish();
+    return outcome;
+  });
+}
+
+RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, Console& console) {
+  const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder, job.command_line};
+  RolesOutcome outcome{job.folder.out, {}};
+  inspect(inspection, console, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
+    outcome.roles = write_all(job, measured.tracks, definition, facts, place);
+  });
+  return outcome;
 }
 
 }  // namespace
@@ -68,14 +86,12 @@ RolesOutcome find_roles(const RolesJob& job, Console& console) {
   if (is_tracked_run(job.place)) {
     if (!job.changes.empty()) fail_input("--data: a run was measured on its own data; give one of its checkpoints");
     if (!job.folder.out.empty() && !same_folder(job.place, job.folder.out)) return roles_elsewhere(job, definition);
-    return write_all(job, read_tracks(job.place), definition, facts_of_run(job.place), job.place);
+    return roles_within(job, definition);
   }
   if (fs::exists(job.place / "manifest.json"))
     fail_input("{}: has no heads.parquet; give a run of 'headscope train' or 'headscope inspect', or a checkpoint",
                job.place.string());
-  InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder, job.command_line};
-  const RunTracks tracks = inspect(inspection, console).tracks;
-  return write_all(job, tracks, definition, facts_of_run(job.folder.out), job.folder.out);
+  return roles_of_checkpoint(job, definition, console);
 }
 
 }  // namespace headscope

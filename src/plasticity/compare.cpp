@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* comparison_csv = "comparison.csv";
-constexpr const char* command_name = "plasticity compare";
+constexpr const char* plots_name = "plots";
 
 struct HeadOfRun {
   double value = undefined, standard_error = undefined;
@@ -134,21 +134,23 @@ CompareOutcome compare_runs(const CompareJob& job) {
 
   const ordered_json config = {
       {"run_1", job.run_1.string()}, {"run_2", job.run_2.string()}, {"name_1", run_1.name}, {"name_2", run_2.name}};
-  RunFolder folder(job.folder, {command_name, job.command_line, config, {{"device", "cpu"}}});
+  RunFolder folder(job.folder, {compare_command, job.command_line, config, {{"device", "cpu"}}});
   outcome.out = folder.path();
-  folder.write(comparison_csv, to_csv(to_table(outcome.heads)));
-  draw_comparison_run(folder.path(), job.theme);
-  folder.finish(RunStatus::complete, {{"heads", outcome.heads.size()}, {"only_in_one", outcome.only_in_one}});
-  return outcome;
+  if (folder.already_complete()) return outcome;
+  return folder.live([&] {
+    const Table table = to_table(outcome.heads);
+    folder.write(comparison_csv, to_csv(table));
+    draw_comparison_figure({table, run_1.name, run_2.name}, folder.place() / plots_name, theme_named(job.theme));
+    folder.finish(RunStatus::complete, {{"heads", outcome.heads.size()}, {"only_in_one", outcome.only_in_one}});
+    return outcome;
+  });
 }
 
-std::vector<fs::path> draw_comparison_run(const fs::path& run, const std::string& theme) {
-  const ordered_json config = read_manifest(run).at("config");
-  PlasticityComparison comparison;
-  comparison.table = read_csv(run / comparison_csv);
-  comparison.name_1 = config.value("name_1", "");
-  comparison.name_2 = config.value("name_2", "");
-  return draw_comparison_figure(comparison, run / "plots", theme_named(theme));
+std::vector<fs::path> draw_comparison_run(const fs::path& run, const fs::path& out, const std::string& theme) {
+  const ordered_json config = read_manifest(run).value("config", ordered_json::object());
+  const PlasticityComparison comparison{read_csv(run / comparison_csv), config.value("name_1", ""),
+                                        config.value("name_2", "")};
+  return draw_comparison_figure(comparison, out / plots_name, theme_named(theme));
 }
 
 }  // namespace headscope

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "formats/run_folder.h"
 #include "plasticity/dataset.h"
+#include "run/run_folder.h"
 
 namespace headscope {
+
+constexpr const char* compare_command = "plasticity compare";
 
 struct HeadDifference {
   HeadId id;
@@ -32,9 +34,12 @@ struct CompareOutcome {
   std::size_t only_in_one = 0;
 };
 
+// Computes, and writes a run folder unless it is complete. Throws Error.
 CompareOutcome compare_runs(const CompareJob& job);
 
-std::vector<std::filesystem::path> draw_comparison_run(const std::filesystem::path& run, const std::string& theme);
+// Draws the figures of such a run again, into `out`/plots.
+std::vector<std::filesystem::path> draw_comparison_run(const std::filesystem::path& run,
+                                                       const std::filesystem::path& out, const std::string& theme);
 
 // Marks as significant what a false discovery rate of `rate` allows.
 void control_false_discoveries(std::vector<HeadDifference>& heads, double rate);

@@ -272,20 +272,24 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   const PlasticityOptions options = resolved(job.options, dataset);
   const ordered_json facts = {
       {"variant", json_value(options.variant)}, {"definitions", definitions(options.variant)}, {"device", "cpu"}};
-  RunFolder folder(job.folder, {"plasticity", job.command_line, to_json(options), facts},
-                   {"dataset_local_root", "max_workers"});
+  RunFolder folder(job.folder, {.command = "plasticity",
+                                .command_line = job.command_line,
+                                .config = to_json(options),
+                                .facts = facts,
+                                .writes = RunWrites::as_it_goes,
+                                .free_keys = {"dataset_local_root", "max_workers"}});
   PlasticityOutcome outcome;
   outcome.out = folder.path();
   outcome.already_complete = folder.already_complete();
   if (outcome.already_complete) {
-    fs::remove(folder / journal_name);  // a kill right after the last manifest leaves it
+    fs::remove(folder.place() / journal_name);  // a kill right after the last manifest leaves it
     return outcome;
   }
 
-  StageTimes times;
-  try {
+  return folder.live([&] {
+    StageTimes times;
     if (job.demo) write_demo(dataset, options.seed, options.variant == Variant::diagonal);
-    Journal journal(folder / journal_name);
+    Journal journal(folder.place() / journal_name);
     HeadLoop loop(job, dataset, journal, times, console);
     loop.run();
     outcome.heads = std::move(loop).results();
@@ -296,22 +300,19 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     }
     if (job.figures && !outcome.heads.empty()) {
       console.info("drawing figures");
-      draw_run(folder.path(), job.theme, job.per_head_figures);
+      draw_run(folder.path(), folder.place(), job.theme, job.per_head_figures);
     }
-  } catch (const Error& error) {
-    folder.finish(error);
-    throw;
-  }
-  warn_about(outcome.heads, dataset, console);
-  outcome.stages = stages_json(times);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  const bool complete = outcome.failures.empty();
-  folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, results_json(outcome, dataset));
-  if (complete) fs::remove(folder / journal_name);
-  return outcome;
+    warn_about(outcome.heads, dataset, console);
+    outcome.stages = stages_json(times);
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const bool complete = outcome.failures.empty();
+    folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, results_json(outcome, dataset));
+    if (complete) fs::remove(folder.place() / journal_name);
+    return outcome;
+  });
 }
 
-std::vector<fs::path> draw_run(const fs::path& run, const std::string& theme, bool per_head) {
+std::vector<fs::path> draw_run(const fs::path& run, const fs::path& out, const std::string& theme, bool per_head) {
   const ordered_json manifest = read_manifest(run);
   const auto table = [&](const char* key) {
     const auto& config = manifest.at("config");
@@ -326,7 +327,7 @@ std::vector<fs::path> draw_run(const fs::path& run, const std::string& theme, bo
   PlasticityFigureOptions options;
   options.theme = theme_named(theme);
   options.per_head = per_head;
-  return draw_plasticity_figures(tables, run / plots_name, options);
+  return draw_plasticity_figures(tables, out / plots_name, options);
 }
 
 }  // namespace headscope

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/console.h"
-#include "formats/run_folder.h"
 #include "plasticity/head.h"
 #include "plasticity/options.h"
+#include "run/run_folder.h"
 
 namespace headscope {
 
@@ -43,7 +43,8 @@ struct PlasticityOutcome {
 // Throws Error: input (nothing was written), interrupted (state is saved), runtime.
 PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console);
 
-// Draws the figures of a run from its tables.
-std::vector<std::filesystem::path> draw_run(const std::filesystem::path& run, const std::string& theme, bool per_head);
+// Draws the figures of a run from its tables, into `out`/plots.
+std::vector<std::filesystem::path> draw_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                            const std::string& theme, bool per_head);
 
 }  // namespace headscope

@@ -4,8 +4,9 @@
 #include "formats/parquet_table.h"
 #include "ops/device.h"
 #include "report/theme.h"
+#include "run/draw_or_warn.h"
 #include "train/loop.h"
-#include "train/run_guard.h"
+#include "train/torch_errors.h"
 
 namespace headscope {
 namespace {
@@ -142,8 +143,13 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   StudyJob job = given;
   job.options = resolved(given.options, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
-  RunFolder folder(job.folder, {study_command, job.command_line, to_json(job.options), facts_of(job, device)});
-  return in_run_folder(folder, [&] { return run_in_folder(job, corpus, device, folder, start, console); });
+  RunFolder folder(job.folder, {.command = study_command,
+                                .command_line = job.command_line,
+                                .config = to_json(job.options),
+                                .facts = facts_of(job, device),
+                                .writes = RunWrites::as_it_goes});
+  return folder.live(
+      [&] { return in_one_line([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
 }
 
 }  // namespace headscope

@@ -2,9 +2,9 @@
 
 #include "core/atomic_file.h"
 #include "formats/parquet_table.h"
-#include "formats/run_folder.h"
 #include "report/role_figures.h"
 #include "report/tracking_figures.h"
+#include "run/manifest.h"
 
 namespace headscope {
 namespace {
@@ -13,14 +13,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* roles_name = "roles.json";
-
-// The manifest of the run, or of the run that the folder is a part of.
-ordered_json manifest_around(const fs::path& folder) {
-  fs::path place = fs::absolute(folder / "").parent_path();
-  for (int up = 0; up < 3; ++up, place = place.parent_path())
-    if (fs::exists(place / "manifest.json")) return read_manifest(place);
-  return ordered_json::object();
-}
 
 std::vector<std::string> role_names(const RoleDefinition& definition) {
   std::vector<std::string> names;
@@ -57,8 +49,12 @@ RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
 }  // namespace
 
 RunFacts facts_of_run(const fs::path& run) {
-  const ordered_json config = manifest_around(run).value("config", ordered_json::object());
-  return {config.value("preset", ""), config.value("model", ordered_json::object()).value("d_k", std::int64_t{0})};
+  const fs::path around = run_around(run);
+  if (around.empty()) return {};
+  const ordered_json config = read_manifest(around).value("config", ordered_json::object());
+  const ordered_json model = config.value("model", ordered_json::object());
+  const auto text = [](const ordered_json& value) { return value.is_string() ? value.get<std::string>() : ""; };
+  return {text(config.value("preset", ordered_json())), model.is_object() ? model.value("d_k", std::int64_t{0}) : 0};
 }
 
 Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& out) {
@@ -109,13 +105,13 @@ std::vector<fs::path> draw_roles(const RolesResult& roles, const RunFacts& facts
   return draw(figures, out / "plots", theme_named(theme)).files;
 }
 
-std::vector<fs::path> draw_tracked_run(const fs::path& run, const std::string& theme) {
+std::vector<fs::path> draw_tracked_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   theme_named(theme);  // an unknown name is refused before anything is read
   const RunTracks tracks = read_tracks(run);
   const RunFacts facts = facts_of_run(run);
-  std::vector<fs::path> files = draw_tracks(tracks, facts, run, theme);
+  std::vector<fs::path> files = draw_tracks(tracks, facts, out, theme);
   if (!has_roles(tracks)) return files;
-  const auto more = draw_roles(roles_again(tracks, facts, run), facts, run, theme);
+  const auto more = draw_roles(roles_again(tracks, facts, run), facts, out, theme);
   files.insert(files.end(), more.begin(), more.end());
   return files;
 }

@@ -38,7 +38,8 @@ std::vector<std::filesystem::path> draw_tracks(const RunTracks& tracks, const Ru
 std::vector<std::filesystem::path> draw_roles(const RolesResult& roles, const RunFacts& facts,
                                               const std::filesystem::path& out, const std::string& theme);
 
-// The figures of a run again: from its tables, with the roles that `write_roles` last found.
-std::vector<std::filesystem::path> draw_tracked_run(const std::filesystem::path& run, const std::string& theme);
+// The figures of a run again, into `out`/plots: from its tables, with the roles that `write_roles` last found.
+std::vector<std::filesystem::path> draw_tracked_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                                    const std::string& theme);
 
 }  // namespace headscope

@@ -7,8 +7,9 @@
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "report/surgery_figures.h"
+#include "run/draw_or_warn.h"
 #include "train/checkpoint.h"
-#include "train/run_guard.h"
+#include "train/torch_errors.h"
 
 namespace headscope {
 namespace {
@@ -129,10 +130,10 @@ SurgeryOutcome read_outcome(const fs::path& run) {
   return outcome;
 }
 
-std::vector<fs::path> draw_outcome(const SurgeryOutcome& outcome, const std::string& theme) {
+std::vector<fs::path> draw_outcome(const SurgeryOutcome& outcome, const fs::path& out, const std::string& theme) {
   const SurgeryLosses& losses = outcome.losses;
   return draw_surgery_figures({outcome.summary.value("title", ""), losses.rows, losses.unmodified, losses.uniform},
-                              outcome.out / plots_name, theme_named(theme));
+                              out / plots_name, theme_named(theme));
 }
 
 SurgeryOutcome operate(const SurgeryJob& job, const Patient& patient, RunFolder& folder, Clock::time_point start,
@@ -144,7 +145,7 @@ SurgeryOutcome operate(const SurgeryJob& job, const Patient& patient, RunFolder&
   folder.write(table_name, to_parquet(outcome.losses.rows));
   folder.write(csv_name, to_csv(outcome.losses.rows));
   folder.write(summary_name, outcome.summary.dump(2) + "\n");
-  draw_or_warn(outcome.out, console, [&] { draw_outcome(outcome, job.theme); });
+  draw_or_warn(outcome.out, console, [&] { draw_outcome(outcome, folder.place(), job.theme); });
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   folder.finish(RunStatus::complete, {{"seconds", seconds}});
   return outcome;
@@ -160,12 +161,12 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const Patient patient = in_one_line([&] { return admit(job.options, console); });
   RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(patient.options), facts_of(patient)});
   if (folder.already_complete()) return read_outcome(folder.path());
-  return in_run_folder(folder, [&] { return operate(job, patient, folder, start, console); });
+  return folder.live([&] { return in_one_line([&] { return operate(job, patient, folder, start, console); }); });
 }
 
-std::vector<fs::path> draw_surgery_run(const fs::path& run, const std::string& theme) {
+std::vector<fs::path> draw_surgery_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   theme_named(theme);  // an unknown name is refused before anything is read
-  return draw_outcome(read_outcome(run), theme);
+  return draw_outcome(read_outcome(run), out, theme);
 }
 
 }  // namespace headscope

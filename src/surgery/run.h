@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/console.h"
-#include "formats/run_folder.h"
+#include "run/run_folder.h"
 #include "surgery/measure.h"
 
 namespace headscope {
@@ -29,7 +29,8 @@ struct SurgeryOutcome {
 // Writes a run folder (docs/surgery.md). Throws Error; bad input leaves no folder.
 SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console);
 
-// Draws the figures of a run again; returns every file written.
-std::vector<std::filesystem::path> draw_surgery_run(const std::filesystem::path& run, const std::string& theme);
+// Draws the figures of a run again, into `out`/plots; returns every file written.
+std::vector<std::filesystem::path> draw_surgery_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                                    const std::string& theme);
 
 }  // namespace headscope

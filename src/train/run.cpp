@@ -5,8 +5,9 @@
 #include "core/interrupt.h"
 #include "formats/parquet_table.h"
 #include "report/theme.h"
+#include "run/draw_or_warn.h"
 #include "train/loop.h"
-#include "train/run_guard.h"
+#include "train/torch_errors.h"
 
 namespace headscope {
 namespace {
@@ -80,8 +81,13 @@ TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
   const nlohmann::ordered_json facts = {{"device", device.description},
                                         {"parameters", count_parameters(job.options.model).total},
                                         {"seeds", {job.options.seed}}};
-  RunFolder folder(job.folder, {train_command, job.command_line, to_json(job.options), facts});
-  return in_run_folder(folder, [&] { return run_in_folder(job, corpus, device, folder, start, console); });
+  RunFolder folder(job.folder, {.command = train_command,
+                                .command_line = job.command_line,
+                                .config = to_json(job.options),
+                                .facts = facts,
+                                .writes = RunWrites::as_it_goes});
+  return folder.live(
+      [&] { return in_one_line([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
 }
 
 }  // namespace headscope

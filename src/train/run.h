@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/console.h"
-#include "formats/run_folder.h"
+#include "run/run_folder.h"
 #include "summary/summarise.h"
 #include "train/setup.h"
 

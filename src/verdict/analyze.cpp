@@ -146,23 +146,26 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   static_cast<void>(last_common_tokens(study));  // refused before a folder is made, not after
   const ordered_json facts = {{"definitions", study_definitions()}, {"device", "cpu"}};
   RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
-  write_results(folder, study);
-  draw_study(study, folder.path(), job.theme);
-  AnalyzeOutcome outcome = judge_study(study, folder.path(), job.tau, console);
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  write_combined(study, outcome, folder);
-  folder.finish(
-      RunStatus::complete,
-      {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});
-  return outcome;
+  return folder.live([&] {
+    AnalyzeOutcome outcome = judge_study(study, folder.path(), job.tau, console);
+    if (folder.already_complete()) return outcome;
+    write_results(folder, study);
+    draw_study(study, folder.place(), job.theme);
+    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    write_combined(study, outcome, folder);
+    folder.finish(
+        RunStatus::complete,
+        {{"verdict", to_json(outcome.verdict)}, {"seconds", outcome.seconds}, {"inputs_xxh3_128", study.inputs}});
+    return outcome;
+  });
 }
 
-std::vector<fs::path> draw_study_run(const fs::path& run, const std::string& theme) {
+std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   theme_named(theme);  // an unknown name is refused before anything is read
   Study study = load_study({run});
-  const ordered_json config = read_manifest(run).at("config");
+  const ordered_json config = read_manifest(run).value("config", ordered_json::object());
   study.title = config.value("title", config.value("preset", study.title));  // of an analysis, of training
-  return draw_study(study, run, theme);
+  return draw_study(study, out, theme);
 }
 
 }  // namespace headscope

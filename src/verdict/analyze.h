@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/console.h"
-#include "formats/run_folder.h"
+#include "run/run_folder.h"
 #include "verdict/runs.h"
 #include "verdict/verdict.h"
 
@@ -48,7 +48,8 @@ nlohmann::ordered_json study_definitions();
 // Writes a run folder: combined.json, [seed_N/]TAG/results.json, and the figures. Throws Error.
 AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console);
 
-// Draws the figures of such a run again, from the results that it holds.
-std::vector<std::filesystem::path> draw_study_run(const std::filesystem::path& run, const std::string& theme);
+// Draws the figures of such a run again, from the results that it holds, into `out`.
+std::vector<std::filesystem::path> draw_study_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                                  const std::string& theme);
 
 }  // namespace headscope

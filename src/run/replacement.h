@@ -1,0 +1,40 @@
+// How one content of a run folder takes the place of another, in steps that a kill at any moment leaves repairable.
+//
+//   .writing     what a command has written so far that appears only at its end; a leftover after a kill
+//   .publishing  the same when all of it is there: it is moved into the run folder now, or by the next command
+//   .replaced    the run that was there before: back when the new one fails at its start, gone when it is complete
+//   .removing    what is being removed; a leftover after a kill
+//
+// Where the manifests are tells how far a process got (all functions need the lock of the folder):
+//   .replaced without a manifest                       the old run was being set aside, or put back: put back the rest
+//   .replaced with a manifest, none in the run folder  the new run had not begun: the old one goes back
+//   .replaced with a manifest, and one beside it       the new run has begun; it is complete, or can be resumed
+#pragma once
+
+#include <filesystem>
+
+#include "run/names.h"
+
+namespace headscope {
+
+// Moves all of the run into .replaced, its manifest last. What a run that never completed had replaced stays there, and
+// that run itself is removed. The caller has seen that all entries are ours.
+void set_aside(const std::filesystem::path& run);
+
+// Removes what there is of the new run and puts back the old one.
+void put_back(const std::filesystem::path& run);
+
+// The new run is complete: what it replaced goes away.
+void drop_replaced(const std::filesystem::path& run);
+
+// .writing becomes .publishing, and its files take their places, the manifest last. Files that stand in their way are
+// replaced, others stay.
+void publish(const std::filesystem::path& run);
+
+// After a kill: finishes what was begun, or takes it back, and removes leftovers.
+void repair(const std::filesystem::path& run, const RunNames& names);
+
+// Removes a file or a folder of ours; a folder is renamed first, so that it is never there in part.
+void remove_ours(const std::filesystem::path& run, const std::filesystem::path& entry);
+
+}  // namespace headscope

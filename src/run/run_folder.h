@@ -1,0 +1,113 @@
+// The folder that a command writes: manifest.json, config.yaml, tables and figures. Its life is the same for every
+// command: it is opened and locked, written, and finished or failed. One process writes it at a time. What was there
+// before stays as it was until the command succeeds.
+//
+//   RunFolder run(options, description);               // a new run, one to go on with, or one to replace
+//   return run.live([&] {                              // whatever is thrown becomes the status of the run
+//     run.write("table.csv", …);                       // or anything below run.place()
+//     run.finish(RunStatus::complete, {{"heads", 4}});
+//   });
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/descriptor.h"
+#include "core/error.h"
+#include "run/manifest.h"
+
+namespace headscope {
+
+struct RunFolderOptions {
+  std::filesystem::path out;
+  bool overwrite = false;  // replace a run that is there
+  bool resume = false;     // go on with it
+};
+
+enum class RunWrites {
+  at_the_end,  // below a hidden folder; all of it appears when the run is finished
+  as_it_goes,  // in place: others read it meanwhile, and a run that was stopped goes on with it
+};
+
+// What the manifest records beside status and times.
+struct RunDescription {
+  std::string command;            // the subcommand: "plasticity"
+  std::string command_line;       // as typed
+  nlohmann::ordered_json config;  // resolved
+  nlohmann::ordered_json facts;   // whatever else makes the run self-describing: definitions, device, seeds
+  RunWrites writes = RunWrites::at_the_end;
+  std::vector<std::string> free_keys = {};  // of the configuration: a resumed run may change them
+};
+
+class RunFolder {
+ public:
+  // Creates the folder, or opens it to go on or to replace it, and locks it. Throws Error(Fault::input) when the folder
+  // exists and neither `overwrite` nor `resume` is given, when it holds something that is not ours, when it is of
+  // another command, when another process writes it, or when `resume` meets a changed configuration.
+  RunFolder(const RunFolderOptions& options, RunDescription description);
+
+  // To add to a run that is there (roles, figures): `place` is its folder, or that of a condition in it. Its manifest
+  // and status stay. Throws Error(Fault::input) when it is no run or another process writes it.
+  static RunFolder add_to(const std::filesystem::path& place);
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  // Where files are written now; they are in path() when the run is finished.
+  [[nodiscard]] const std::filesystem::path& place() const { return place_; }
+  // The name that a file below place() will have.
+  [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& file) const;
+  // The folder was there and says it is complete: nothing is left to do.
+  [[nodiscard]] bool already_complete() const { return already_complete_; }
+
+  // A file of the run, written atomically; folders above it are made.
+  void write(const std::filesystem::path& name, std::string_view content) const;
+
+  // Last of all: what was written appears, and the manifest has its final status and results.
+  void finish(RunStatus status, const nlohmann::ordered_json& results);
+  // The same for what add_to opened.
+  void finish();
+
+  // Returns body(). Whatever it throws becomes the status of the run and goes on to the caller.
+  template <class Body>
+  auto live(Body&& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      fail(error.fault() == Fault::interrupted ? RunStatus::interrupted : RunStatus::failed, error.what());
+      throw;
+    } catch (const std::exception& error) {
+      fail(RunStatus::failed, error.what());
+      throw;
+    } catch (...) {
+      fail(RunStatus::failed, "unknown error");
+      throw;
+    }
+  }
+
+ private:
+  RunFolder(std::filesystem::path root, std::filesystem::path path, RunDescription description);
+
+  void take_lock();
+  void open_existing(const RunFolderOptions& options);
+  void begin();
+  void put_aside();
+  void write_below(const std::filesystem::path& inside);
+  // The error that ended the run is the one to report: a full disk may refuse this last note, too.
+  void fail(RunStatus status, const std::string& message) noexcept;
+  void write_manifest(const std::filesystem::path& folder, RunStatus status,
+                      const nlohmann::ordered_json& results) const;
+  [[nodiscard]] bool has_only_begun() const;
+
+  std::filesystem::path root_;  // holds the manifest and the lock; path_ may be a condition in it
+  std::filesystem::path path_, place_;
+  RunDescription description_;
+  std::string started_;
+  Descriptor lock_;
+  bool already_complete_ = false;
+  bool replaces_ = false;      // what is in the folder goes away when this run is finished
+  bool aside_ = false;         // it is in .replaced
+  bool keeps_status_ = false;  // a run is there whose manifest stays as it is until this one is finished
+};
+
+}  // namespace headscope

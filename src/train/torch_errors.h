@@ -1,0 +1,20 @@
+// Torch's errors as ours: their what() is a page of addresses.
+#pragma once
+
+#include <c10/util/Exception.h>
+
+#include "core/error.h"
+
+namespace headscope {
+
+// Returns body().
+template <class Body>
+auto in_one_line(Body&& body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    throw Error(Fault::runtime, error.what_without_backtrace());
+  }
+}
+
+}  // namespace headscope

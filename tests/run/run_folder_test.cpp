@@ -1,0 +1,319 @@
+#include "run/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/atomic_file.h"
+#include "run/names.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::expect_error;
+using testing::TemporaryFolder;
+namespace fs = std::filesystem;
+
+RunDescription description(int rate = 1, RunWrites writes = RunWrites::at_the_end) {
+  return {"measure", "headscope measure", {{"rate", rate}, {"workers", 2}}, ordered_json::object(), writes};
+}
+
+RunDescription streamed(int rate = 1) {
+  return description(rate, RunWrites::as_it_goes);
+}
+
+// Every file below a folder with its content; the lock aside.
+std::map<std::string, std::string> files_in(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file() && entry.path().filename() != lock_name)
+      files[entry.path().lexically_relative(folder).string()] = read_file(entry.path());
+  return files;
+}
+
+std::string status_of(const fs::path& run) {
+  return read_manifest(run).at("status");
+}
+
+// A complete run with one table.
+void make_run(const fs::path& out, const std::string& table = "x\n1\n") {
+  RunFolder run({out}, description());
+  run.write("surgery.csv", table);
+  run.finish(RunStatus::complete, {{"heads", 4}});
+}
+
+TEST(RunFolder, EndsWithAManifestThatDescribesTheRun) {
+  const TemporaryFolder folder;
+  {
+    RunFolder run({folder / "run"}, description());
+    EXPECT_EQ(status_of(folder / "run"), "running");
+    run.write("plots/role_map.gp", "x");
+    EXPECT_FALSE(fs::exists(folder / "run" / "plots"));  // not before the end
+    EXPECT_EQ(run.final_name(run.place() / "plots" / "role_map.gp"), folder / "run" / "plots" / "role_map.gp");
+    run.finish(RunStatus::complete, {{"heads", 4}});
+  }
+  const ordered_json manifest = read_manifest(folder / "run");
+  EXPECT_EQ(manifest.at("status"), "complete");
+  EXPECT_EQ(manifest.at("command"), "measure");
+  EXPECT_EQ(manifest.at("config").at("rate"), 1);
+  EXPECT_EQ(manifest.at("heads"), 4);
+  const auto files = files_in(folder / "run");
+  EXPECT_EQ(files.size(), 3U);
+  EXPECT_EQ(files.at("plots/role_map.gp"), "x");
+  EXPECT_EQ(files.at("config.yaml"), "rate: 1\nworkers: 2\n");
+}
+
+TEST(RunFolder, AStreamedRunIsThereWhileItIsWritten) {
+  const TemporaryFolder folder;
+  const RunFolder run({folder / "run"}, streamed());
+  run.write("surgery.csv", "x\n");
+  EXPECT_EQ(read_file(folder / "run" / "surgery.csv"), "x\n");
+}
+
+// Each of these is somebody's work, and each name was once taken for ours.
+TEST(RunFolder, AFolderWithSomethingElseInItIsOccupied) {
+  for (const char* name : {"thesis.tex", ".git/HEAD", ".DS_Store", ".lock2", ".writing2/x", ".notes.12.0.tmp"}) {
+    const TemporaryFolder folder;
+    const fs::path file = folder / "mine" / name;
+    fs::create_directories(file.parent_path());
+    write_file(file, "years of work");
+    for (const RunFolderOptions& options :
+         {RunFolderOptions{folder / "mine"}, {folder / "mine", true, false}, {folder / "mine", false, true}})
+      expect_error(Fault::input, "not a run folder", [&] { RunFolder(options, description()); });
+    EXPECT_EQ(files_in(folder / "mine"), (std::map<std::string, std::string>{{name, "years of work"}}));
+  }
+}
+
+TEST(RunFolder, AFileOfTheUserInARunSurvivesResumeAndForbidsOverwrite) {
+  for (const char* name : {"notes.txt", ".git/HEAD", "plots/mine.png", "plots/.git/HEAD", "checkpoints/.keep",
+                           "heads.parquet/.keep", "seed_1/notes", ".drawing-mine.txt", "plots/.partial-step-1"}) {
+    const TemporaryFolder folder;
+    const fs::path run = folder / "run", file = run / name;
+    { RunFolder(RunFolderOptions{run}, streamed()).write("surgery.csv", "1"); }
+    fs::create_directories(file.parent_path());
+    write_file(file, "mine");
+    const auto before = files_in(run);
+    expect_error(Fault::input, "is not of the run", [&] { RunFolder({run, true}, streamed()); });
+    EXPECT_EQ(files_in(run), before) << name;
+    { RunFolder(RunFolderOptions{run, false, true}, streamed()); }
+    EXPECT_EQ(files_in(run).at(name), "mine");
+    EXPECT_EQ(files_in(run).at("surgery.csv"), "1");
+  }
+}
+
+TEST(RunFolder, ExistingRunsAreReplacedOnlyWhenAsked) {
+  const TemporaryFolder folder;
+  make_run(folder / "run", "old");
+  expect_error(Fault::input, "exists; go on with --resume, replace it with --overwrite",
+               [&] { RunFolder({folder / "run"}, description()); });
+  {
+    RunFolder run({folder / "run", true}, description(2));
+    run.write("surgery.parquet", "new");
+    EXPECT_EQ(files_in(folder / "run").at("surgery.csv"), "old");  // until the end
+    run.finish(RunStatus::complete, {});
+  }
+  const auto files = files_in(folder / "run");
+  EXPECT_FALSE(files.contains("surgery.csv"));
+  EXPECT_EQ(files.at("surgery.parquet"), "new");
+  EXPECT_EQ(files.size(), 3U);
+  write_file(folder / "file", "");
+  expect_error(Fault::input, "is a file; expected a folder", [&] { RunFolder({folder / "file"}, description()); });
+}
+
+TEST(RunFolder, AFailureLeavesWhatWasThere) {
+  for (const RunWrites writes : {RunWrites::at_the_end, RunWrites::as_it_goes}) {
+    const TemporaryFolder folder;
+    make_run(folder / "run", "old");
+    const auto before = files_in(folder / "run");
+    RunFolder run({folder / "run", true}, description(2, writes));
+    EXPECT_THROW(run.live([&]() -> int {
+      if (writes == RunWrites::at_the_end) run.write("surgery.parquet", "new");
+      throw std::runtime_error("x");
+    }),
+                 std::runtime_error);
+    EXPECT_EQ(files_in(folder / "run"), before);
+  }
+}
+
+TEST(RunFolder, AStreamedRunThatGotOnIsKeptBesideWhatItReplaces) {
+  const TemporaryFolder folder;
+  make_run(folder / "run", "old");
+  const auto before = files_in(folder / "run");
+  {
+    RunFolder run({folder / "run", true}, streamed(2));
+    EXPECT_THROW(run.live([&]() -> int {
+      run.write("surgery.parquet", "hours of work");
+      throw Error(Fault::runtime, "disk full");
+    }),
+                 Error);
+  }
+  EXPECT_EQ(status_of(folder / "run"), "failed");
+  EXPECT_EQ(files_in(folder / "run" / ".replaced"), before);
+  {
+    RunFolder run({folder / "run", false, true}, streamed(2));
+    EXPECT_EQ(read_file(folder / "run" / "surgery.parquet"), "hours of work");
+    run.finish(RunStatus::complete, {});
+  }
+  EXPECT_FALSE(fs::exists(folder / "run" / ".replaced"));
+  EXPECT_EQ(status_of(folder / "run"), "complete");
+}
+
+TEST(RunFolder, EveryExceptionEndsInAStatus) {
+  const TemporaryFolder folder;
+  const auto ends = [&](const char* name, auto&& body, const char* status, const std::string& message) {
+    RunFolder run({folder / name}, description());
+    EXPECT_ANY_THROW(run.live(body));
+    const ordered_json manifest = read_manifest(folder / name);
+    EXPECT_EQ(manifest.at("status"), status);
+    EXPECT_EQ(manifest.at("error"), message);
+    EXPECT_EQ(files_in(folder / name).size(), 1U);
+  };
+  ends(
+      "a", []() -> int { throw Error(Fault::input, "bad row"); }, "failed", "bad row");
+  ends(
+      "b", []() -> int { throw Error(Fault::interrupted, "stopped"); }, "interrupted", "stopped");
+  ends(
+      "c", []() -> int { throw std::bad_alloc(); }, "failed", "std::bad_alloc");
+  ends(
+      "d", []() -> int { throw 7; }, "failed", "unknown error");
+  RunFolder again({folder / "d", false, true}, description());  // and can be done again
+  again.finish(RunStatus::complete, {});
+  EXPECT_EQ(status_of(folder / "d"), "complete");
+}
+
+TEST(RunFolder, AResumedRunIsWrittenOnce) {
+  const TemporaryFolder folder;
+  make_run(folder / "run");
+  const auto before = files_in(folder / "run");
+  EXPECT_TRUE(RunFolder(RunFolderOptions{folder / "run", false, true}, description()).already_complete());
+  EXPECT_EQ(files_in(folder / "run"), before);
+}
+
+TEST(RunFolder, ResumeNamesChangedKeysAndAllowsFreeOnes) {
+  const TemporaryFolder folder;
+  { RunFolder run({folder / "run"}, description(1)); }
+  expect_error(Fault::input, "the configuration changed: rate (was 1, now 2)", [&] {
+    RunFolder({folder / "run", false, true}, description(2));
+  });
+  RunDescription more_workers = description(1);
+  more_workers.config["workers"] = 8;
+  expect_error(Fault::input, "workers (was 2, now 8)", [&] { RunFolder({folder / "run", false, true}, more_workers); });
+  more_workers.free_keys = {"workers"};
+  EXPECT_FALSE(RunFolder(RunFolderOptions{folder / "run", false, true}, more_workers).already_complete());
+  RunDescription other = description(1);
+  other.command = "train";
+  expect_error(Fault::input, "is a run of 'measure', not of 'train'", [&] {
+    RunFolder({folder / "run", false, true}, other);
+  });
+}
+
+TEST(RunFolder, ASecondWriterIsRefused) {
+  const TemporaryFolder folder;
+  const RunFolder first({folder / "run"}, description());
+  expect_error(Fault::input, "another process is writing it", [&] {
+    RunFolder({folder / "run", false, true}, description());
+  });
+  expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "run"); });
+}
+
+TEST(RunFolder, AKillBeforeTheFirstManifestLeavesAFolderThatCanBeUsed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "run");
+  write_file(folder / "run" / ".lock", "");
+  write_file(folder / "run" / ".manifest.json.17.0.tmp", "{\"half");
+  fs::create_directories(folder / "run" / ".drawing-abcdef" / "inner");
+  const RunFolder run({folder / "run", false, true}, streamed());
+  EXPECT_FALSE(fs::exists(folder / "run" / ".manifest.json.17.0.tmp"));
+  EXPECT_FALSE(fs::exists(folder / "run" / ".drawing-abcdef"));
+  EXPECT_EQ(status_of(folder / "run"), "running");
+}
+
+TEST(RunFolder, WhatIsAddedAppearsAtTheEndAndTheManifestStays) {
+  const TemporaryFolder folder;
+  make_run(folder / "run");
+  const auto before = files_in(folder / "run");
+  {
+    RunFolder run = RunFolder::add_to(folder / "run");
+    run.write("plots/role_map.gp", "x");
+    EXPECT_FALSE(fs::exists(folder / "run" / "plots"));
+    run.finish();
+  }
+  auto after = files_in(folder / "run");
+  EXPECT_EQ(after.at("plots/role_map.gp"), "x");
+  after.erase("plots/role_map.gp");
+  EXPECT_EQ(after, before);
+
+  RunFolder run = RunFolder::add_to(folder / "run");
+  EXPECT_THROW(run.live([&]() -> int {
+    run.write("plots/role_map.gp", "y");
+    throw 1;
+  }),
+               int);
+  EXPECT_EQ(files_in(folder / "run").at("plots/role_map.gp"), "x");
+  EXPECT_EQ(status_of(folder / "run"), "complete");
+}
+
+TEST(RunFolder, AConditionIsAPartOfItsStudy) {
+  const TemporaryFolder folder;
+  make_run(folder / "study");
+  fs::create_directories(folder / "study" / "seed_42" / "QK");
+  RunFolder run = RunFolder::add_to(folder / "study" / "seed_42" / "QK");
+  run.write("roles.json", "{}");
+  expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "study"); });
+  run.finish();
+  EXPECT_EQ(read_file(folder / "study" / "seed_42" / "QK" / "roles.json"), "{}");
+  EXPECT_EQ(status_of(folder / "study"), "complete");
+}
+
+TEST(RunFolder, ALinkIsNeverFollowed) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "outside");
+  write_file(folder / "outside" / "file", "mine");
+  const auto before = files_in(folder / "outside");
+  for (const char* name : {".lock", "plots", "manifest.json", "config.yaml", "checkpoints", "heads.parquet", ".writing",
+                           ".publishing", ".replaced", ".removing", "QK", "finished_heads.journal"}) {
+    const fs::path run = folder / ("run " + std::string(name));
+    make_run(run);
+    fs::remove_all(run / name);
+    const bool is_folder = std::string_view(name).find('.') == std::string_view::npos || name[0] == '.';
+    fs::create_symlink(folder / "outside" / (is_folder && name != std::string(".lock") ? "" : "file"), run / name);
+    for (const RunFolderOptions& options : {RunFolderOptions{run, true, false}, {run, false, true}})
+      EXPECT_THROW(RunFolder(options, streamed()), Error) << name;
+    EXPECT_THROW(RunFolder::add_to(run), Error) << name;
+    EXPECT_EQ(files_in(folder / "outside"), before) << name;
+  }
+}
+
+TEST(Manifest, DamageIsNamed) {
+  const TemporaryFolder folder;
+  expect_error(Fault::input, "holds no manifest.json", [&] { read_manifest(folder.path()); });
+  write_file(folder / "manifest.json", "{\"status\": ");
+  expect_error(Fault::input, "is damaged", [&] { read_manifest(folder.path()); });
+  write_file(folder / "manifest.json", R"({"status": 7})");
+  expect_error(Fault::input, "'status' is not a text", [&] { read_manifest(folder.path()); });
+}
+
+TEST(RunNames, AreThoseOfRunsAndNoOthers) {
+  const RunNames names;
+  for (const char* name : {"manifest.json", "plots", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
+                           "seed_42/QK/steps.parquet", "NoQK/checkpoints/step-000120/state.json",
+                           "heads.parquet.parts/part-00000.parquet", "2_key_pr_causal.svg", "data/l00h01k/data.parquet",
+                           ".manifest.json.12.0.tmp", "plots/.role_map.png.7.12.tmp", ".replaced/QK/x"})
+    EXPECT_TRUE(names.is_ours(name)) << name;
+  for (const char* name :
+       {"thesis.tex", "plots/mine.png", ".git", "seed_/QK", "seed_42/notes", "heads.parquet/part-.parquet",
+        "manifest.json~", "checkpoints/step-x", "plots/role_map.pdf", "data/l00h01k/more", ".mine.12.0.tmp", "QK/QK",
+        "my/.writing", "my.csv", "notes/.drawing-abcdef"})
+    EXPECT_FALSE(names.is_ours(name)) << name;
+  const ordered_json config = {{"output_csv", "my.csv"}, {"bucket_csv", "../thesis.csv"}, {"component_csv", 3}};
+  const RunNames chosen(ordered_json{{"config", config}});
+  EXPECT_TRUE(chosen.is_ours("my.csv"));
+  EXPECT_FALSE(chosen.is_ours("thesis.csv"));
+  EXPECT_FALSE(chosen.is_ours("../thesis.csv"));
+}
+
+}  // namespace
+}  // namespace headscope
