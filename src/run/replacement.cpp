@@ -97,7 +97,7 @@ void mark_as_running(const fs::path& run) {
 void remove_ours(const fs::path& run, const fs::path& entry) {
   if (!fs::is_directory(fs::symlink_status(entry))) return erase(entry);
   const fs::path removing = run / removing_name;
-  if (entry == removing) return erase(entry);
+  if (entry == removing || entry == run / writing_name) return erase(entry);  // in part, they are leftovers all the same
   erase(removing);
   rename_to(entry, removing);
   erase(removing);
