@@ -108,7 +108,7 @@ class Killed(Traced):
             out = self.folder / f"over {moment}"
             shutil.copytree(self.folder / "undisturbed", out)
             killer = strace(moment.call, f"signal=KILL:when={moment.number}", self.folder / "log")
-            self.assertIn(run(*killer, *command.line(out, "--overwrite")).returncode, KILLED)
+            run(*killer, *command.line(out, "--overwrite"))  # it may make fewer such calls than a new run, and end
             done = run(*command.line(out, "--overwrite"))
             self.assertEqual(done.returncode, DONE, done.stderr)
             self.assert_same(out, expected)
