@@ -160,6 +160,21 @@ TEST(ParquetBounds, CodesOutsideTheirCategories) {
   expect_error(Fault::input, "small.parquet: is damaged", [&] { parse(file); });
 }
 
+// libparquet follows the schema by recursion: deep enough, it would overflow the stack.
+TEST(ParquetBounds, ASchemaOfGroupsInGroups) {
+  const std::string file = test::with_footer(to_parquet(Table().add("step", Integers{1})), [](Thrift& tree) {
+    constexpr int repetition = 3, name = 4, children = 5;  // of SchemaElement
+    std::vector<Thrift>& schema = tree[footer::schema].items;
+    Thrift group = schema[0];
+    group[repetition].type = Thrift::i32;
+    group[name].bytes = "group";
+    group[children].number = 1;
+    schema.insert(schema.begin() + 1, 100'000, group);
+  });
+  expect_error(Fault::input, "small.parquet: is damaged", [&] { parse(file); });
+  expect_error(Fault::input, "small.parquet: cannot be read as Parquet", [&] { length_of_texts(file); });
+}
+
 TEST(ParquetBounds, ANamedPipeIsRefusedAtOnce) {
   const testing::TimeLimit limit(10);
   const TemporaryFolder folder;
