@@ -33,100 +33,125 @@ std::shared_ptr<arrow::Array> array_of(const Column& column) {
   return array_of_vectors(std::get<Vectors>(column.values));
 }
 
-template <class ArrayType>
-void append_numbers(const arrow::Array& array, Integers* integers, Numbers& numbers) {
-  const auto& values = static_cast<const ArrayType&>(array);
-  for (std::int64_t row = 0; row < values.length(); ++row) {
-    const bool missing = values.IsNull(row);
-    numbers.push_back(missing ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(values.Value(row)));
-    if (integers != nullptr) integers->push_back(missing ? 0 : static_cast<std::int64_t>(values.Value(row)));
+// Takes from the room that is left what a column needs.
+class Room {
+ public:
+  explicit Room(std::int64_t bytes) : left_(bytes) {}
+  void take(std::int64_t count, std::size_t bytes_each) {
+    if (count > left_ / static_cast<std::int64_t>(bytes_each))
+      throw std::runtime_error("its values take more memory than a file of this size can mean");
+    left_ -= count * static_cast<std::int64_t>(bytes_each);
   }
+
+ private:
+  std::int64_t left_;
+};
+
+template <class ArrayType, class Value>
+void append(const arrow::Array& array, std::vector<Value>& out) {
+  constexpr Value missing = std::numeric_limits<Value>::quiet_NaN();  // whole numbers are never null: 0
+  const auto& values = static_cast<const ArrayType&>(array);
+  for (std::int64_t row = 0; row < values.length(); ++row)
+    out.push_back(values.IsNull(row) ? missing : static_cast<Value>(values.Value(row)));
 }
 
 // False for types that are not numbers.
-bool append_numbers(const arrow::Array& array, Integers* integers, Numbers& numbers) {
+template <class Value>
+bool append_numbers(const arrow::Array& array, std::vector<Value>& out) {
   switch (array.type_id()) {
     case arrow::Type::BOOL:
-      append_numbers<arrow::BooleanArray>(array, integers, numbers);
+      append<arrow::BooleanArray>(array, out);
       return true;
     case arrow::Type::INT8:
-      append_numbers<arrow::Int8Array>(array, integers, numbers);
+      append<arrow::Int8Array>(array, out);
       return true;
     case arrow::Type::INT16:
-      append_numbers<arrow::Int16Array>(array, integers, numbers);
+      append<arrow::Int16Array>(array, out);
       return true;
     case arrow::Type::INT32:
-      append_numbers<arrow::Int32Array>(array, integers, numbers);
+      append<arrow::Int32Array>(array, out);
       return true;
     case arrow::Type::INT64:
-      append_numbers<arrow::Int64Array>(array, integers, numbers);
+      append<arrow::Int64Array>(array, out);
       return true;
     case arrow::Type::UINT8:
-      append_numbers<arrow::UInt8Array>(array, integers, numbers);
+      append<arrow::UInt8Array>(array, out);
       return true;
     case arrow::Type::UINT16:
-      append_numbers<arrow::UInt16Array>(array, integers, numbers);
+      append<arrow::UInt16Array>(array, out);
       return true;
     case arrow::Type::UINT32:
-      append_numbers<arrow::UInt32Array>(array, integers, numbers);
+      append<arrow::UInt32Array>(array, out);
       return true;
     case arrow::Type::UINT64:
-      append_numbers<arrow::UInt64Array>(array, nullptr, numbers);  // the largest do not fit 63 bits
+      append<arrow::UInt64Array>(array, out);
       return true;
     case arrow::Type::FLOAT:
-      append_numbers<arrow::FloatArray>(array, nullptr, numbers);
+      append<arrow::FloatArray>(array, out);
       return true;
     case arrow::Type::DOUBLE:
-      append_numbers<arrow::DoubleArray>(array, nullptr, numbers);
+      append<arrow::DoubleArray>(array, out);
       return true;
     default:
       return false;
   }
 }
 
-template <class ArrayType>
-void append_texts(const arrow::Array& array, Texts& texts) {
-  const auto& values = static_cast<const ArrayType&>(array);
-  for (std::int64_t row = 0; row < values.length(); ++row)
-    texts.push_back(values.IsNull(row) ? std::string() : values.GetString(row));
+// The largest of uint64 do not fit 63 bits.
+bool is_whole(const arrow::DataType& type) {
+  return (arrow::is_integer(type.id()) && type.id() != arrow::Type::UINT64) || type.id() == arrow::Type::BOOL;
 }
 
-// Categories of pandas and polars.
-void append_coded_texts(const arrow::Array& array, Texts& texts) {
-  const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
-  const auto& names = static_cast<const arrow::StringArray&>(*coded.dictionary());
-  for (std::int64_t row = 0; row < coded.length(); ++row)
-    texts.push_back(coded.IsNull(row) ? std::string() : names.GetString(coded.GetValueIndex(row)));
+bool is_number(const arrow::DataType& type) {
+  return is_whole(type) || type.id() == arrow::Type::UINT64 || type.id() == arrow::Type::FLOAT ||
+         type.id() == arrow::Type::DOUBLE;
 }
 
+template <class Value>
+void add_numbers(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
+  room.take(column.length(), sizeof(Value));
+  std::vector<Value> values;
+  values.reserve(static_cast<std::size_t>(column.length()));
+  for (const auto& chunk : column.chunks()) append_numbers(*chunk, values);
+  table.add(name, std::move(values));
+}
+
+// Categories of pandas and polars are texts too.
 bool is_text(const arrow::DataType& type) {
   if (type.id() == arrow::Type::DICTIONARY)
     return static_cast<const arrow::DictionaryType&>(type).value_type()->id() == arrow::Type::STRING;
   return type.id() == arrow::Type::STRING || type.id() == arrow::Type::LARGE_STRING;
 }
 
-void add_texts(Table& table, const std::string& name, const arrow::ChunkedArray& column) {
-  Texts texts;
-  for (const auto& chunk : column.chunks()) {
-    if (chunk->type_id() == arrow::Type::STRING)
-      append_texts<arrow::StringArray>(*chunk, texts);
-    else if (chunk->type_id() == arrow::Type::LARGE_STRING)
-      append_texts<arrow::LargeStringArray>(*chunk, texts);
-    else
-      append_coded_texts(*chunk, texts);
+// Calls `visit` with each text; null is empty.
+template <class Visit>
+void for_each_text(const arrow::Array& array, Visit visit) {
+  const auto each = [&](auto view) {
+    for (std::int64_t row = 0; row < array.length(); ++row) visit(array.IsNull(row) ? std::string_view() : view(row));
+  };
+  if (array.type_id() == arrow::Type::STRING) {
+    each([&](std::int64_t row) { return static_cast<const arrow::StringArray&>(array).GetView(row); });
+  } else if (array.type_id() == arrow::Type::LARGE_STRING) {
+    each([&](std::int64_t row) { return static_cast<const arrow::LargeStringArray&>(array).GetView(row); });
+  } else {
+    const auto& coded = static_cast<const arrow::DictionaryArray&>(array);
+    const auto& names = static_cast<const arrow::StringArray&>(*coded.dictionary());
+    each([&](std::int64_t row) {
+      const std::int64_t index = coded.GetValueIndex(row);
+      return names.IsNull(index) ? std::string_view() : names.GetView(index);
+    });
   }
-  table.add(name, std::move(texts));
 }
 
-template <class ArrayType>
-void append_lists(const arrow::Array& array, Vectors& vectors) {
-  const auto& lists = static_cast<const ArrayType&>(array);
-  for (std::int64_t row = 0; row < lists.length(); ++row) {
-    auto& vector = vectors.emplace_back();
-    if (lists.IsNull(row)) continue;
-    const auto values = lists.values()->Slice(lists.value_offset(row), lists.value_length(row));
-    append_numbers(*values, nullptr, vector);
-  }
+void add_texts(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
+  room.take(column.length(), sizeof(std::string));
+  for (const auto& chunk : column.chunks())
+    for_each_text(*chunk, [&](std::string_view text) { room.take(static_cast<std::int64_t>(text.size()), 1); });
+  Texts texts;
+  texts.reserve(static_cast<std::size_t>(column.length()));
+  for (const auto& chunk : column.chunks())
+    for_each_text(*chunk, [&](std::string_view text) { texts.emplace_back(text); });
+  table.add(name, std::move(texts));
 }
 
 bool is_list_of_numbers(const arrow::DataType& type) {
@@ -140,34 +165,43 @@ bool is_list_of_numbers(const arrow::DataType& type) {
   }
 }
 
-void add_vectors(Table& table, const std::string& name, const arrow::ChunkedArray& column) {
+template <class ArrayType>
+void append_lists(const arrow::Array& array, Vectors& vectors, Room& room) {
+  const auto& lists = static_cast<const ArrayType&>(array);
+  for (std::int64_t row = 0; row < lists.length(); ++row) {
+    auto& vector = vectors.emplace_back();
+    if (lists.IsNull(row)) continue;
+    room.take(lists.value_length(row), sizeof(double));
+    vector.reserve(static_cast<std::size_t>(lists.value_length(row)));
+    append_numbers(*lists.values()->Slice(lists.value_offset(row), lists.value_length(row)), vector);
+  }
+}
+
+void add_vectors(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
+  room.take(column.length(), sizeof(Numbers));
   Vectors vectors;
+  vectors.reserve(static_cast<std::size_t>(column.length()));
   for (const auto& chunk : column.chunks()) {
     if (chunk->type_id() == arrow::Type::LIST)
-      append_lists<arrow::ListArray>(*chunk, vectors);
+      append_lists<arrow::ListArray>(*chunk, vectors, room);
     else if (chunk->type_id() == arrow::Type::LARGE_LIST)
-      append_lists<arrow::LargeListArray>(*chunk, vectors);
+      append_lists<arrow::LargeListArray>(*chunk, vectors, room);
     else
-      append_lists<arrow::FixedSizeListArray>(*chunk, vectors);
+      append_lists<arrow::FixedSizeListArray>(*chunk, vectors, room);
   }
   table.add(name, std::move(vectors));
 }
 
-void add_column(Table& table, const std::string& name, const arrow::ChunkedArray& column) {
+void add_column(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
   const arrow::DataType& type = *column.type();
-  if (is_list_of_numbers(type)) return add_vectors(table, name, column);
-  if (is_text(type)) return add_texts(table, name, column);
-  const bool whole =
-      ((arrow::is_integer(type.id()) && type.id() != arrow::Type::UINT64) || type.id() == arrow::Type::BOOL) &&
-      column.null_count() == 0;
-  Integers integers;
-  Numbers numbers;
-  for (const auto& chunk : column.chunks())
-    if (!append_numbers(*chunk, whole ? &integers : nullptr, numbers)) return;
-  if (whole)
-    table.add(name, std::move(integers));
-  else
-    table.add(name, std::move(numbers));
+  if (is_list_of_numbers(type))
+    add_vectors(table, name, column, room);
+  else if (is_text(type))
+    add_texts(table, name, column, room);
+  else if (is_whole(type) && column.null_count() == 0)
+    add_numbers<std::int64_t>(table, name, column, room);
+  else if (is_number(type))
+    add_numbers<double>(table, name, column, room);
 }
 
 }  // namespace
@@ -182,8 +216,14 @@ std::shared_ptr<arrow::Table> arrow_table(const Table& table) {
   return arrow::Table::Make(arrow::schema(fields), arrays, static_cast<std::int64_t>(table.rows()));
 }
 
-void add_columns(Table& table, const arrow::Table& columns) {
-  for (int i = 0; i < columns.num_columns(); ++i) add_column(table, columns.field(i)->name(), *columns.column(i));
+std::size_t value_bytes(const arrow::DataType& type) {
+  if (is_text(type)) return sizeof(std::string);
+  return is_number(type) || is_list_of_numbers(type) ? sizeof(double) : 0;
+}
+
+void add_columns(Table& table, const arrow::Table& columns, std::int64_t bytes) {
+  Room room(bytes);
+  for (int i = 0; i < columns.num_columns(); ++i) add_column(table, columns.field(i)->name(), *columns.column(i), room);
 }
 
 }  // namespace headscope

@@ -3,6 +3,8 @@
 
 #include <arrow/api.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -11,7 +13,7 @@
 
 namespace headscope {
 
-// Arrow's failures as exceptions; who knows the file makes an Error of them.
+// Arrow's failures as exceptions. The caller knows the file and turns them into an Error.
 template <class T>
 T value_of(arrow::Result<T> result) {
   if (!result.ok()) throw std::runtime_error(result.status().message());
@@ -25,7 +27,11 @@ inline void check(const arrow::Status& status) {
 // int64, double, string and list<double> columns that are never null.
 std::shared_ptr<arrow::Table> arrow_table(const Table& table);
 
-// Adds the columns that a Table can hold (see read_parquet); the others are left out.
-void add_columns(Table& table, const arrow::Table& columns);
+// Of one value of such a column in a Table, in memory; 0 for types that a Table cannot hold (see read_parquet).
+std::size_t value_bytes(const arrow::DataType& type);
+
+// Adds the columns that a Table can hold; the others are left out. Throws std::runtime_error when they take more than
+// `room` bytes: a dictionary of one long text makes a large table of a small file.
+void add_columns(Table& table, const arrow::Table& columns, std::int64_t room);
 
 }  // namespace headscope

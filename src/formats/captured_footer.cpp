@@ -9,23 +9,6 @@
 
 namespace headscope {
 
-std::string one_line(std::string_view text) {
-  constexpr std::size_t longest = 300;
-  std::string line;
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7f) {
-      line += c;
-    } else if (byte >= 0x7f) {
-      line += '?';
-    } else if (!line.empty() && line.back() != ' ') {
-      line += ' ';
-    }
-  }
-  while (!line.empty() && (line.back() == ' ' || line.back() == '.')) line.pop_back();
-  return text.size() > longest ? line + " ..." : line;
-}
-
 namespace {
 
 namespace schema = parquet::schema;
@@ -33,7 +16,7 @@ using parquet::Repetition;
 
 constexpr std::string_view magic = "PAR1";
 constexpr std::string_view encrypted_magic = "PARE";
-constexpr std::size_t trailer_size = 8;  // length of the footer, magic
+constexpr auto trailer_size = static_cast<std::size_t>(ChunkCheck::trailer_size);
 
 std::string_view text(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -191,105 +174,37 @@ std::size_t value_size(CapturedType type) {
   }
 }
 
-// Adds up what the chunks of a file claim.
+// Finds the pages of one column after another.
 class ChunkPlanner {
  public:
-  ChunkPlanner(std::span<const std::uint8_t> file, std::size_t footer_size, const parquet::FileMetaData& metadata,
-               const std::string& origin)
-      : data_end_(static_cast<std::int64_t>(file.size() - trailer_size - footer_size)),
-        limit_(decoded_limit(file.size())),
-        file_(file),
-        metadata_(metadata),
-        origin_(origin) {}
+  ChunkPlanner(std::span<const std::uint8_t> file, const parquet::FileMetaData& metadata, const std::string& origin)
+      : file_(file), metadata_(metadata), check_(metadata, file.size(), origin, room_) {
+    room_.add_file(file.size());
+  }
 
   void add(CapturedColumn& column, int leaf) {
     for (int group = 0; group < metadata_.num_row_groups(); ++group) {
       const auto row_group = metadata_.RowGroup(group);
       if (row_group->num_rows() == 0) continue;
-      auto chunk = place(column, leaf, group, *row_group);
-      chunk.rows = row_group->num_rows();
-      column.chunks.push_back(chunk);
+      const ChunkPlace place = check_.place(column.name, leaf, group, value_size(column.type));
+      const auto said = row_group->ColumnChunk(leaf);
+      column.chunks.push_back(
+          {.bytes = file_.subspan(static_cast<std::size_t>(place.start), static_cast<std::size_t>(place.bytes)),
+           .uncompressed = said->total_uncompressed_size(),
+           .levels = said->num_values(),
+           .rows = row_group->num_rows(),
+           .codec = said->compression(),
+           .always_compressed =
+               metadata_.writer_version().VersionLt(parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())});
     }
   }
 
  private:
-  template <class... Args>
-  [[noreturn]] void refuse(const CapturedColumn& column, int group, fmt::format_string<Args...> format,
-                           Args&&... args) {
-    fail_input("{}: damaged: column '{}', row group {}: {}", origin_, column.name, group,
-               fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  ColumnChunk place(const CapturedColumn& column, int leaf, int group, const parquet::RowGroupMetaData& row_group) {
-    if (leaf >= row_group.num_columns()) refuse(column, group, "the footer does not say where its pages are");
-    const auto said = row_group.ColumnChunk(leaf);
-    if (said->crypto_metadata()) refuse(column, group, "it is encrypted; write the file without encryption");
-    if (!said->file_path().empty())
-      refuse(column, group, "its pages are in another file ({})", one_line(said->file_path()));
-
-    std::int64_t start = said->data_page_offset();
-    if (said->has_dictionary_page() && said->dictionary_page_offset() > 0) {
-      start = std::min(start, said->dictionary_page_offset());
-    }
-    const std::int64_t bytes = said->total_compressed_size();
-    if (start < static_cast<std::int64_t>(magic.size()) || bytes <= 0 || start > data_end_ ||
-        bytes > data_end_ - start) {
-      refuse(column, group, "the footer puts its pages at byte {} ({} bytes), the data end at {}", start, bytes,
-             data_end_);
-    }
-    compressed_ += bytes;
-    if (compressed_ > data_end_) refuse(column, group, "the footer gives the columns more bytes than the file has");
-    count(column, group, row_group, *said);
-    return {.bytes = file_.subspan(static_cast<std::size_t>(start), static_cast<std::size_t>(bytes)),
-            .uncompressed = said->total_uncompressed_size(),
-            .levels = said->num_values(),
-            .codec = said->compression(),
-            .always_compressed =
-                metadata_.writer_version().VersionLt(parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())};
-  }
-
-  void count(const CapturedColumn& column, int group, const parquet::RowGroupMetaData& row_group,
-             const parquet::ColumnChunkMetaData& said) {
-    const bool is_list = column.max_repetition > 0;
-    if (said.num_values() < row_group.num_rows() || (!is_list && said.num_values() > row_group.num_rows())) {
-      refuse(column, group, "the footer promises {} values in {} rows", said.num_values(), row_group.num_rows());
-    }
-    const std::int64_t room = limit_ - decoded_;
-    const auto size = static_cast<std::int64_t>(value_size(column.type));
-    if (said.num_values() > room / size || said.total_uncompressed_size() < 0 ||
-        said.total_uncompressed_size() > limit_) {
-      refuse(column, group, "the footer promises {} values ({} bytes of pages), too many for a file of {} bytes",
-             said.num_values(), said.total_uncompressed_size(), file_.size());
-    }
-    decoded_ += said.num_values() * size;
-  }
-
-  std::int64_t data_end_;
-  std::int64_t limit_;
   std::span<const std::uint8_t> file_;
   const parquet::FileMetaData& metadata_;
-  const std::string& origin_;
-  std::int64_t compressed_ = 0;
-  std::int64_t decoded_ = 0;
+  DecodedRoom room_;
+  ChunkCheck check_;
 };
-
-std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t size, const std::string& origin) {
-  const std::int64_t most = decoded_limit(size) / static_cast<std::int64_t>(sizeof(std::int64_t));
-  std::int64_t rows = 0;
-  for (int group = 0; group < metadata.num_row_groups(); ++group) {
-    const std::int64_t more = metadata.RowGroup(group)->num_rows();
-    if (more < 0 || more > most - rows) {
-      fail_input("{}: damaged: the footer promises {} rows in row group {}, impossible in {} bytes", origin, more,
-                 group, size);
-    }
-    rows += more;
-  }
-  if (metadata.num_rows() != rows) {
-    fail_input("{}: damaged: the footer promises {} rows, its row groups {}", origin, metadata.num_rows(), rows);
-  }
-  if (rows == 0) fail_input("{}: no rows, expected at least one captured vector", origin);
-  return rows;
-}
 
 int leaf_of(const parquet::SchemaDescriptor& descriptor, const schema::Node& field) {
   for (int i = 0; i < descriptor.num_columns(); ++i) {
@@ -320,8 +235,9 @@ CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std:
   if (sliding_window != nullptr) captured.sliding_window = flat_column(*sliding_window, /*floats=*/true, origin);
 
   captured.rows = checked_rows(*metadata, file.size(), origin);
+  if (captured.rows == 0) fail_input("{}: no rows, expected at least one captured vector", origin);
   try {
-    ChunkPlanner planner(file, footer.size(), *metadata, origin);
+    ChunkPlanner planner(file, *metadata, origin);
     planner.add(captured.vector, leaf_of(descriptor, vector));
     planner.add(captured.bucket, leaf_of(descriptor, bucket));
     planner.add(captured.position, leaf_of(descriptor, position));

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/parquet_pages.h"
+#include "formats/parquet_input.h"
 
 namespace headscope {
 
@@ -32,18 +32,8 @@ struct CapturedFile {
   std::optional<CapturedColumn> example_id, sliding_window;
 };
 
-// The bytes that values of a file of `size` bytes may take in memory. Real captures expand by less than two; a footer
-// or page that claims more than this is damaged or hostile. The constant is for small files of vectors that are all
-// alike, which compress without limit; a larger one of that kind can be written uncompressed.
-constexpr std::int64_t decoded_limit(std::size_t size) {
-  return (std::int64_t{256} << 20) + 64 * static_cast<std::int64_t>(size);
-}
-
 // `origin` names the file in errors. Throws Error(Fault::input).
 CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std::string& origin,
                                   const parquet::ReaderProperties& properties);
-
-// Text from a file or a library, on one line and not too long.
-std::string one_line(std::string_view text);
 
 }  // namespace headscope

@@ -1,7 +1,5 @@
 #include "formats/captured_vectors.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,10 +8,9 @@
 #include <cstdlib>
 #include <new>
 #include <numeric>
-#include <system_error>
 
-#include "core/descriptor.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "formats/captured_flat.h"
 #include "formats/captured_footer.h"
 #include "formats/content_hash.h"
@@ -30,23 +27,14 @@ constexpr std::int64_t largest_bucket = 1'000'000;
 // Values decoded at a time: 64 KiB of float32, so that the check for NaN finds them in the cache.
 constexpr int batch = 16384;
 
-[[noreturn]] void fail_errno(const std::string& origin, std::string_view what) {
-  fail_input("{}: cannot {}: {}", origin, what, std::generic_category().message(errno));
-}
-
-FileBytes read_file(const std::filesystem::path& file, const std::string& origin) {
-  // Not blocking: a named pipe would otherwise wait for a writer.
-  const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
-  if (!opened.open() || ::fstat(opened.get(), &status) != 0) fail_errno(origin, "open");
-  if (S_ISDIR(status.st_mode)) fail_input("{}: is a directory, expected a Parquet file", origin);
-  if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file, expected a Parquet file", origin);
-  FileBytes bytes(static_cast<std::size_t>(status.st_size));
+FileBytes read_file(const std::filesystem::path& file) {
+  const RegularFile opened = open_regular_file(file);
+  FileBytes bytes(opened.size);
   for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::read(opened.get(), bytes.data() + done, bytes.size() - done);
+    const ssize_t got = ::read(opened.descriptor.get(), bytes.data() + done, bytes.size() - done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_errno(origin, "read");
-    if (got == 0) fail_input("{}: became shorter while it was read; is it still being written?", origin);
+    if (got < 0) fail_reading(file, errno);
+    if (got == 0) fail_input("{}: became shorter while it was read; is it still being written?", file.string());
     done += static_cast<std::size_t>(got);
   }
   return bytes;
@@ -186,22 +174,12 @@ void drop_nonfinite(CapturedVectors& captured, const std::string& origin) {
   captured.rows = kept.size();
 }
 
-parquet::ReaderProperties reader_properties(CappedPool& pool, std::size_t file_size) {
-  parquet::ReaderProperties properties(&pool);
-  properties.set_page_checksum_verification(true);
-  // Texts and lists that a header claims are refused before memory is taken for them. The second limit also bounds the
-  // nesting of the schema, which libparquet follows by recursion.
-  properties.set_thrift_string_size_limit(static_cast<std::int32_t>(std::min<std::size_t>(file_size, 1 << 26)));
-  properties.set_thrift_container_size_limit(10'000);
-  return properties;
-}
-
 }  // namespace
 
 CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const std::string& origin,
                                        const CaptureReadOptions& options) {
   CappedPool pool(decoded_limit(bytes.size()));
-  const auto properties = reader_properties(pool, bytes.size());
+  const auto properties = limited_properties(pool, bytes.size());
   const auto file =
       read_captured_footer({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, origin, properties);
 
@@ -238,7 +216,7 @@ CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const s
 CapturedVectors read_captured_vectors(const std::filesystem::path& file, const CaptureReadOptions& options) {
   const std::string origin = file.string();
   try {
-    return parse_captured_vectors(read_file(file, origin), origin, options);
+    return parse_captured_vectors(read_file(file), origin, options);
   } catch (const std::bad_alloc&) {
     fail_runtime("{}: not enough memory to read it", origin);
   }

@@ -15,7 +15,8 @@ namespace headscope {
 
 class Journal {
  public:
-  // Opens or creates the file and reads the records it holds; a damaged end is cut off.
+  // Opens or creates the file and reads the records it holds; a damaged end is cut off. Throws Error(Fault::input) when
+  // a link or something else than a file has its name.
   explicit Journal(std::filesystem::path file);
 
   [[nodiscard]] const std::vector<std::string>& records() const { return records_; }

@@ -21,10 +21,12 @@
 
 namespace headscope {
 
-// Refuses what would exceed `limit`: a damaged page header may claim 2 GiB.
+// Refuses what would exceed `limit`: a damaged page header may claim 2 GiB. For one thread.
 class CappedPool final : public arrow::MemoryPool {
  public:
   explicit CappedPool(std::int64_t limit) : limit_(limit) {}
+  void raise_limit(std::int64_t by) { limit_ += by; }
+  [[nodiscard]] std::int64_t limit() const { return limit_; }
   using MemoryPool::Allocate;
   using MemoryPool::Free;
   using MemoryPool::Reallocate;
@@ -47,7 +49,7 @@ class CappedPool final : public arrow::MemoryPool {
   std::int64_t count_ = 0;
 };
 
-// One column chunk as the footer describes it, checked against the file (captured_footer.h).
+// One column chunk as the footer describes it, checked against the file (parquet_input.h).
 struct ColumnChunk {
   std::span<const std::uint8_t> bytes;
   std::int64_t uncompressed = 0;  // bytes of all its pages

@@ -1,14 +1,15 @@
 #include "formats/parquet_table.h"
 
-#include <arrow/io/file.h>
 #include <arrow/io/memory.h>
 #include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
 #include <parquet/arrow/writer.h>
 #include <parquet/exception.h>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "formats/arrow_table.h"
+#include "formats/parquet_input.h"
 #include "formats/part_table.h"
 
 namespace headscope {
@@ -22,15 +23,15 @@ constexpr std::int64_t group_rows = 1 << 20;
 
 // What goes wrong in a file that is read, in one line with its name.
 template <class Body>
-auto reading(const fs::path& file, Body&& body) {
+auto reading(const std::string& file, Body&& body) {
   try {
     return body();
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    fail_runtime("{}: not enough memory for its rows", file.string());
+    fail_runtime("{}: not enough memory for its rows", file);
   } catch (const std::exception& error) {
-    fail_input("{}: is damaged, or not a Parquet table: {}", file.string(), error.what());
+    fail_input("{}: is damaged, or not a Parquet table: {}", file, one_line(error.what()));
   }
 }
 
@@ -77,30 +78,108 @@ std::unique_ptr<parquet::arrow::FileWriter> open_writer(const std::shared_ptr<ar
   return value_of(parquet::arrow::FileWriter::Open(*schema, arrow::default_memory_pool(), std::move(sink), properties));
 }
 
-std::unique_ptr<parquet::arrow::FileReader> open_reader(const fs::path& file) {
-  if (!fs::exists(file)) fail_input("cannot read {}: No such file or directory", file.string());
-  auto source = value_of(arrow::io::ReadableFile::Open(file.string()));
-  parquet::ReaderProperties properties(arrow::default_memory_pool());
-  properties.set_page_checksum_verification(true);  // zstd alone lets a flipped bit through as another number
-  parquet::arrow::FileReaderBuilder builder;
-  check(builder.Open(std::move(source), properties));
-  return value_of(builder.Build());
+// What the files of one table may take in memory together. It outlives what is read from them.
+struct TableLimits {
+  CappedPool pool{decoded_base};
+  DecodedRoom room;
+
+  void add_file(std::size_t size) {
+    pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(size));
+    room.add_file(size);
+  }
+};
+
+// A column of a file that a Table can hold, and where libparquet has it.
+struct Leaf {
+  std::string name;
+  int index = 0;
+  std::size_t value_bytes = 0;
+};
+
+struct OpenFile {
+  std::string origin;
+  std::size_t size = 0;
+  std::unique_ptr<parquet::arrow::FileReader> reader = {};
+  std::shared_ptr<arrow::Schema> schema = {};
+  std::vector<Leaf> leaves = {};
+
+  [[nodiscard]] const parquet::FileMetaData& metadata() const { return *reader->parquet_reader()->metadata(); }
+};
+
+std::vector<Leaf> leaves_of(const parquet::arrow::SchemaManifest& manifest) {
+  std::vector<Leaf> leaves;
+  for (const parquet::arrow::SchemaField& field : manifest.schema_fields) {
+    const std::size_t bytes = value_bytes(*field.field->type());
+    if (bytes == 0) continue;
+    const parquet::arrow::SchemaField* leaf = &field;
+    while (!leaf->is_leaf() && !leaf->children.empty()) leaf = &leaf->children[0];
+    leaves.push_back({field.field->name(), leaf->column_index, bytes});
+  }
+  return leaves;
 }
 
-std::shared_ptr<arrow::Table> read_arrow(const fs::path& file) {
-  return reading(file, [&] {
+OpenFile open_table(const std::string& origin, ParquetSource source, TableLimits& limits) {
+  return reading(origin, [&] {
+    limits.add_file(source.size);
+    OpenFile file{.origin = origin, .size = source.size};
+    parquet::arrow::FileReaderBuilder builder;
+    check(builder.Open(std::move(source.file), limited_properties(limits.pool, source.size)));
+    parquet::ArrowReaderProperties properties(/*use_threads=*/false);
+    properties.set_pre_buffer(false);  // it would read in other threads, and the pool is for one
+    file.reader = value_of(builder.memory_pool(&limits.pool)->properties(properties)->Build());
+    check(file.reader->GetSchema(&file.schema));
+    file.leaves = leaves_of(file.reader->manifest());
+    checked_rows(file.metadata(), file.size, origin);
+    return file;
+  });
+}
+
+OpenFile open_table(const fs::path& file, TableLimits& limits) {
+  return open_table(file.string(), open_parquet(file, limits.pool), limits);
+}
+
+// Checks what the footer says of these columns before they are read; returns their places.
+std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& leaves, TableLimits& limits) {
+  return reading(file.origin, [&] {
+    ChunkCheck chunks(file.metadata(), file.size, file.origin, limits.room);
+    std::vector<int> places;
+    for (const Leaf& leaf : leaves) {
+      for (int group = 0; group < file.metadata().num_row_groups(); ++group)
+        if (file.metadata().RowGroup(group)->num_rows() > 0)
+          chunks.place(leaf.name, leaf.index, group, leaf.value_bytes);
+      places.push_back(leaf.index);
+    }
+    return places;
+  });
+}
+
+std::shared_ptr<arrow::Table> read_arrow(const OpenFile& file, TableLimits& limits) {
+  const std::vector<int> places = checked_places(file, file.leaves, limits);
+  return reading(file.origin, [&] {
     std::shared_ptr<arrow::Table> table;
-    check(open_reader(file)->ReadTable(&table));
+    check(file.reader->ReadTable(places, &table));
+    check(table->ValidateFull());  // libparquet leaves indices of dictionaries unchecked
     return table;
   });
 }
 
-std::shared_ptr<arrow::Table> read_like(const fs::path& file, const std::shared_ptr<arrow::Schema>& schema) {
-  auto table = read_arrow(file);
-  if (schema != nullptr && !table->schema()->Equals(*schema, /*check_metadata=*/false))
-    fail_input("{}: its columns are not those of the first part", file.string());
-  return table;
-}
+// One file after another, all with the columns of the first.
+class PartReader {
+ public:
+  std::shared_ptr<arrow::Table> read(const fs::path& name) {
+    const OpenFile file = open_table(name, limits_);
+    if (schema_ == nullptr) schema_ = file.schema;
+    if (!file.schema->Equals(*schema_, /*check_metadata=*/false))
+      fail_input("{}: its columns are not those of the first part", file.origin);
+    return read_arrow(file, limits_);
+  }
+  // Of what was read so far.
+  [[nodiscard]] std::int64_t limit() const { return limits_.pool.limit(); }
+
+ private:
+  TableLimits limits_;
+  std::shared_ptr<arrow::Schema> schema_;
+};
 
 // The file, or the parts of the folder.
 std::vector<fs::path> files_of(const fs::path& file_or_folder) {
@@ -108,15 +187,23 @@ std::vector<fs::path> files_of(const fs::path& file_or_folder) {
   return fs::is_directory(place) ? part_files(place) : std::vector{place};
 }
 
-// Places of columns by name.
-std::vector<int> column_places(const fs::path& file, const arrow::Schema& schema,
-                               const std::vector<std::string>& columns) {
-  std::vector<int> places;
+// The columns by name, as far as a Table can hold them.
+std::vector<Leaf> named_leaves(const OpenFile& file, const std::vector<std::string>& columns) {
+  std::vector<Leaf> named;
   for (const std::string& column : columns) {
-    places.push_back(schema.GetFieldIndex(column));
-    if (places.back() < 0) fail_input("{}: has no column '{}'", file.string(), column);
+    if (file.schema->GetFieldIndex(column) < 0) fail_input("{}: has no column '{}'", file.origin, column);
+    for (const Leaf& leaf : file.leaves)
+      if (leaf.name == column) named.push_back(leaf);
   }
-  return places;
+  return named;
+}
+
+Table table_of(const std::string& origin, const Tables& parts, std::int64_t room) {
+  return reading(origin, [&] {
+    Table table(origin);
+    add_columns(table, *value_of(arrow::ConcatenateTables(parts)), room);
+    return table;
+  });
 }
 
 // Rows that wait until they fill a group.
@@ -166,18 +253,15 @@ std::string to_parquet(const Table& table) {
 
 void join_parquet(const fs::path& out, const std::vector<fs::path>& files, std::int64_t rows) {
   HEADSCOPE_CHECK(!files.empty(), "nothing to join in {}", out.string());
+  PartReader reader;
   AtomicFile file(out);
-  std::shared_ptr<arrow::Schema> schema;
   std::unique_ptr<Joined> joined;
   for (const fs::path& name : files) {
-    auto part = read_like(name, schema);
+    auto part = reader.read(name);
     if (part->num_rows() > rows) part = part->Slice(0, rows);
     rows -= part->num_rows();
     writing(out.string(), [&] {
-      if (schema == nullptr) {
-        schema = part->schema();
-        joined = std::make_unique<Joined>(file, schema);
-      }
+      if (joined == nullptr) joined = std::make_unique<Joined>(file, part->schema());
       joined->add(part);
     });
   }
@@ -186,34 +270,38 @@ void join_parquet(const fs::path& out, const std::vector<fs::path>& files, std::
 }
 
 std::int64_t parquet_rows(const fs::path& file) {
-  return reading(file, [&] { return open_reader(file)->parquet_reader()->metadata()->num_rows(); });
+  TableLimits limits;
+  return open_table(file, limits).metadata().num_rows();
 }
 
 Table read_parquet(const fs::path& file_or_folder) {
   const std::vector<fs::path> files = files_of(file_or_folder);
-  Table table(file_or_folder.string());
-  if (files.empty()) return table;
+  if (files.empty()) return Table(file_or_folder.string());
+  PartReader reader;
   Tables parts;
-  for (const fs::path& file : files) parts.push_back(read_like(file, parts.empty() ? nullptr : parts[0]->schema()));
-  return reading(file_or_folder, [&] {
-    const auto all = value_of(arrow::ConcatenateTables(parts));
-    add_columns(table, *all);
-    return std::move(table);
-  });
+  for (const fs::path& file : files) parts.push_back(reader.read(file));
+  return table_of(file_or_folder.string(), parts, reader.limit());
+}
+
+Table parse_parquet(std::span<const std::byte> bytes, const std::string& origin) {
+  TableLimits limits;
+  const OpenFile file = open_table(origin, parquet_in(bytes), limits);
+  return table_of(origin, {read_arrow(file, limits)}, limits.pool.limit());
 }
 
 void scan_parquet(const fs::path& file_or_folder, const std::vector<std::string>& columns,
                   const std::function<void(const Table&)>& visit) {
-  for (const fs::path& file : files_of(file_or_folder)) {
-    const auto reader = reading(file, [&] { return open_reader(file); });
-    for (int group = 0; group < reader->num_row_groups(); ++group) {
-      Table table(file.string());
-      reading(file, [&] {
-        std::shared_ptr<arrow::Schema> schema;
-        check(reader->GetSchema(&schema));
+  TableLimits limits;
+  for (const fs::path& name : files_of(file_or_folder)) {
+    const OpenFile file = open_table(name, limits);
+    const std::vector<int> places = checked_places(file, named_leaves(file, columns), limits);
+    for (int group = 0; group < file.reader->num_row_groups(); ++group) {
+      Table table(file.origin);
+      reading(file.origin, [&] {
         std::shared_ptr<arrow::Table> rows;
-        check(reader->ReadRowGroup(group, column_places(file, *schema, columns), &rows));
-        add_columns(table, *rows);
+        check(file.reader->ReadRowGroup(group, places, &rows));
+        check(rows->ValidateFull());
+        add_columns(table, *rows, limits.pool.limit());
       });
       visit(table);
     }

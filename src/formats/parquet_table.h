@@ -1,10 +1,12 @@
 // Tables as Parquet files, for pandas, polars, DuckDB and ourselves.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,8 +31,12 @@ std::int64_t parquet_rows(const std::filesystem::path& file);
 // A file, or all parts of a folder in order of their names (formats/part_table.h). Whole numbers of any width become
 // Integers, or Numbers where one is null or the type is uint64; floats of any width become Numbers, null is NaN; a text
 // that is null is empty; lists of floats become Vectors. Columns of other types are left out. Throws
-// Error(Fault::input) naming the file: damaged, or its columns are not those of the first part.
+// Error(Fault::input) naming the file: damaged, its columns are not those of the first part, or its values take more
+// memory than files of this size can mean (parquet_input.h).
 Table read_parquet(const std::filesystem::path& file_or_folder);
+
+// The same for one file that is in memory already; `origin` is how errors name it.
+Table parse_parquet(std::span<const std::byte> bytes, const std::string& origin);
 
 // The named columns of the same tables, a row group at a time: for tables that may be larger than memory. Throws
 // Error(Fault::input) naming the file and the column when one is absent.

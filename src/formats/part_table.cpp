@@ -45,10 +45,17 @@ void sync_parent(const fs::path& path) {
   sync_folder(parent_of(path));
 }
 
-void remove_path(const fs::path& path) {
+void remove_file(const fs::path& file) {
   std::error_code error;
-  fs::remove_all(path, error);
-  if (error) fail_runtime("cannot remove {}: {}", path.string(), error.message());
+  fs::remove(file, error);
+  if (error) fail_runtime("cannot remove {}: {}", file.string(), error.message());
+}
+
+// A writer that follows a link changes what is not its own.
+void refuse_link(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_symlink(fs::symlink_status(path, error)))
+    fail_input("{}: is a symbolic link; a table is written to a folder of its own; remove the link", path.string());
 }
 
 void move_to(const fs::path& from, const fs::path& to) {
@@ -64,23 +71,83 @@ bool exchange(const fs::path& a, const fs::path& b) {
   return true;
 }
 
+// Takes one or more digits from the front.
+bool take_number(std::string_view& text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  text.remove_prefix(digits);
+  return digits > 0;
+}
+
+bool take(std::string_view& text, std::string_view expected) {
+  if (!text.starts_with(expected)) return false;
+  text.remove_prefix(expected.size());
+  return true;
+}
+
+// The names that we make in the folder of a table: part-00000.parquet, and .part-00000.parquet.PID.N.tmp while
+// AtomicFile writes it.
+bool is_part(std::string_view name) {
+  return take(name, "part-") && take_number(name) && name == ".parquet";
+}
+
+bool is_half_written_part(std::string_view name) {
+  return take(name, ".part-") && take_number(name) && take(name, ".parquet.") && take_number(name) && take(name, ".") &&
+         take_number(name) && name == ".tmp";
+}
+
+bool is_ours(const fs::directory_entry& entry) {
+  const std::string name = entry.path().filename().string();
+  return fs::is_regular_file(entry.symlink_status()) && (is_part(name) || is_half_written_part(name));
+}
+
+std::vector<fs::directory_entry> entries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::directory_entry> found;
+  for (auto entry = fs::directory_iterator(folder, error); entry != fs::directory_iterator(); entry.increment(error))
+    found.push_back(*entry);
+  if (error) fail_runtime("cannot read {}: {}", folder.string(), error.message());
+  return found;
+}
+
+// A folder that merge() left aside: somebody else may use such a name too.
+bool is_of_parts(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(folder, error))) return false;
+  const auto found = entries(folder);
+  return std::ranges::all_of(found, is_ours) ||
+         std::ranges::any_of(found, [](const auto& entry) { return is_part(entry.path().filename().string()); });
+}
+
+// Removes a folder of parts that the table no longer needs. What is not ours in it goes to the table's folder; what
+// cannot, stays.
+void retire(const fs::path& parts, const fs::path& folder) {
+  for (const fs::directory_entry& entry : entries(parts)) {
+    const fs::path place = folder / entry.path().filename();
+    if (is_ours(entry))
+      remove_file(entry.path());
+    else if (!fs::exists(fs::symlink_status(place)))
+      move_to(entry.path(), place);
+  }
+  std::error_code error;
+  fs::remove(parts, error);  // if it is empty
+}
+
 // What a crash during merge() left; see the header.
 void recover(const fs::path& folder) {
-  const fs::path parts = aside(folder);
-  if (fs::exists(parts)) {
+  const fs::path parts = aside(folder), merged = merged_place(folder);
+  for (const fs::path& place : {folder, parts, merged}) refuse_link(place);
+  if (is_of_parts(parts)) {
     if (fs::exists(folder))
-      remove_path(parts);
+      retire(parts, folder);
     else
       move_to(parts, folder);
   }
-  remove_path(merged_place(folder));
+  if (is_of_parts(merged) && fs::exists(folder)) retire(merged, folder);
 }
 
-void remove_hidden(const fs::path& folder) {
-  std::vector<fs::path> hidden;
-  for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.path().filename().string().starts_with('.')) hidden.push_back(entry.path());
-  for (const fs::path& file : hidden) remove_path(file);
+void remove_half_written(const fs::path& folder) {
+  for (const fs::directory_entry& entry : entries(folder))
+    if (is_ours(entry) && is_half_written_part(entry.path().filename().string())) remove_file(entry.path());
 }
 
 }  // namespace
@@ -114,8 +181,11 @@ PartTable::PartTable(fs::path folder) : folder_(plain(folder)) {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) fail_runtime("cannot make the folder {}: {}", folder_.string(), error.message());
-  remove_hidden(folder_);
-  for (const fs::path& file : part_files(folder_)) rows_.push_back(parquet_rows(file));
+  remove_half_written(folder_);
+  for (const fs::path& file : part_files(folder_)) {
+    refuse_link(file);
+    rows_.push_back(parquet_rows(file));
+  }
 }
 
 fs::path PartTable::part(std::size_t index) const {
@@ -145,7 +215,7 @@ void PartTable::truncate(std::size_t parts) {
     fail_input("{}: {} parts were expected, {} are there; was the table merged?", folder_.string(), parts,
                rows_.size());
   while (rows_.size() > parts) {
-    remove_path(part(rows_.size() - 1));
+    remove_file(part(rows_.size() - 1));
     sync_folder(folder_);  // in order on the disk too
     rows_.pop_back();
   }
@@ -162,33 +232,36 @@ void PartTable::truncate_rows(std::int64_t rows) {
 }
 
 void PartTable::remove() {
-  remove_path(folder_);
-  rows_.clear();
+  truncate(0);
+  std::error_code error;
+  fs::remove(folder_, error);  // if nothing else is in it
 }
 
 void PartTable::merge() {
   if (rows_.empty()) return;
   const fs::path merged = merged_place(folder_);
-  remove_path(merged);
+  refuse_link(merged);
+  if (is_of_parts(merged)) retire(merged, folder_);
   std::error_code error;
-  fs::create_directory(merged, error);
+  if (!fs::create_directory(merged, error) && !error)
+    fail_input("{}: is in the way of merging {}; move it elsewhere", merged.string(), folder_.string());
   if (error) fail_runtime("cannot make the folder {}: {}", merged.string(), error.message());
   try {
     join_parquet(merged / part_name(0), files());
   } catch (...) {
-    fs::remove_all(merged, error);  // a full disk needs the room
+    retire(merged, folder_);  // a full disk needs the room
     throw;
   }
   const std::int64_t all = rows();
   if (exchange(merged, folder_)) {
     rows_ = {all};
-    remove_path(merged);  // which now is the folder of the parts
+    retire(merged, folder_);  // which now is the folder of the parts
     return;
   }
   move_to(folder_, aside(folder_));
   move_to(merged, folder_);
   rows_ = {all};
-  remove_path(aside(folder_));
+  retire(aside(folder_), folder_);
 }
 
 }  // namespace headscope

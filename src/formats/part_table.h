@@ -14,6 +14,9 @@
 //   NAME.parts alone                    it is the table: it gets its name back
 //   NAME merged, and NAME.parts         NAME is complete: NAME.parts is removed
 // which the constructor puts in order. One process writes a table at a time: the run folder is locked.
+//
+// Only files that a table makes are removed (parts, and .part-N.parquet.PID.N.tmp); others that lie in its folder stay
+// there, through merge() too. A writer refuses symbolic links where it expects folders and parts of its own.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +31,8 @@ namespace headscope {
 
 class PartTable {
  public:
-  // Makes the folder where it is not there, and removes what a killed process left.
+  // Makes the folder where it is not there, and removes what a killed process left. Throws Error(Fault::input) when a
+  // symbolic link has the place of the folder, of NAME.parts or of a part.
   explicit PartTable(std::filesystem::path folder);
 
   // Writes the next part; nothing for no rows. Throws Error(Fault::runtime) when the disk is full; the table is then as
@@ -48,7 +52,7 @@ class PartTable {
   // All parts into one; see above. The bytes of the result depend on the rows alone, not on how they were appended.
   void merge();
 
-  // The folder goes away; the table must not be used after it.
+  // The folder goes away, unless others keep files in it; the table must not be used after it.
   void remove();
 
  private:

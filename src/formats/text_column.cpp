@@ -1,20 +1,17 @@
 #include "formats/text_column.h"
 
-#include <arrow/io/file.h>
 #include <parquet/column_reader.h>
 #include <parquet/file_reader.h>
 
 #include <array>
 
 #include "core/error.h"
-#include "formats/captured_footer.h"
-#include "formats/parquet_pages.h"
+#include "formats/parquet_input.h"
 
 namespace headscope {
 namespace {
 
-// Pages of text are about a megabyte; a header that claims much more than any real one is damaged.
-constexpr std::int64_t page_memory = std::int64_t{2} << 30;
+using OnText = std::function<bool(std::string_view)>;
 
 std::string column_names(const parquet::SchemaDescriptor& schema) {
   std::string names;
@@ -38,64 +35,107 @@ int find_column(const parquet::SchemaDescriptor& schema, const std::string& colu
              column_names(schema));
 }
 
-// Reads the texts of one row group; `row` counts rows of the file.
-bool read_group(parquet::ByteArrayReader& reader, bool nullable, std::int64_t rows, std::int64_t& row,
-                const std::string& place, const std::function<bool(std::string_view)>& on_text) {
-  constexpr std::int64_t batch = 256;
-  std::array<parquet::ByteArray, batch> values;
-  std::array<std::int16_t, batch> levels{};
-  for (std::int64_t done = 0; done < rows;) {
-    std::int64_t got = 0;
-    const std::int64_t read = reader.ReadBatch(batch, nullable ? levels.data() : nullptr, nullptr, values.data(), &got);
-    if (read == 0) fail_input("{}: damaged: {} rows where the footer promises {}", place, done, rows);
-    for (std::int64_t i = 0; got != read && i < read; ++i)
-      if (levels[static_cast<std::size_t>(i)] < reader.descr()->max_definition_level())
-        fail_input("{}: row {} is null; expected a text", place, row + i);
-    for (std::int64_t i = 0; i < got; ++i) {
-      const parquet::ByteArray& value = values[static_cast<std::size_t>(i)];
-      const std::string_view text(reinterpret_cast<const char*>(value.ptr), value.len);
-      if (!text.empty() && !on_text(text)) return false;
+// One column of texts, row group after row group.
+class TextReader {
+ public:
+  TextReader(const std::string& origin, const std::string& column, std::size_t size, const OnText& on_text)
+      : place_(fmt::format("{}: column '{}'", origin, column)),
+        size_(size),
+        room_(decoded_limit(size)),
+        on_text_(on_text) {}
+
+  bool read_group(parquet::ByteArrayReader& reader, std::int64_t rows) {
+    constexpr std::int64_t batch = 256;
+    std::array<parquet::ByteArray, batch> values;
+    std::array<std::int16_t, batch> levels{};
+    const std::int16_t present = reader.descr()->max_definition_level();
+    for (std::int64_t done = 0; done < rows;) {
+      std::int64_t got = 0;
+      const std::int64_t read = reader.ReadBatch(std::min(batch, rows - done), present > 0 ? levels.data() : nullptr,
+                                                 nullptr, values.data(), &got);
+      if (read == 0) fail_input("{}: damaged: {} rows where the footer promises {}", place_, done, rows);
+      for (std::int64_t i = 0; got != read && i < read; ++i)
+        if (levels[static_cast<std::size_t>(i)] < present)
+          fail_input("{}: row {} is null; expected a text", place_, row_ + i);
+      for (std::int64_t i = 0; i < got; ++i)
+        if (!deliver(values[static_cast<std::size_t>(i)], row_ + i)) return false;
+      row_ += read;
+      done += read;
     }
-    row += read;
-    done += read;
+    return true;
+  }
+
+ private:
+  // Counted: a dictionary of one long text makes terabytes of a small file.
+  bool deliver(const parquet::ByteArray& value, std::int64_t row) {
+    room_ -= value.len;
+    if (room_ < 0)
+      fail_input("{}: row {}: the texts so far are more than {} bytes, too many for a file of {} bytes", place_, row,
+                 decoded_limit(size_), size_);
+    const std::string_view text(reinterpret_cast<const char*>(value.ptr), value.len);
+    return text.empty() || on_text_(text);
+  }
+
+  std::string place_;
+  std::size_t size_;
+  std::int64_t room_;
+  std::int64_t row_ = 0;  // of the file
+  const OnText& on_text_;
+};
+
+bool read_column(ParquetSource source, CappedPool& pool, const std::string& origin, const std::string& column,
+                 const OnText& on_text) {
+  parquet::ReaderProperties properties = limited_properties(pool, source.size);
+  properties.enable_buffered_stream();
+  const auto reader = parquet::ParquetFileReader::Open(source.file, properties);
+  const auto metadata = reader->metadata();
+  const int index = find_column(*metadata->schema(), column, origin);
+  checked_rows(*metadata, source.size, origin);
+  DecodedRoom room;
+  room.add_file(source.size);
+  ChunkCheck chunks(*metadata, source.size, origin, room);
+  TextReader texts(origin, column, source.size, on_text);
+  for (int g = 0; g < metadata->num_row_groups(); ++g) {
+    const auto group = reader->RowGroup(g);
+    const std::int64_t rows = group->metadata()->num_rows();
+    if (rows == 0) continue;
+    chunks.place(column, index, g, /*value_bytes=*/1);  // texts are counted when they are read
+    const auto values = std::static_pointer_cast<parquet::ByteArrayReader>(group->Column(index));
+    if (!texts.read_group(*values, rows)) return false;
   }
   return true;
 }
 
-bool read_column(const std::filesystem::path& file, const std::string& column,
-                 const std::function<bool(std::string_view)>& on_text) {
-  const std::string origin = file.string();
-  CappedPool pool(page_memory);
-  parquet::ReaderProperties properties(&pool);
-  properties.enable_buffered_stream();
-  properties.set_page_checksum_verification(true);
-  const auto reader = parquet::ParquetFileReader::OpenFile(origin, /*memory_map=*/false, properties);
-  const auto metadata = reader->metadata();
-  const int index = find_column(*metadata->schema(), column, origin);
-  const std::string place = fmt::format("{}: column '{}'", origin, column);
-  std::int64_t row = 0;
-  for (int g = 0; g < metadata->num_row_groups(); ++g) {
-    const auto group = reader->RowGroup(g);
-    const auto values = std::static_pointer_cast<parquet::ByteArrayReader>(group->Column(index));
-    const bool nullable = metadata->schema()->Column(index)->max_definition_level() > 0;
-    if (!read_group(*values, nullable, group->metadata()->num_rows(), row, place, on_text)) return false;
+template <class Body>
+bool reading(const std::string& origin, Body&& body) {
+  try {
+    return body();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    fail_runtime("{}: not enough memory to read it", origin);
+  } catch (const std::exception& error) {
+    fail_input("{}: cannot be read as Parquet: {}", origin, one_line(error.what()));
   }
-  return true;
 }
 
 }  // namespace
 
-bool for_each_text(const std::filesystem::path& file, const std::string& column,
-                   const std::function<bool(std::string_view)>& on_text) {
-  try {
-    return read_column(file, column, on_text);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    fail_runtime("{}: not enough memory to read it", file.string());
-  } catch (const std::exception& error) {
-    fail_input("{}: cannot be read as Parquet: {}", file.string(), one_line(error.what()));
-  }
+bool for_each_text(const std::filesystem::path& file, const std::string& column, const OnText& on_text) {
+  return reading(file.string(), [&] {
+    CappedPool pool(decoded_base);
+    ParquetSource source = open_parquet(file, pool);
+    pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(source.size));
+    return read_column(std::move(source), pool, file.string(), column, on_text);
+  });
+}
+
+bool for_each_text(std::span<const std::byte> bytes, const std::string& origin, const std::string& column,
+                   const OnText& on_text) {
+  return reading(origin, [&] {
+    CappedPool pool(decoded_limit(bytes.size()));
+    return read_column(parquet_in(bytes), pool, origin, column, on_text);
+  });
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <span>
@@ -65,6 +66,17 @@ std::vector<QueryBucket> bucket_ranges(const CapturedVectors& captured, const st
   return buckets;
 }
 
+// A mean distance of y >= 0 from its mean that rounding alone can make, u = eps / 2 being half a unit in the last
+// place:
+//   - equal positions may differ by some u in y, since a vector register of logarithms is not rounded as a single one
+//   is:
+//     4 u max(y) with the division by log(2);
+//   - the mean of n values is off by at most n u max(y): n - 1 additions and a division, in any order.
+// Doubled, which covers the terms in u^2 and the last sum.
+double rounding_size(const Eigen::VectorXd& y) {
+  return (static_cast<double>(y.size()) + 4) * std::numeric_limits<double>::epsilon() * y.maxCoeff();
+}
+
 // Step 6: how well the projection on the positional direction predicts log2(position + 1).
 void predict_position(const Queries& queries, const Eigen::VectorXd& beta_d, QueryMetrics& metrics) {
   const Eigen::VectorXd y = (queries.position_n.array() + 1.0).log() / std::log(2.0);
@@ -79,7 +91,12 @@ void predict_position(const Queries& queries, const Eigen::VectorXd& beta_d, Que
   for (const double residual : fit.residuals) residual_sum += std::abs(residual);
   metrics.r2_scalar = fit.r2;
   metrics.mae_proj = residual_sum / n;
-  metrics.mae_ratio = metrics.mae_baseline > 0 ? metrics.mae_proj / metrics.mae_baseline : 1.0;
+  if (metrics.mae_baseline > rounding_size(y)) {
+    metrics.mae_ratio = metrics.mae_proj / metrics.mae_baseline;
+  } else {  // all positions are equal: nothing is to be predicted
+    metrics.mae_baseline = metrics.mae_proj = 0;
+    metrics.mae_ratio = 1;
+  }
 }
 
 // Step 9, first component: its residual against a normal distribution.

@@ -77,8 +77,9 @@ struct RunTracks {
 };
 
 // heads.parquet and gamma.parquet of a folder. Of more than `most` moments of a source, so many at equal distances, the
-// first and the last among them: a run of any length fits into memory. Throws Error(Fault::input) naming the folder
-// when it has no such table, and the row that makes no sense.
+// first and the last among them: a run of any length fits into memory. Rows of sources and metrics that this version
+// does not know are left out. Throws Error(Fault::input) naming the folder when it has no such table, or the row that
+// makes no sense, counted from 0 over all parts.
 RunTracks read_tracks(const std::filesystem::path& folder, std::size_t most = 1000);
 
 // The mean of the finite values; NaN without any.

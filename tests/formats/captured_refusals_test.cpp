@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "formats/captured_files.h"
+#include "support/time_limit.h"
 
 namespace headscope::test {
 namespace {
@@ -17,7 +18,7 @@ std::string path_refusal(const std::filesystem::path& file) {
     (void)read_captured_vectors(file);
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::input);
-    EXPECT_TRUE(std::string(error.what()).starts_with(file.string() + ": ")) << error.what();
+    EXPECT_TRUE(std::string(error.what()).starts_with("cannot read " + file.string() + ": ")) << error.what();
     return error.what();
   }
   ADD_FAILURE() << "accepted " << file;
@@ -25,19 +26,20 @@ std::string path_refusal(const std::filesystem::path& file) {
 }
 
 TEST(CapturedRefusals, FilesThatCannotBeOpened) {
+  const testing::TimeLimit limit(10);
   const TemporaryFolder folder;
-  EXPECT_THAT(path_refusal(folder.path() / "data.parquet"), EndsWith("cannot open: No such file or directory"));
-  EXPECT_THAT(path_refusal("no/such/place"), EndsWith("cannot open: No such file or directory"));
+  EXPECT_THAT(path_refusal(folder.path() / "data.parquet"), EndsWith("No such file or directory"));
+  EXPECT_THAT(path_refusal("no/such/place"), EndsWith("No such file or directory"));
   const auto file = folder.file(Capture().write());
-  EXPECT_THAT(path_refusal(file / "data.parquet"), EndsWith("cannot open: Not a directory"));
-  EXPECT_THAT(path_refusal(folder.path()), EndsWith("is a directory, expected a Parquet file"));
-  EXPECT_THAT(path_refusal("/dev/null"), EndsWith("is not a regular file, expected a Parquet file"));
+  EXPECT_THAT(path_refusal(file / "data.parquet"), EndsWith("Not a directory"));
+  EXPECT_THAT(path_refusal(folder.path()), EndsWith("Is a directory"));
+  EXPECT_THAT(path_refusal("/dev/null"), EndsWith("not a regular file"));
   const auto pipe = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(path_refusal(pipe), EndsWith("is not a regular file, expected a Parquet file"));  // does not wait
+  EXPECT_THAT(path_refusal(pipe), EndsWith("not a regular file"));  // does not wait
   ASSERT_EQ(::chmod(file.c_str(), 0), 0);
   if (::geteuid() != 0) {  // root may read anything
-    EXPECT_THAT(path_refusal(file), EndsWith("cannot open: Permission denied"));
+    EXPECT_THAT(path_refusal(file), EndsWith("Permission denied"));
   }
 }
 

@@ -2,18 +2,21 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 
 #include "core/atomic_file.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
+#include "support/time_limit.h"
 
 namespace headscope {
 namespace {
 
 using testing::expect_error;
 using testing::TemporaryFolder;
+namespace fs = std::filesystem;
 
 TEST(Journal, KeepsWholeRecordsWhereverTheFileIsCut) {
   const TemporaryFolder folder;
@@ -43,6 +46,25 @@ TEST(Journal, ATornEndIsCutOffAndWritingGoesOn) {
     journal.append("next");
   }
   EXPECT_EQ(Journal(folder / "j").records(), (std::vector<std::string>{"kept", "next"}));
+}
+
+TEST(Journal, ALinkIsRefusedAndItsTargetKept) {
+  const TemporaryFolder folder;
+  write_file(folder / "thesis.tex", "years of work");
+  fs::create_symlink(folder / "thesis.tex", folder / "j");
+  expect_error(Fault::input, "j: is a symbolic link", [&] { Journal(folder / "j"); });
+  EXPECT_EQ(read_file(folder / "thesis.tex"), "years of work");
+  fs::remove(folder / "j");
+  fs::create_symlink(folder / "absent", folder / "j");
+  expect_error(Fault::input, "j: is a symbolic link", [&] { Journal(folder / "j"); });
+  EXPECT_FALSE(fs::exists(folder / "absent"));
+}
+
+TEST(Journal, ANamedPipeIsRefusedAtOnce) {
+  const testing::TimeLimit limit(10);
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "j").c_str(), 0600), 0);
+  expect_error(Fault::input, "j: is not a regular file", [&] { Journal(folder / "j"); });
 }
 
 TEST(Journal, AFlippedByteEndsTheRecordsBeforeIt) {

@@ -175,6 +175,91 @@ TEST(PartTable, ACrashWhileMergingLosesAndDoublesNothing) {
   expect_whole();
 }
 
+TEST(PartTable, FilesOfOthersStay) {
+  const TemporaryFolder folder;
+  const fs::path table = folder / "t";
+  const std::vector<std::string> kept = {".hidden", ".notes/deep", ".part-00001.parquet.1.0.tmp.txt",
+                                         ".part-x.parquet.1.0.tmp", "README.md"};
+  const auto put = [&](const fs::path& place) {
+    for (const std::string& name : kept) {
+      fs::create_directories((place / name).parent_path());
+      write_file(place / name, name);
+    }
+  };
+  const auto expect_kept = [&](const fs::path& place) {
+    for (const std::string& name : kept) EXPECT_EQ(read_file(place / name), name);
+  };
+  PartTable(table).append(rows(0, 5));
+  PartTable(table).append(rows(5, 9));
+  put(table);
+  write_file(table / ".part-00002.parquet.17.3.tmp", "half");
+  PartTable again(table);
+  EXPECT_FALSE(fs::exists(table / ".part-00002.parquet.17.3.tmp"));
+  expect_kept(table);
+  again.merge();
+  expect_kept(table);
+  expect_rows(read_parquet(table), 9);
+  EXPECT_THAT(names(folder.path()), ElementsAre("t"));
+  again.truncate(0);
+  expect_kept(table);
+  again.remove();
+  expect_kept(table);
+
+  fs::rename(table, folder / "t.parts");  // not ours: it holds no parts
+  PartTable fresh(table);
+  fresh.append(rows(0, 3));
+  expect_kept(folder / "t.parts");
+  EXPECT_EQ(PartTable(table).rows(), 3);
+  expect_kept(folder / "t.parts");
+  fs::rename(folder / "t.parts", folder / ".t.merged");
+  EXPECT_EQ(PartTable(table).rows(), 3);
+  expect_error(Fault::input, ".t.merged: is in the way of merging", [&] { fresh.merge(); });
+  expect_kept(folder / ".t.merged");
+}
+
+// After the renames: what others keep in the folder of the parts comes back into the table.
+TEST(PartTable, FilesOfOthersSurviveACrashWhileMerging) {
+  const TemporaryFolder folder;
+  for (const char* left : {"t.parts", ".t.merged"}) {
+    fs::remove_all(folder / "t");
+    PartTable(folder / "t").append(rows(0, 9));
+    PartTable(folder / left).append(rows(0, 5));
+    PartTable(folder / left).append(rows(5, 9));
+    write_file(folder / left / ".notes", "mine");
+    PartTable recovered(folder / "t");
+    expect_rows(read_parquet(folder / "t"), 9);
+    EXPECT_EQ(read_file(folder / "t" / ".notes"), "mine");
+    EXPECT_THAT(names(folder.path()), ElementsAre("t"));
+  }
+}
+
+TEST(PartTable, LinksAreRefusedAndLeadNowhere) {
+  const TemporaryFolder folder;
+  const fs::path outside = folder / "outside";
+  PartTable(outside).append(rows(0, 5));
+  const std::string part = read_file(outside / "part-00000.parquet");
+  const auto refused = [&](const fs::path& link, const fs::path& to) {
+    fs::create_symlink(to, link);
+    expect_error(Fault::input, link.filename().string() + ": is a symbolic link",
+                 [&] { PartTable(folder / "run" / "t"); });
+    fs::remove(link);
+    EXPECT_EQ(read_file(outside / "part-00000.parquet"), part);
+    EXPECT_THAT(names(outside), ElementsAre("part-00000.parquet"));
+  };
+  fs::create_directory(folder / "run");
+  refused(folder / "run" / "t", outside);
+  refused(folder / "run" / "t", folder / "nowhere");
+  EXPECT_FALSE(fs::exists(folder / "nowhere"));
+  refused(folder / "run" / "t.parts", outside);
+  PartTable table(folder / "run" / "t");
+  refused(folder / "run" / "t" / "part-00000.parquet", outside / "part-00000.parquet");
+  table.append(rows(0, 2));
+  refused(folder / "run" / ".t.merged", outside);
+  fs::create_directory_symlink(outside, folder / "run" / ".t.merged");
+  expect_error(Fault::input, ".t.merged: is a symbolic link", [&] { table.merge(); });
+  EXPECT_EQ(read_file(outside / "part-00000.parquet"), part);
+}
+
 TEST(PartTable, AFullDiskLeavesTheTableAsItWas) {
   const TemporaryFolder folder;
   PartTable table(folder / "t");

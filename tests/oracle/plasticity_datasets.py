@@ -230,12 +230,19 @@ def two_rows(rng: Generator) -> Sides:
     return {(0, 0, "q"): queries, (0, 0, "k"): keys}
 
 
-def equal_positions(position: int) -> Callable[[Generator], Capture]:
+def equal_positions(position: int, n: int = 90) -> Callable[[Generator], Capture]:
     def make(rng: Generator) -> Capture:
-        side = of_n_rows(rng, Shape(d=5), n=90, examples=5)
-        return replace(side, position=np.full(90, position), bucket=rng.integers(0, 4, size=90))
+        side = of_n_rows(rng, Shape(d=5), n=n, examples=5)
+        return replace(side, position=np.full(n, position), bucket=rng.integers(0, 4, size=n))
 
     return make
+
+
+def equal_but_one(rng: Generator) -> Capture:
+    """A baseline that is small and real: one of 200 positions is another."""
+    side = equal_positions(99, n=200)(rng)
+    side.position[17] += 1
+    return side
 
 
 def duplicate_keys(rng: Generator) -> Sides:
@@ -334,7 +341,12 @@ DATASETS = [
     Dataset("two_dimensions", one_head(plain(d=2))),
     Dataset("two_rows", two_rows),
     Dataset("equal_positions", one_head(equal_positions(7), plain(d=5))),
+    # The mean of equal logarithms is rounded: it is off by more the more there are, and by lanes of a vector register.
     Dataset("equal_positions_inexact_log", one_head(equal_positions(10), plain(d=5))),
+    Dataset("equal_positions_few_rows", one_head(equal_positions(99, n=3), plain(d=5))),
+    Dataset("equal_positions_unequal_lanes", one_head(equal_positions(2, n=91), plain(d=5))),
+    Dataset("equal_positions_many_rows", one_head(equal_positions(100_002, n=20_001), plain(d=5))),
+    Dataset("equal_positions_but_one", one_head(equal_but_one, plain(d=5))),
     Dataset(
         "fewer_rows_than_dimensions",
         one_head(lambda rng: of_n_rows(rng, Shape(d=24), 9), plain(d=24)),

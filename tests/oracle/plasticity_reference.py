@@ -171,8 +171,10 @@ def fit_line(t: np.ndarray, x: np.ndarray) -> Line:
 
 
 def scalar_predictability(t: np.ndarray, x: np.ndarray, beta: np.ndarray) -> dict[str, float]:
+    if len(np.unique(t)) == 1:  # nothing is to be predicted: no rounding is involved in saying so
+        return {"q_R2_scalar": 0.0, "q_mae_baseline": 0.0, "q_mae_proj": 0.0, "q_mae_ratio": 1.0}
     y = np.log2(t + 1)
-    y_centred = y - column_mean(y)
+    y_centred = y - y.mean()
     baseline = np.abs(y_centred).mean()
     r2, mae = np.longdouble(0), baseline
     norm = np.sqrt((beta**2).sum())
@@ -183,13 +185,12 @@ def scalar_predictability(t: np.ndarray, x: np.ndarray, beta: np.ndarray) -> dic
         if s_square > 0:
             residual = y_centred - s_centred * ((s_centred @ y_centred) / s_square)
             mae = np.abs(residual).mean()
-            y_square = (y_centred**2).sum()
-            r2 = 1 - (residual**2).sum() / y_square if y_square > 0 else np.longdouble(0)
+            r2 = 1 - (residual**2).sum() / (y_centred**2).sum()
     return {
         "q_R2_scalar": r2,
         "q_mae_baseline": baseline,
         "q_mae_proj": mae,
-        "q_mae_ratio": mae / baseline if baseline > 0 else np.longdouble(1),
+        "q_mae_ratio": mae / baseline,
     }
 
 

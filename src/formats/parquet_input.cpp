@@ -1,0 +1,121 @@
+#include "formats/parquet_input.h"
+
+#include <arrow/io/file.h>
+#include <arrow/io/memory.h>
+#include <fcntl.h>
+#include <parquet/schema.h>
+
+#include <cerrno>
+
+#include "core/error.h"
+#include "core/regular_file.h"
+
+namespace headscope {
+
+std::string one_line(std::string_view text) {
+  constexpr std::size_t longest = 300;
+  std::string line;
+  for (const char c : text.substr(0, longest)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7f) {
+      line += c;
+    } else if (byte >= 0x7f) {
+      line += '?';
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && (line.back() == ' ' || line.back() == '.')) line.pop_back();
+  return text.size() > longest ? line + " ..." : line;
+}
+
+ParquetSource open_parquet(const std::filesystem::path& file, arrow::MemoryPool& pool) {
+  const RegularFile opened = open_regular_file(file);
+  const int own = ::fcntl(opened.descriptor.get(), F_DUPFD_CLOEXEC, 0);  // Arrow closes it
+  if (own < 0) fail_reading(file, errno);
+  auto readable = arrow::io::ReadableFile::Open(own, &pool);
+  if (!readable.ok()) fail_input("cannot read {}: {}", file.string(), one_line(readable.status().message()));
+  return {std::move(readable).ValueUnsafe(), opened.size};
+}
+
+ParquetSource parquet_in(std::span<const std::byte> bytes) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  return {std::make_shared<arrow::io::BufferReader>(
+              std::make_shared<arrow::Buffer>(data, static_cast<std::int64_t>(bytes.size()))),
+          bytes.size()};
+}
+
+parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size) {
+  parquet::ReaderProperties properties(&pool);
+  properties.set_page_checksum_verification(true);  // compression alone lets a flipped bit through as another number
+  // Texts and lists that a header claims are refused before memory is taken for them. The second limit also bounds the
+  // nesting of the schema, which libparquet follows by recursion.
+  properties.set_thrift_string_size_limit(static_cast<std::int32_t>(std::min<std::size_t>(file_size, 1 << 26)));
+  properties.set_thrift_container_size_limit(10'000);
+  return properties;
+}
+
+std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin) {
+  const std::int64_t most = decoded_limit(file_size) / static_cast<std::int64_t>(sizeof(std::int64_t));
+  std::int64_t rows = 0;
+  for (int group = 0; group < metadata.num_row_groups(); ++group) {
+    const std::int64_t more = metadata.RowGroup(group)->num_rows();
+    if (more < 0 || more > most - rows) {
+      fail_input("{}: damaged: the footer promises {} rows in row group {}, impossible in {} bytes", origin, more,
+                 group, file_size);
+    }
+    rows += more;
+  }
+  if (metadata.num_rows() != rows) {
+    fail_input("{}: damaged: the footer promises {} rows, its row groups {}", origin, metadata.num_rows(), rows);
+  }
+  return rows;
+}
+
+template <class... Args>
+void ChunkCheck::refuse(std::string_view column, int group, fmt::format_string<Args...> format, Args&&... args) const {
+  fail_input("{}: damaged: column '{}', row group {}: {}", origin_, column, group,
+             fmt::format(format, std::forward<Args>(args)...));
+}
+
+ChunkPlace ChunkCheck::place(std::string_view column, int leaf, int group, std::size_t value_bytes) {
+  const auto row_group = metadata_.RowGroup(group);
+  if (leaf >= row_group->num_columns()) refuse(column, group, "the footer does not say where its pages are");
+  const auto said = row_group->ColumnChunk(leaf);
+  if (said->crypto_metadata()) refuse(column, group, "it is encrypted; write the file without encryption");
+  if (!said->file_path().empty())
+    refuse(column, group, "its pages are in another file ({})", one_line(said->file_path()));
+
+  std::int64_t start = said->data_page_offset();
+  if (said->has_dictionary_page() && said->dictionary_page_offset() > 0) {
+    start = std::min(start, said->dictionary_page_offset());
+  }
+  const std::int64_t bytes = said->total_compressed_size();
+  constexpr std::int64_t magic_size = 4;
+  if (start < magic_size || bytes <= 0 || start > data_end_ || bytes > data_end_ - start) {
+    refuse(column, group, "the footer puts its pages at byte {} ({} bytes), the data end at {}", start, bytes,
+           data_end_);
+  }
+  compressed_ += bytes;
+  if (compressed_ > data_end_) refuse(column, group, "the footer gives the columns more bytes than the file has");
+  count(column, leaf, group, value_bytes);
+  return {start, bytes};
+}
+
+void ChunkCheck::count(std::string_view column, int leaf, int group, std::size_t value_bytes) {
+  const auto row_group = metadata_.RowGroup(group);
+  const auto said = row_group->ColumnChunk(leaf);
+  const bool is_list = metadata_.schema()->Column(leaf)->max_repetition_level() > 0;
+  const std::int64_t rows = row_group->num_rows(), values = said->num_values(), pages = said->total_uncompressed_size();
+  if (values < rows || (!is_list && values > rows)) {
+    refuse(column, group, "the footer promises {} values in {} rows", values, rows);
+  }
+  const auto size = static_cast<std::int64_t>(value_bytes);
+  if (values > room_.bytes / size || pages < 0 || pages > limit_) {
+    refuse(column, group, "the footer promises {} values ({} bytes of pages), too many for a file of {} bytes", values,
+           pages, file_size_);
+  }
+  room_.bytes -= values * size;
+}
+
+}  // namespace headscope

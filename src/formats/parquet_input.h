@@ -1,0 +1,93 @@
+// A Parquet file as input that may be damaged or hostile: how it is opened, and what it may claim. Every reader of
+// Parquet starts here: what the footer says is checked against the bytes that there are before memory is taken for it.
+#pragma once
+
+#include <arrow/io/interfaces.h>
+#include <fmt/format.h>
+#include <parquet/metadata.h>
+#include <parquet/properties.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "formats/parquet_pages.h"
+
+namespace headscope {
+
+// The bytes that values of files of `size` bytes may take in memory. Real captures expand by less than two, tables by
+// less than ten; a footer or page that claims more than this is damaged or hostile. The constant is for small files
+// whose values are all alike, which compress without limit; a larger one of that kind can be written uncompressed.
+inline constexpr std::int64_t decoded_base = std::int64_t{256} << 20;
+inline constexpr std::int64_t decoded_per_byte = 64;
+constexpr std::int64_t decoded_limit(std::size_t size) {
+  return decoded_base + decoded_per_byte * static_cast<std::int64_t>(size);
+}
+
+// Text from a file or a library, on one line and not too long.
+std::string one_line(std::string_view text);
+
+struct ParquetSource {
+  std::shared_ptr<arrow::io::RandomAccessFile> file;
+  std::size_t size = 0;
+};
+
+// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
+ParquetSource open_parquet(const std::filesystem::path& file, arrow::MemoryPool& pool);
+// Of bytes that outlive the source.
+ParquetSource parquet_in(std::span<const std::byte> bytes);
+
+// Checksums are verified; texts and lists that a header claims are bounded by the size of the file.
+parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size);
+
+// The rows of all row groups. Throws Error(Fault::input) when they are more than the file can hold.
+std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin);
+
+// What the files that are read together may still take in memory.
+struct DecodedRoom {
+  std::int64_t bytes = decoded_base;
+  void add_file(std::size_t size) { bytes += decoded_per_byte * static_cast<std::int64_t>(size); }
+};
+
+struct ChunkPlace {
+  std::int64_t start = 0, bytes = 0;
+};
+
+// Checks what the footer of one file says of column chunks; all refusals are Error(Fault::input) naming file, column
+// and row group.
+class ChunkCheck {
+ public:
+  ChunkCheck(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin, DecodedRoom& room)
+      : metadata_(metadata),
+        origin_(origin),
+        room_(room),
+        file_size_(file_size),
+        limit_(decoded_limit(file_size)),
+        data_end_(static_cast<std::int64_t>(file_size) - trailer_size - metadata.size()) {}
+
+  // Where the pages of the leaf lie. `column` names it in errors; a value takes `value_bytes` in memory, which are
+  // taken from the room.
+  ChunkPlace place(std::string_view column, int leaf, int group, std::size_t value_bytes);
+
+  static constexpr std::int64_t trailer_size = 8;  // length of the footer, magic
+
+ private:
+  template <class... Args>
+  [[noreturn]] void refuse(std::string_view column, int group, fmt::format_string<Args...> format,
+                           Args&&... args) const;
+  void count(std::string_view column, int leaf, int group, std::size_t value_bytes);
+
+  const parquet::FileMetaData& metadata_;
+  const std::string& origin_;
+  DecodedRoom& room_;
+  std::size_t file_size_;
+  std::int64_t limit_;
+  std::int64_t data_end_;
+  std::int64_t compressed_ = 0;
+};
+
+}  // namespace headscope
