@@ -100,6 +100,7 @@ double train_conditions(const StudyJob& job, const RunFolder& folder, const Corp
 ordered_json facts_of(const StudyJob& job, const ComputeDevice& device) {
   return {{"definitions", study_definitions()},
           {"device", device.description},
+          {"threads", device.threads},
           {"parameters", count_parameters(job.options.model).total},
           {"seeds", seeds_of(job.options)}};
 }
@@ -138,11 +139,12 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   const InterruptGuard guard;
   validate(given.options);
   theme_named(given.theme);  // an unknown name is refused before the work, not after it
-  const ComputeDevice device = choose_device(given.options.device);
+  const ComputeDevice device = choose_device(given.options.device, given.options.threads);
   StudyJob job = given;
   job.options = resolved(given.options, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
-  RunFolder folder(job.folder, {study_command, job.command_line, to_json(job.options), facts_of(job, device)});
+  RunFolder folder(job.folder, {study_command, job.command_line, to_json(job.options), facts_of(job, device)},
+                   {"threads"});
   return in_run_folder(folder, [&] { return run_in_folder(job, corpus, device, folder, start, console); });
 }
 
