@@ -23,6 +23,11 @@ void choose_out(RunFolderOptions& folder, const std::string& name) {
     folder.out = runs / fmt::format("{}-{}", name, number);
 }
 
+std::string folder_name(const std::filesystem::path& folder) {
+  if (folder.empty()) fail_input("the name of a folder is empty");
+  return std::filesystem::absolute(folder / "").parent_path().filename().string();
+}
+
 void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* flag, const char* key,
                   const char* type, const char* help) {
   command

@@ -29,6 +29,9 @@ void add_out_flags(CLI::App& command, RunFolderOptions& folder);
 // `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
 void choose_out(RunFolderOptions& folder, const std::string& name);
 
+// The last name of a folder, also of "." and of "runs/first/".
+std::string folder_name(const std::filesystem::path& folder);
+
 // A flag for one key of the configuration; its value goes to `entries`, which must outlive the command.
 void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* flag, const char* key,
                   const char* type, const char* help);

@@ -1,15 +1,56 @@
 // headscope: one subcommand per file; this one parses, dispatches and turns errors into one line and an exit code.
+#include <fcntl.h>
 #include <malloc.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
-#include <iostream>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
 #include <new>
+#include <sstream>
 
 #include "command.h"
 #include "core/error.h"
+#include "train/run_guard.h"
+#include "usage.h"
 
 namespace {
 
 using namespace headscope;
+
+// A file that is opened later must not take the number of a standard stream that is closed: messages would be written
+// into it. Writing to what is opened here fails, as writing to a closed stream does.
+void occupy_standard_streams() {
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+    if (::fcntl(number, F_GETFD) == -1 && errno == EBADF) ::open("/dev/null", O_RDONLY);  // takes the lowest number
+}
+
+// Idle threads of torch are to sleep: spinning, they would keep cores from our own threads and from other programs, and
+// training is no faster for it. Their library reads OMP_WAIT_POLICY when it is loaded, so the program starts itself
+// once more with it, unless the user chose. Where that fails, it goes on as it is.
+void start_with_sleeping_threads(char** arguments, char** environment) {
+  static char sleeping[] = "OMP_WAIT_POLICY=passive";  // execve takes no constants
+  constexpr std::string_view name = "OMP_WAIT_POLICY=";
+  std::size_t count = 0;
+  for (; environment[count] != nullptr; ++count)
+    if (std::string_view(environment[count]).starts_with(name)) return;
+  auto** changed = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
+  if (changed == nullptr) return;
+  std::copy_n(environment, count, changed);
+  changed[count] = sleeping;
+  ::execve("/proc/self/exe", arguments, changed);
+  std::free(changed);
+}
+
+// Called before any library initialises itself: torch takes a quarter of a second for it, which would be spent twice.
+// Nothing here may need such a library.
+void before_libraries(int, char** arguments, char** environment) {
+  occupy_standard_streams();
+  start_with_sleeping_threads(arguments, environment);
+}
+[[gnu::section(".preinit_array"), gnu::used]] void (*const preinit)(int, char**, char**) = before_libraries;
 
 // --max_tokens_per_head is --max-tokens-per-head: both spellings are in use.
 std::vector<std::string> normalised_arguments(int argc, char** argv) {
@@ -34,46 +75,11 @@ std::string command_line(int argc, char** argv) {
   return line;
 }
 
-const CLI::App& innermost(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app : innermost(*chosen.front());
-}
-
-// "headscope plasticity compare"
-std::string full_name(const CLI::App& command) {
-  return command.get_parent() == nullptr ? command.get_name()
-                                         : full_name(*command.get_parent()) + " " + command.get_name();
-}
-
-// What was probably meant by a word that the command does not know; empty when it knows all of them.
-std::string unknown_word(const CLI::App& command) {
-  const auto extras = command.remaining();
-  if (extras.empty()) return "";
-  const std::string word = extras.front().substr(0, extras.front().find('='));
-  const bool is_flag = word.starts_with("-");
-  std::vector<std::string> known;
-  if (is_flag) {
-    for (const CLI::Option* option : command.get_options())
-      for (const std::string& flag : option->get_lnames()) known.push_back("--" + flag);
-  } else {
-    for (const CLI::App* subcommand : command.get_subcommands(nullptr)) known.push_back(subcommand->get_name());
-  }
-  const std::string nearest = nearest_name(word, known);
-  return fmt::format("unknown {} '{}'{}", is_flag ? "flag" : "argument", word,
-                     nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest));
-}
-
-// CLI11's message on one line, with the nearest name for a slip of the pen.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& command = innermost(app);
-  const std::string unknown = unknown_word(command);
-  return fmt::format("{} (see '{} --help')", unknown.empty() ? error.what() : unknown, full_name(command));
-}
-
-int run(int argc, char** argv, CommonFlags& flags) {
+int run(int argc, char** argv) {
   CLI::App app("headscope shows what every attention head of a decoder transformer does.", "headscope");
   app.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
   app.require_subcommand(1);
+  CommonFlags flags;
   flags.command_line = command_line(argc, argv);
   Command chosen;
   add_train(app, flags, chosen);
@@ -88,15 +94,57 @@ int run(int argc, char** argv, CommonFlags& flags) {
   try {
     app.parse(normalised_arguments(argc, argv));
   } catch (const CLI::Success& request) {  // --help, --version
-    return app.exit(request);
+    std::ostringstream text;
+    const int code = app.exit(request, text, text);
+    fmt::print("{}", text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     if (argc == 1) {
-      std::cout << app.help();
+      fmt::print("{}", app.help());
       return static_cast<int>(Fault::input);
     }
     fail_input("{}", usage_message(app, error));
   }
-  return chosen();
+  return in_one_line(chosen);
+}
+
+// What cannot be written is a failure, be it at the last moment.
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
+}
+
+// "cannot create directories runs/x: Permission denied", out of the library's wording. A reason that is the path's own
+// is bad input.
+Error plain_error(const std::filesystem::filesystem_error& error) {
+  std::string doing = error.what();
+  doing = doing.substr(0, doing.find(": " + error.code().message()));
+  const std::size_t cannot = doing.find("cannot ");
+  doing = cannot == std::string::npos ? "cannot look at" : doing.substr(cannot);
+  std::string paths = error.path1().empty() ? "''" : error.path1().string();
+  if (!error.path2().empty()) paths += fmt::format(" and {}", error.path2().string());
+  constexpr std::array of_the_path = {EACCES, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM};
+  const bool input = std::find(of_the_path.begin(), of_the_path.end(), error.code().value()) != of_the_path.end();
+  return {input ? Fault::input : Fault::runtime, fmt::format("{} {}: {}", doing, paths, error.code().message())};
+}
+
+// Whatever was thrown, as an Error.
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::filesystem::filesystem_error& error) {
+    return plain_error(error);
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) return {Fault::runtime, error.what()};
+    return {Fault::runtime, fmt::format("cannot write to standard output: {}", error.code().message())};
+  } catch (const std::bad_alloc&) {
+    return {Fault::runtime, "out of memory; a smaller model or batch, fewer workers or fewer rows may fit"};
+  } catch (const std::exception& error) {
+    return {Fault::runtime, error.what()};
+  } catch (...) {
+    return {Fault::runtime, "an unknown error; please report what was done"};
+  }
 }
 
 }  // namespace
@@ -106,18 +154,16 @@ int main(int argc, char** argv) {
   // which would clear every page again.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that glibc takes
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_ARENA_MAX, 1);  // an arena of a thread of its own would be given back whenever it is empty
-  CommonFlags flags;
-  const auto report = [](std::string_view message) { Console().error(message); };
+  mallopt(M_ARENA_MAX, 1);            // an arena of a thread of its own would be given back whenever it is empty
+  ::prctl(PR_SET_NAME, "headscope");  // after the restart it would be "exe"
+  std::signal(SIGPIPE, SIG_IGN);      // a reader that went away makes writing fail; it must not end a run unsaved
   try {
-    return run(argc, argv, flags);
-  } catch (const Error& error) {
-    report(error.what());
+    const int code = run(argc, argv);
+    flush_output();
+    return code;
+  } catch (...) {
+    const Error error = current_error();
+    Console().error(error.what());
     return error.exit_code();
-  } catch (const std::bad_alloc&) {
-    report("out of memory; use fewer workers (--workers 1) or fewer rows");
-  } catch (const std::exception& error) {
-    report(error.what());
   }
-  return static_cast<int>(Fault::runtime);
 }

@@ -32,8 +32,13 @@ PlasticityOptions resolve_options(const PlasticityFlags& flags, Console& console
 
 std::string run_name(const PlasticityJob& job) {
   if (job.demo) return "plasticity-demo";
-  const std::filesystem::path data = job.data.empty() ? std::filesystem::path(job.options.model_dir) : job.data;
-  return "plasticity-" + std::filesystem::absolute(data / "").parent_path().filename().string();
+  const PlasticityOptions& options = job.options;
+  if (!job.data.empty()) return "plasticity-" + folder_name(job.data);
+  const std::string& named = options.model_dir.empty() ? options.dataset_local_root : options.model_dir;
+  if (named.empty())
+    fail_input(
+        "no data: give the folder that holds l00h00q/data.parquet, or --demo (see 'headscope plasticity --help')");
+  return "plasticity-" + folder_name(named);
 }
 
 struct Summary {

@@ -1,9 +1,8 @@
 #include <cmath>
 
-#include "command.h"
-#include "core/error.h"
+#include "core/bounds.h"
+#include "dry_run.h"
 #include "stats/welch.h"
-#include "study/estimate.h"
 #include "study/run.h"
 #include "verdict/analyze.h"
 
@@ -55,9 +54,9 @@ int analyze(const StudyFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run)
     fail_input("--analyze takes existing results; flags of training do not go with it");
+  check_number("--tau", flags.tau.value_or(default_tau), positive_up_to(largest_float));
   AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, common.command_line, flags.theme};
-  const auto first = std::filesystem::absolute(flags.analyze.front() / "").parent_path();
-  choose_out(job.folder, "study-" + first.filename().string());
+  choose_out(job.folder, "study-" + folder_name(flags.analyze.front()));
   const AnalyzeOutcome outcome = analyze_study(job, console);
   if (common.json)
     fmt::print("{}\n", json_of(outcome).dump(2));
@@ -73,28 +72,6 @@ StudyOptions options_of(const StudyFlags& flags) {
   return options;
 }
 
-int dry_run(const StudyOptions& options, const CommonFlags& common) {
-  const ComputeDevice device = choose_device(options.device);
-  const StudyEstimate estimate = estimate_study(options, device);
-  if (common.json) {
-    const ordered_json object = {
-        {"preset", options.preset},  {"device", device.description},    {"parameters", estimate.parameters.total},
-        {"runs", estimate.runs},     {"tokens", estimate.tokens},       {"steps", estimate.steps},
-        {"probes", estimate.probes}, {"memory_mb", estimate.memory_mb}, {"seconds", estimate.seconds}};
-    fmt::print("{}\n", object.dump(2));
-    return 0;
-  }
-  fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", options.preset,
-             millions(estimate.parameters.total), millions(estimate.parameters.matrices));
-  fmt::print("  runs        {} ({} of seeds {})\n", estimate.runs, options.conditions, options.seeds);
-  fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(estimate.tokens), estimate.steps,
-             estimate.probes);
-  fmt::print("  memory      about {:.1f} GB\n", estimate.memory_mb / 1024);
-  fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n",
-             format_duration(estimate.seconds), device.description);
-  return 0;
-}
-
 void print_study(const StudyOutcome& outcome) {
   print_verdict(outcome.verdict);
   if (outcome.unigram_entropy)
@@ -104,10 +81,12 @@ void print_study(const StudyOutcome& outcome) {
 
 int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   const StudyOptions options = options_of(flags);
-  if (flags.dry_run) return dry_run(options, common);
-  Console console(common.console);
   StudyJob job{options, flags.folder, common.command_line, flags.theme};
   choose_out(job.folder, "study-" + options.preset);
+  if (flags.dry_run)
+    return dry_run(options, flags.theme, runs_of(options),
+                   fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
+  Console console(common.console);
   const StudyOutcome outcome = run_study(job, console);
   if (common.json) {
     ordered_json object = json_of(outcome.verdict);
@@ -140,6 +119,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
                "Which to train [QK,QK_frozen,NoQK]");
   add_key_flag(*command, flags->entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  add_key_flag(*command, flags->entries, "--threads", "threads", "N", "Threads on the CPU [all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command
       ->add_option("--analyze", flags->analyze,

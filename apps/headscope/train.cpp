@@ -1,4 +1,4 @@
-#include "command.h"
+#include "dry_run.h"
 #include "train/run.h"
 
 namespace headscope {
@@ -11,6 +11,7 @@ struct TrainFlags {
   std::vector<ConfigEntry> entries;
   std::string theme = "light";
   RunFolderOptions folder;
+  bool dry_run = false;
 };
 
 ordered_json json_of(const TrainRunOutcome& outcome) {
@@ -41,6 +42,11 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder,
                   common.command_line, flags.theme};
   choose_out(job.folder, "train-" + job.options.preset);
+  if (flags.dry_run) {
+    validate(static_cast<const Setup&>(job.options));
+    validate(job.options.track);
+    return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
+  }
   const TrainRunOutcome outcome = run_training(job, console);
   if (common.json)
     fmt::print("{}\n", json_of(outcome).dump(2));
@@ -70,6 +76,8 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
       "metrics [all]");
   add_key_flag(*command, entries, "--seed", "train.seed", "N", "Seed of the weights and of the order of the data [42]");
   add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [all cores]");
+  command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);

@@ -6,10 +6,6 @@ set -euo pipefail
 LIB=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 ROOT=${LIB%/scripts/lib}
 
-# Idle threads of torch sleep: spinning, they would keep cores from our own threads and from other programs, and training is
-# no faster for it.
-export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
-
 # Standard output belongs to the program (--json): everything that we say goes to standard error.
 say() { printf 'headscope: %s\n' "$*" >&2; }
 

@@ -52,6 +52,13 @@ struct Flattening {
   }
 };
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -64,6 +71,15 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row.back();
+}
+
+// The one known name that starts with this one; empty when there is none, or several.
+std::string only_longer_name(std::string_view name, std::span<const std::string> known) {
+  constexpr std::size_t shortest = 3;  // less says too little
+  const auto starts = [&](const std::string& candidate) { return lower_case(candidate).starts_with(lower_case(name)); };
+  const auto found = std::ranges::find_if(known, starts);
+  if (name.size() < shortest || found == known.end() || std::any_of(found + 1, known.end(), starts)) return "";
+  return *found;
 }
 
 void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
@@ -109,21 +125,29 @@ ConfigEntry parse_assignment(std::string_view text) {
 }
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
+  constexpr std::size_t longest_name = 200;  // the distance takes the product of the lengths
+  if (name.size() > longest_name) return "";
   std::string nearest;
   std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;  // farther than this is not a slip of the pen
   for (const std::string& candidate : known) {
-    const std::size_t distance = edit_distance(name, candidate);
-    if (distance >= least) continue;
+    const std::size_t distance = edit_distance(lower_case(name), lower_case(candidate));
+    const bool nothing_in_common = distance >= std::max(name.size(), candidate.size());
+    if (distance >= least || nothing_in_common) continue;
     least = distance;
     nearest = candidate;
   }
-  return nearest;
+  return nearest.empty() ? only_longer_name(name, known) : nearest;
+}
+
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> known) {
+  const std::string nearest = nearest_name(name, known);
+  const std::string unknown = fmt::format("unknown {} '{}'; ", kind, name);
+  return nearest.empty() ? fmt::format("{}known are {}", unknown, fmt::join(known, ", "))
+                         : fmt::format("{}did you mean '{}'?", unknown, nearest);
 }
 
 void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known) {
-  const std::string nearest = nearest_name(entry.key, known);
-  if (nearest.empty()) fail_input("{}: unknown key '{}'; known are {}", entry.where, entry.key, fmt::join(known, ", "));
-  fail_input("{}: unknown key '{}'; did you mean '{}'?", entry.where, entry.key, nearest);
+  fail_input("{}: {}", entry.where, unknown_name("key", entry.key, known));
 }
 
 std::string yaml_of(const nlohmann::ordered_json& object) {

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -47,7 +48,7 @@ std::string expected_value() {
   else if constexpr (std::is_integral_v<T>)
     return "a whole number";
   else if constexpr (std::is_floating_point_v<T>)
-    return "a number";
+    return "a finite number";
   else
     return "text";
 }
@@ -69,7 +70,9 @@ bool parse_value(std::string_view text, T& value) {
     return text == "true" || text == "false";
   } else if constexpr (std::is_arithmetic_v<T>) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size();
+    if (error != std::errc{} || end != text.data() + text.size()) return false;
+    if constexpr (std::is_floating_point_v<T>) return std::isfinite(value);
+    return true;
   } else {
     value = std::string(text);
     return true;
@@ -99,8 +102,15 @@ std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file);
 // "key=value" of --set.
 ConfigEntry parse_assignment(std::string_view text);
 
-// The known name that looks most like `name`; empty when none is close.
+// The known name that looks most like `name`, whatever its case; empty when none is close.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
+
+// The one way to refuse a name: "unknown key 'sed'; did you mean 'seed'?", or "…; known are seed, rate".
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> known);
+template <class Names>
+std::string unknown_name(std::string_view kind, std::string_view name, const Names& known) {
+  return unknown_name(kind, name, std::span<const std::string>(std::vector<std::string>(known.begin(), known.end())));
+}
 
 // Throws Error(Fault::input): "where: unknown key 'sed'; did you mean 'seed'?"
 [[noreturn]] void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known);
@@ -120,7 +130,10 @@ void apply(Options& options, const ConfigEntry& entry) {
     if (entry.key != name) return;
     known = true;
     using T = std::remove_reference_t<decltype(value)>;
-    if (!parse_value(entry.value, value))
+    if (parse_value(entry.value, value)) return;
+    if constexpr (std::is_enum_v<T>)
+      fail_input("{}: {}", entry.where, unknown_name(entry.key, entry.value, EnumNames<T>::names));
+    else
       fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, entry.value, expected_value<T>());
   });
   if (!known) fail_unknown_key(entry, field_names(options));

@@ -36,7 +36,11 @@ void Console::error(std::string_view message) {
 
 void Console::print(std::string_view prefix, std::string_view message) {
   const std::scoped_lock lock(mutex_);
-  fmt::print(stream_, "{}headscope: {}{}\n{}", bar_.empty() ? "" : clear_line, prefix, message, bar_);
+  write(fmt::format("{}headscope: {}{}\n{}", bar_.empty() ? "" : clear_line, prefix, message, bar_));
+}
+
+void Console::write(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream_);
   std::fflush(stream_);
 }
 
@@ -49,11 +53,16 @@ Progress::Progress(Console& console, std::string label, std::string unit, std::s
       done_at_start_(done),
       start_(Clock::now()),
       shown_(start_) {
+  const std::scoped_lock lock(console_.mutex_);
   if (console_.terminal_) show(false);
 }
 
 Progress::~Progress() {
-  show(true);
+  try {
+    const std::scoped_lock lock(console_.mutex_);
+    show(true);
+  } catch (const std::exception&) {  // no memory for a line: it is not worth ending the program
+  }
 }
 
 void Progress::step(std::string note) {
@@ -81,21 +90,21 @@ void Progress::show(bool last) {
   shown_ = Clock::now();
   if (!console_.terminal_) {
     // A run too short for a second line gets only its last one.
-    fmt::print(console_.stream_, "headscope: {}: {}\n", label_, line());
+    console_.write(fmt::format("headscope: {}: {}\n", label_, line()));
   } else {
     constexpr std::size_t width = 30;
     const std::size_t filled = total_ == 0 ? width : width * done_ / total_;
     std::string bar;
     for (std::size_t i = 0; i < width; ++i) bar += i < filled ? "█" : "░";
     console_.bar_ = fmt::format("{} {} {}", label_, bar, line());
-    fmt::print(console_.stream_, "{}{}{}", clear_line, console_.bar_, last ? "\n" : "");
+    console_.write(fmt::format("{}{}{}", clear_line, console_.bar_, last ? "\n" : ""));
     if (last) console_.bar_.clear();
   }
-  std::fflush(console_.stream_);
 }
 
 std::string format_duration(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f} s", seconds);
+  if (!(seconds < 3.6e9)) return fmt::format("{:.1e} h", seconds / 3600);  // a million hours: an estimate of nonsense
   const auto whole = static_cast<long>(std::lround(seconds));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);

@@ -1,4 +1,5 @@
-// What a person sees while the program works: messages and one progress display, on standard error.
+// What a person sees while the program works: messages and one progress display, on standard error. A stream that is
+// closed or full hides them; that is no failure of the run.
 #pragma once
 
 #include <chrono>
@@ -29,6 +30,7 @@ class Console {
  private:
   friend class Progress;
   void print(std::string_view prefix, std::string_view message);
+  void write(std::string_view text);  // the only one that touches the stream
 
   ConsoleOptions options_;
   std::FILE* stream_;

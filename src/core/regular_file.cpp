@@ -11,8 +11,9 @@
 namespace headscope {
 
 RegularFile open_regular_file(const std::filesystem::path& file) {
-  RegularFile opened{Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC)), 0};
-  if (!opened.descriptor.open()) fail_reading(file, errno);
+  // Not blocking: a named pipe would otherwise wait for a writer. Regular files do not care.
+  RegularFile opened{Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), 0};
+  if (!opened.descriptor.open()) fail_reading(file, errno == ENXIO ? 0 : errno);  // ENXIO: a socket
   struct stat status {};
   if (::fstat(opened.descriptor.get(), &status) != 0) fail_reading(file, errno);
   if (S_ISDIR(status.st_mode)) fail_reading(file, EISDIR);

@@ -1,4 +1,4 @@
-// A regular file, open for reading.
+// A regular file, open for reading: the one way to open a file that a user names.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ struct RegularFile {
   std::size_t size = 0;  // bytes, when it was opened
 };
 
-// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
+// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file; never waits, not even for
+// a named pipe without a writer.
 RegularFile open_regular_file(const std::filesystem::path& file);
 
 // The same error, for a reason that shows later (an errno; 0: not a regular file).

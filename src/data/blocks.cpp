@@ -15,11 +15,15 @@ void fill_block(const Tokens& tokens, std::int64_t block, std::int64_t seq_len, 
 
 }  // namespace
 
-BlockOrder::BlockOrder(std::int64_t tokens, std::int64_t seq_len, std::uint64_t seed) : seed_(seed) {
+void check_block(std::int64_t tokens, std::int64_t seq_len) {
   HEADSCOPE_CHECK(seq_len > 0, "seq_len {}", seq_len);
   if (tokens <= seq_len)
     fail_input("the training data has {} tokens; a block of {} needs {}: give more data or a shorter sequence", tokens,
                seq_len, seq_len + 1);
+}
+
+BlockOrder::BlockOrder(std::int64_t tokens, std::int64_t seq_len, std::uint64_t seed) : seed_(seed) {
+  check_block(tokens, seq_len);
   blocks_ = (tokens - 1) / seq_len;
 }
 
@@ -43,14 +47,18 @@ std::int64_t tokens_for_batches(std::int64_t batches, std::int64_t batch, std::i
   return batches * batch * seq_len + 1;
 }
 
-void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
-                      std::int64_t* inputs, std::int64_t* targets) {
-  const std::int64_t needed = tokens_for_batches(index + 1, batch, seq_len);
-  if (tokens.size() < needed)
+void check_fixed_batches(std::int64_t tokens, std::int64_t batches, std::int64_t batch, std::int64_t seq_len) {
+  const std::int64_t needed = tokens_for_batches(batches, batch, seq_len);
+  if (tokens < needed)
     fail_input(
         "the validation data has {} tokens; {} batches of {} x {} need {}: give more data or raise "
         "data.validation_share",
-        tokens.size(), index + 1, batch, seq_len, needed);
+        tokens, batches, batch, seq_len, needed);
+}
+
+void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
+                      std::int64_t* inputs, std::int64_t* targets) {
+  check_fixed_batches(tokens.size(), index + 1, batch, seq_len);
   for (std::int64_t row = 0; row < batch; ++row)
     fill_block(tokens, index * batch + row, seq_len, inputs + row * seq_len, targets + row * seq_len);
 }

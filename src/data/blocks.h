@@ -10,9 +10,12 @@
 
 namespace headscope {
 
+// Throws Error(Fault::input) when there are not tokens enough for one block.
+void check_block(std::int64_t tokens, std::int64_t seq_len);
+
 class BlockOrder {
  public:
-  // Throws Error(Fault::input) when there are not tokens enough for one block.
+  // Throws as check_block does.
   BlockOrder(std::int64_t tokens, std::int64_t seq_len, std::uint64_t seed);
 
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
@@ -37,8 +40,11 @@ void fill_batch(const Tokens& tokens, BlockOrder& order, std::int64_t position, 
 // The number of tokens that `batches` fixed batches take.
 std::int64_t tokens_for_batches(std::int64_t batches, std::int64_t batch, std::int64_t seq_len);
 
-// Fixed batch number `index`: blocks in their order in the text, the same at every call. Throws Error(Fault::input)
-// with the number of tokens needed when there are too few.
+// Throws Error(Fault::input) with the number of tokens needed when there are too few for so many fixed batches.
+void check_fixed_batches(std::int64_t tokens, std::int64_t batches, std::int64_t batch, std::int64_t seq_len);
+
+// Fixed batch number `index`: blocks in their order in the text, the same at every call. Throws as
+// check_fixed_batches(tokens, index + 1) does.
 void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
                       std::int64_t* inputs, std::int64_t* targets);
 

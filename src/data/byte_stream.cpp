@@ -1,18 +1,15 @@
 #include "data/byte_stream.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
-#include "core/descriptor.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace headscope {
 namespace {
@@ -21,27 +18,19 @@ constexpr std::size_t packed_bytes = 1 << 16;  // read at a time
 
 class PlainStream final : public ByteStream {
  public:
-  explicit PlainStream(const std::filesystem::path& file)
-      // Not blocking: a named pipe would otherwise wait for a writer.
-      : origin_(file.string()), opened_(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (!opened_.open() || ::fstat(opened_.get(), &status) != 0) give_up(std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) give_up("not a regular file");
-  }
+  explicit PlainStream(std::filesystem::path file) : file_(std::move(file)), opened_(open_regular_file(file_)) {}
 
   std::size_t read(std::span<char> out) override {
     for (;;) {
-      const ssize_t got = ::read(opened_.get(), out.data(), out.size());
+      const ssize_t got = ::read(opened_.descriptor.get(), out.data(), out.size());
       if (got >= 0) return static_cast<std::size_t>(got);
-      if (errno != EINTR) give_up(std::strerror(errno));
+      if (errno != EINTR) fail_reading(file_, errno);
     }
   }
 
  private:
-  [[noreturn]] void give_up(const char* reason) const { fail_input("cannot read {}: {}", origin_, reason); }
-
-  std::string origin_;
-  Descriptor opened_;
+  std::filesystem::path file_;
+  RegularFile opened_;
 };
 
 // Packed bytes of a file, some at a time.

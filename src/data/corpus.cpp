@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "core/bounds.h"
 #include "core/error.h"
 #include "data/documents.h"
 #include "data/language.h"
@@ -20,12 +21,15 @@ namespace fs = std::filesystem;
 struct Wanted {
   double validation_share = 0;
   std::int64_t train = 0, validation = 0;
+  std::int64_t most_read = std::numeric_limits<std::int64_t>::max();  // tokens, those that are left out among them
 };
 
 // The two parts as views of the store.
-Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges& split, const std::string& origin) {
-  split.finish(origin);
+Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges& split, const std::string& origin,
+                 bool cut) {
+  if (!cut) split.finish(origin);
   Corpus corpus;
+  corpus.cut = cut;
   corpus.train = Tokens(owner, store, split.train());
   corpus.validation = Tokens(std::move(owner), store, split.validation());
   corpus.train_documents = static_cast<std::int64_t>(split.train().size());
@@ -40,11 +44,13 @@ class TextPacker {
   TextPacker(const Tokenizer& tokenizer, const Wanted& wanted)
       : tokenizer_(tokenizer),
         split_(wanted.validation_share, wanted.train, wanted.validation),
-        buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())) {}
+        buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())),
+        left_to_read_(wanted.most_read) {}
 
   void add(std::string_view document) {
     tokens_.clear();
     encode_document(tokenizer_, document, tokens_);
+    left_to_read_ -= static_cast<std::int64_t>(tokens_.size());
     const std::uint64_t hash = split_hash(document);
     std::span<const std::uint32_t> left = tokens_;
     for (std::uint64_t piece = 0; !left.empty(); ++piece) {
@@ -59,9 +65,11 @@ class TextPacker {
   }
 
   [[nodiscard]] const SplitRanges& split() const { return split_; }
+  [[nodiscard]] bool wants_more() const { return !split_.full() && left_to_read_ > 0; }
 
-  Corpus finish(const std::string& origin) {
-    Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin);
+  // `ended`: there are no further documents.
+  Corpus finish(const std::string& origin, bool ended) {
+    Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin, /*cut=*/!ended && !split_.full());
     corpus.tokenizer = tokenizer_.name();
     corpus.vocabulary = tokenizer_.vocabulary();
     corpus.end_of_text = tokenizer_.end_of_text();
@@ -72,8 +80,13 @@ class TextPacker {
   const Tokenizer& tokenizer_;
   SplitRanges split_;
   std::shared_ptr<TokenBuffer> buffer_;
+  std::int64_t left_to_read_;
   std::vector<std::uint32_t> tokens_;
 };
+
+std::string language_origin(std::uint64_t seed) {
+  return fmt::format("embedded language, seed {}", seed);
+}
 
 Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
   const Language language(seed);
@@ -86,7 +99,7 @@ Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
     packer.add(document.text);
     if (packer.split().validation().size() > before) nats += document.nats;
   }
-  Corpus corpus = packer.finish(fmt::format("embedded language, seed {}", seed));
+  Corpus corpus = packer.finish(language_origin(seed), /*ended=*/false);
   corpus.unigram_entropy = language_entropy().unigram;
   if (corpus.validation.size() > 0) corpus.true_entropy = nats / static_cast<double>(corpus.validation.size());
   return corpus;
@@ -99,26 +112,31 @@ Corpus load_texts(const fs::path& path, const std::string& text_column, const Wa
   const auto add = [&](std::string_view document) {
     any = true;
     packer.add(document);
-    return !packer.split().full();
+    return packer.wants_more();
   };
-  for (const fs::path& file : document_files(std::array{path}))
-    if (!for_each_document(file, text_column, add)) break;
+  bool ended = true;
+  for (const fs::path& file : document_files(std::array{path})) {
+    ended = for_each_document(file, text_column, add);
+    if (!ended) break;
+  }
   if (!any) fail_input("{}: holds no text", path.string());
-  return packer.finish(path.string());
+  return packer.finish(path.string(), ended);
 }
 
 // Splits the documents of a token file, reading no further than needed.
 class TokenFileSplit {
  public:
   TokenFileSplit(TokenFile file, const Wanted& wanted)
-      : file_(std::move(file)), split_(wanted.validation_share, wanted.train, wanted.validation) {}
+      : file_(std::move(file)),
+        split_(wanted.validation_share, wanted.train, wanted.validation),
+        most_read_(wanted.most_read) {}
 
   Corpus load() {
     const bool whole = std::visit([&](auto tokens) { return scan(tokens); }, file_.tokens);
     if (whole && file_.info.documents && *file_.info.documents != documents_)
       fail_input("{}: holds {} documents; {} says {}", file_.origin, documents_,
                  token_info_file(file_.origin).filename().string(), *file_.info.documents);
-    Corpus corpus = corpus_of(file_.mapped, file_.tokens, split_, file_.origin);
+    Corpus corpus = corpus_of(file_.mapped, file_.tokens, split_, file_.origin, /*cut=*/!whole && !split_.full());
     corpus.tokenizer = file_.info.tokenizer;
     corpus.vocabulary = file_.info.vocabulary;
     corpus.end_of_text = file_.info.end_of_text;
@@ -131,7 +149,7 @@ class TokenFileSplit {
   bool scan(std::span<const Id> tokens) {
     const auto end = static_cast<std::int64_t>(tokens.size());
     for (std::int64_t first = 0; first < end;) {
-      if (split_.full()) return false;
+      if (split_.full() || first >= most_read_) return false;
       const auto longest = tokens.subspan(static_cast<std::size_t>(first),
                                           static_cast<std::size_t>(std::min(longest_piece, end - first)));
       const auto mark = std::find(longest.begin(), longest.end(), static_cast<Id>(file_.info.end_of_text));
@@ -152,26 +170,33 @@ class TokenFileSplit {
 
   TokenFile file_;
   SplitRanges split_;
+  std::int64_t most_read_;
   std::vector<std::uint32_t> piece_;
   std::int64_t documents_ = 0;
 };
 
 Corpus load_path(const std::string& path, const std::string& text_column, const Wanted& wanted) {
-  if (fs::path(path).extension() == ".bin" && !fs::is_directory(path))
+  std::error_code ignored;
+  if (fs::path(path).extension() == ".bin" && !fs::is_directory(path, ignored))
     return TokenFileSplit(open_token_file(path), wanted).load();
   return load_texts(path, text_column, wanted);
 }
 
 Corpus load_two(const DataOptions& options, const Wanted& wanted) {
-  Corpus corpus = load_path(options.path, options.text_column, {0, wanted.train, 0});
-  Corpus other = load_path(options.validation, options.text_column, {0, wanted.validation, 0});
+  Corpus corpus = load_path(options.path, options.text_column, {0, wanted.train, 0, wanted.most_read});
+  Corpus other = load_path(options.validation, options.text_column, {0, wanted.validation, 0, wanted.most_read});
   if (other.tokenizer != corpus.tokenizer || other.vocabulary != corpus.vocabulary)
     fail_input("{} has tokenizer '{}' and vocabulary {}; {} has '{}' and {}: expected the same", options.validation,
                other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
   corpus.validation = std::move(other.train);
   corpus.validation_documents = other.train_documents;
   corpus.source += ", validation " + other.source;
+  corpus.cut = corpus.cut || other.cut;
   return corpus;
+}
+
+Corpus load_files(const DataOptions& options, const Wanted& wanted) {
+  return options.validation.empty() ? load_path(options.path, options.text_column, wanted) : load_two(options, wanted);
 }
 
 std::string hash_of(const Corpus& corpus) {
@@ -192,8 +217,7 @@ std::string hash_of(const Corpus& corpus) {
 }  // namespace
 
 void validate(const DataOptions& options) {
-  if (!(options.validation_share > 0 && options.validation_share < 1))
-    fail_input("data.validation_share is {}; expected between 0 and 1", options.validation_share);
+  check_number("data.validation_share", options.validation_share, between(0, 1));
   if (options.text_column.empty()) fail_input("data.text_column is empty; expected a name");
   if (options.path.empty() && !options.validation.empty())
     fail_input("data.validation is '{}' and data.path is empty: the embedded language has validation of its own",
@@ -204,14 +228,26 @@ Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens,
                    Console& console) {
   validate(options);
   const Wanted wanted{options.validation_share, wanted_train_tokens, wanted_validation_tokens};
-  Corpus corpus = options.path.empty()         ? load_language(options.language_seed, wanted)
-                  : options.validation.empty() ? load_path(options.path, options.text_column, wanted)
-                                               : load_two(options, wanted);
+  Corpus corpus = options.path.empty() ? load_language(options.language_seed, wanted) : load_files(options, wanted);
   corpus.hash = hash_of(corpus);
   console.detail(fmt::format("data: {}: {} tokens of {} documents for training, {} of {} for validation", corpus.source,
                              corpus.train.size(), corpus.train_documents, corpus.validation.size(),
                              corpus.validation_documents));
   return corpus;
+}
+
+Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tokens,
+                       std::int64_t wanted_validation_tokens) {
+  constexpr std::int64_t most_read = 1 << 24;  // a fraction of a second
+  validate(options);
+  if (!options.path.empty())
+    return load_files(options, {options.validation_share, wanted_train_tokens, wanted_validation_tokens, most_read});
+  Corpus language;
+  language.tokenizer = ByteTokenizer().name();
+  language.vocabulary = ByteTokenizer::size;
+  language.source = language_origin(options.language_seed);
+  language.cut = true;
+  return language;
 }
 
 }  // namespace headscope

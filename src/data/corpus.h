@@ -43,6 +43,7 @@ struct Corpus {
   std::optional<double> unigram_entropy, true_entropy;
   std::string source;  // "embedded language, seed 0", "corpus.jsonl"
   std::string hash;    // XXH3 (128 bits, hex) of training and validation tokens
+  bool cut = false;    // start_of_corpus stopped before the parts were full or the data ended
 };
 
 // Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. What is wanted
@@ -50,5 +51,10 @@ struct Corpus {
 // text, a file is damaged, or validation would be empty.
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
                    Console& console);
+
+// The same, without hash, for a check beforehand: reads some megabytes at most and throws what shows in them. Nothing
+// of the embedded language, which never ends and is never refused.
+Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tokens,
+                       std::int64_t wanted_validation_tokens);
 
 }  // namespace headscope

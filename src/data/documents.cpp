@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "data/byte_stream.h"
 #include "formats/text_column.h"
 
@@ -122,8 +123,10 @@ bool for_each_in_text(const fs::path& file, const OnDocument& on_document) {
 
 std::vector<fs::path> files_in(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder))
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
     if (is_document_file(entry.path())) files.push_back(entry.path());
+  if (error) fail_reading(folder, error.value());
   if (files.empty()) fail_input("{}: holds no file that ends in {}", folder.string(), fmt::join(endings, ", "));
   std::sort(files.begin(), files.end());
   return files;
@@ -134,11 +137,15 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 std::vector<fs::path> document_files(std::span<const fs::path> paths) {
   std::vector<fs::path> files;
   for (const fs::path& path : paths) {
-    if (fs::is_directory(path)) {
+    std::error_code error;  // a path that is too long, or behind a closed door
+    const fs::file_status status = fs::status(path, error);
+    if (fs::is_directory(status)) {
       const std::vector<fs::path> found = files_in(path);
       files.insert(files.end(), found.begin(), found.end());
-    } else if (!fs::exists(path)) {
+    } else if (status.type() == fs::file_type::not_found) {
       fail_input("{}: is not there; expected a file or a folder of text", path.string());
+    } else if (error) {
+      fail_reading(path, error.value());
     } else if (!is_document_file(path)) {
       fail_input("{}: expected a name that ends in {}", path.string(), fmt::join(endings, ", "));
     } else {
@@ -158,7 +165,10 @@ std::string parse_json_line(std::string_view line, const std::string& text_colum
 bool for_each_document(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
   const std::string kind = kind_of(file);
   if (kind == ".jsonl") return for_each_in_jsonl(file, text_column, on_document);
-  if (kind == ".parquet") return for_each_text(file, text_column, on_document);
+  if (kind == ".parquet") {
+    open_regular_file(file);  // Arrow would wait for a named pipe
+    return for_each_text(file, text_column, on_document);
+  }
   return for_each_in_text(file, on_document);
 }
 

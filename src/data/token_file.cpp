@@ -107,7 +107,8 @@ TokenFile open_token_file(const fs::path& file) {
   opened.origin = file.string();
   const fs::path info_file = token_info_file(file);
   opened.mapped = std::make_shared<MappedFile>(file);
-  if (!fs::exists(info_file))
+  std::error_code ignored;
+  if (!fs::exists(info_file, ignored))
     fail_input("{}: {} is not there; it says type, vocabulary, tokenizer and end_of_text of the tokens", opened.origin,
                info_file.filename().string());
   opened.info = parse_token_info(read_file(info_file), info_file.string());
@@ -150,8 +151,9 @@ namespace {
 
 fs::path checked_output(const fs::path& file, bool overwrite) {
   if (file.extension() != ".bin") fail_input("{}: expected a name that ends in .bin", file.string());
+  std::error_code ignored;  // writing will say why
   for (const fs::path& there : {file, token_info_file(file)})
-    if (!overwrite && fs::exists(there)) fail_input("{}: is there already; give --overwrite", there.string());
+    if (!overwrite && fs::exists(there, ignored)) fail_input("{}: is there already; give --overwrite", there.string());
   return file;
 }
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "core/bounds.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "data/documents.h"
@@ -46,7 +47,7 @@ double add_language(const TokenizeJob& job, TokenFileWriter& writer) {
 TokenizeOutcome tokenize(const TokenizeJob& job, Console& console) {
   if (job.inputs.empty() == !job.language_tokens)
     fail_input("expected either text files to read or --language N, the number of tokens to make");
-  if (job.language_tokens.value_or(1) < 1) fail_input("--language {}: expected at least 1", *job.language_tokens);
+  check_size("--language", job.language_tokens.value_or(1), 1, most_tokens);
   const auto start = std::chrono::steady_clock::now();
   const InterruptGuard guard;
   const auto tokenizer = make_tokenizer(job.tokenizer);

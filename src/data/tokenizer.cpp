@@ -1,6 +1,6 @@
 #include "data/tokenizer.h"
 
-#include "core/error.h"
+#include "core/config.h"
 
 namespace headscope {
 
@@ -20,7 +20,7 @@ std::string ByteTokenizer::decode(std::span<const std::uint32_t> tokens) const {
 
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name) {
   if (name == "bytes") return std::make_unique<ByteTokenizer>();
-  fail_input("tokenizer '{}' is not known; expected bytes", name);
+  fail_input("{}", unknown_name("tokenizer", name, std::array{"bytes"}));
 }
 
 }  // namespace headscope

@@ -1,25 +1,29 @@
 #include "model/decoder_config.h"
 
+#include "core/bounds.h"
+
 namespace headscope {
 
 void validate(const DecoderConfig& config) {
-  const auto positive = [](const char* key, std::int64_t value) {
-    if (value < 1) fail_input("model.{} is {}; expected 1 or more", key, value);
-  };
-  positive("vocabulary", config.vocabulary);
-  positive("d_model", config.d_model);
-  positive("layers", config.layers);
-  positive("heads", config.heads);
-  positive("kv_heads", config.kv_heads);
-  positive("d_k", config.d_k);
-  positive("d_ff", config.d_ff);
+  constexpr std::int64_t largest_vocabulary = 1 << 24, largest_width = 1 << 20, largest_inner_width = 1 << 24;
+  constexpr std::int64_t most_layers = 4096, most_heads = 1 << 16, largest_head = 1 << 16;  // far beyond any model
+  // With these, the weights of all layers are fewer than 2^60: counts of them, in bytes too, are exact.
+  constexpr std::int64_t largest_heads_together = 1 << 24;
+  check_size("model.vocabulary", config.vocabulary, 1, largest_vocabulary);
+  check_size("model.d_model", config.d_model, 1, largest_width);
+  check_size("model.layers", config.layers, 1, most_layers);
+  check_size("model.heads", config.heads, 1, most_heads);
+  check_size("model.kv_heads", config.kv_heads, 1, most_heads);
+  check_size("model.d_k", config.d_k, 2, largest_head);
+  check_size("model.d_ff", config.d_ff, 1, largest_inner_width);
+  checked_product({{"model.heads", config.heads}, {"model.d_k", config.d_k}}, largest_heads_together, "dimensions");
   if (config.heads % config.kv_heads != 0)
     fail_input("model.heads is {}, model.kv_heads {}; expected heads divisible by kv_heads", config.heads,
                config.kv_heads);
   if (config.d_k % 2 != 0) fail_input("model.d_k is {}; expected an even number: RoPE turns pairs", config.d_k);
-  if (!(config.norm_eps > 0)) fail_input("model.norm_eps is {}; expected more than 0", config.norm_eps);
-  if (!(config.rope_base > 1)) fail_input("model.rope_base is {}; expected more than 1", config.rope_base);
-  if (!(config.init_std > 0)) fail_input("model.init_std is {}; expected more than 0", config.init_std);
+  check_number("model.norm_eps", config.norm_eps, positive_up_to(largest_float));
+  check_number("model.rope_base", config.rope_base, {1, largest_float, false, true});
+  check_number("model.init_std", config.init_std, positive_up_to(largest_float));
 }
 
 ParameterCounts count_parameters(const DecoderConfig& config) {

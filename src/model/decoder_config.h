@@ -61,6 +61,7 @@ struct ParameterCounts {
   std::int64_t embedding = 0;  // tied with the head, counted once
   std::int64_t matrices = 0;   // of the layers: what Muon trains
 };
+// Of a configuration that validate() accepts.
 ParameterCounts count_parameters(const DecoderConfig& config);
 
 }  // namespace headscope

@@ -5,7 +5,10 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <sys/resource.h>
 
-#include "core/error.h"
+#include <algorithm>
+
+#include "core/bounds.h"
+#include "core/config.h"
 #include "core/parallel.h"
 
 #ifdef HEADSCOPE_CUDA
@@ -18,9 +21,8 @@
 namespace headscope {
 namespace {
 
-ComputeDevice cpu(int threads) {
-  at::set_num_threads(threads > 0 ? threads : static_cast<int>(available_cores()));
-  return {at::kCPU, at::kFloat, fmt::format("cpu, {} threads", at::get_num_threads())};
+ComputeDevice cpu() {
+  return {at::kCPU, at::kFloat, fmt::format("cpu, {} threads", at::get_num_threads()), at::get_num_threads()};
 }
 
 #ifdef HEADSCOPE_CUDA
@@ -32,14 +34,17 @@ ComputeDevice cuda() {
                                            static_cast<std::int64_t>(at::SDPBackend::math)});
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) fail_runtime("--device cuda: the GPU does not answer");
-  return {at::Device(at::kCUDA, 0), at::kBFloat16, properties.name};
+  return {at::Device(at::kCUDA, 0), at::kBFloat16, properties.name, at::get_num_threads()};
 }
 #endif
 
 }  // namespace
 
-ComputeDevice choose_device(const std::string& name, int threads) {
-  if (name != "auto" && name != "cpu" && name != "cuda") fail_input("--device {}: expected auto, cpu or cuda", name);
+ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
+  constexpr std::array known = {"auto", "cpu", "cuda"};
+  if (std::ranges::find(known, name) == known.end()) fail_input("{}", unknown_name("device", name, known));
+  check_size("threads", threads, 0, most_threads);
+  at::set_num_threads(static_cast<int>(threads > 0 ? threads : static_cast<std::int64_t>(available_cores())));
 #ifdef HEADSCOPE_CUDA
   if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();
   if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");
@@ -47,7 +52,7 @@ ComputeDevice choose_device(const std::string& name, int threads) {
   if (name == "cuda")
     fail_input("--device cuda: this program was built without CUDA; build the preset 'cuda' (CONTRIBUTING.md)");
 #endif
-  return cpu(threads);
+  return cpu();
 }
 
 void synchronize(const ComputeDevice& device) {

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <cstdint>
 #include <string>
 
 namespace headscope {
@@ -12,11 +13,12 @@ struct ComputeDevice {
   c10::Device device = c10::kCPU;
   c10::ScalarType type = c10::kFloat;  // of activations in training; probes are float32
   std::string description;             // "cpu, 2 threads", "NVIDIA H200"
+  std::int64_t threads = 0;            // of the CPU: torch's and our own
 };
 
 // "auto" (a GPU where there is one), "cpu" or "cuda". `threads` of the CPU: 0 means all cores that this process may
 // use. Throws Error(Fault::input) where the device is not to be had.
-ComputeDevice choose_device(const std::string& name, int threads = 0);
+ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
 // Waits for the device's queue: before a clock is read.
 void synchronize(const ComputeDevice& device);

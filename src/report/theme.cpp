@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "core/config.h"
 #include "core/error.h"
 
 namespace headscope {
@@ -72,7 +73,7 @@ const Theme& dark_theme() {
 const Theme& theme_named(std::string_view name) {
   for (const Theme* theme : {&light_theme(), &dark_theme()})
     if (theme->name == name) return *theme;
-  fail_input("unknown theme '{}'; known: light, dark", name);
+  fail_input("{}", unknown_name("theme", name, std::array{"light", "dark"}));
 }
 
 std::string style_commands(const Theme& theme) {

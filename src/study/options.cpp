@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "core/bounds.h"
 #include "core/lists.h"
 #include "tracks/metrics.h"
 #include "verdict/results.h"
@@ -13,13 +14,13 @@ void validate(const StudyOptions& options) {
   validate(options.track);
   if (!MetricSelection(options.track.metrics, "track.metrics").has("k_pr"))
     fail_input("track.metrics is '{}'; expected k_pr among them: the verdict rests on it", options.track.metrics);
-  if (!(options.tau > 0) || std::isinf(options.tau))
-    fail_input("study.tau is {}; expected a number above 0", options.tau);
+  check_number("study.tau", options.tau, positive_up_to(largest_float));
   seeds_of(options);
   conditions_of(options);
 }
 
 std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
+  constexpr std::int64_t most_seeds = 1000;  // a folder each; intervals hardly shrink any more
   std::vector<std::uint64_t> seeds;
   for (const std::string& part : comma_separated(options.seeds)) {
     std::uint64_t seed = 0;
@@ -29,6 +30,7 @@ std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
       fail_input("study.seeds is '{}'; {} is there twice, a seed counts once", options.seeds, seed);
     seeds.push_back(seed);
   }
+  check_size("the number of study.seeds", static_cast<std::int64_t>(seeds.size()), 1, most_seeds);
   return seeds;
 }
 
@@ -38,12 +40,14 @@ std::vector<std::size_t> conditions_of(const StudyOptions& options) {
     std::size_t found = n_conditions;
     for (std::size_t i = 0; i < n_conditions; ++i)
       if (part == condition_tags[i] || part == condition_letters[i]) found = i;
-    if (found == n_conditions)
-      fail_input("study.conditions is '{}'; '{}' is none of {}", options.conditions, part,
-                 fmt::join(condition_tags, ", "));
+    if (found == n_conditions) fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
     chosen.insert(found);
   }
   return {chosen.begin(), chosen.end()};
+}
+
+std::int64_t runs_of(const StudyOptions& options) {
+  return static_cast<std::int64_t>(seeds_of(options).size() * conditions_of(options).size());
 }
 
 }  // namespace headscope

@@ -34,4 +34,7 @@ std::vector<std::uint64_t> seeds_of(const StudyOptions& options);
 // Indices into condition_tags, ascending.
 std::vector<std::size_t> conditions_of(const StudyOptions& options);
 
+// Trainings in all: one for each condition of each seed.
+std::int64_t runs_of(const StudyOptions& options);
+
 }  // namespace headscope

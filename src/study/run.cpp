@@ -101,6 +101,7 @@ double train_conditions(const StudyJob& job, const RunFolder& folder, const Corp
 ordered_json facts_of(const StudyJob& job, const ComputeDevice& device) {
   return {{"definitions", study_definitions()},
           {"device", device.description},
+          {"threads", device.threads},
           {"parameters", count_parameters(job.options.model).total},
           {"seeds", seeds_of(job.options)}};
 }
@@ -139,7 +140,7 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   const InterruptGuard guard;
   validate(given.options);
   theme_named(given.theme);  // an unknown name is refused before the work, not after it
-  const ComputeDevice device = choose_device(given.options.device);
+  const ComputeDevice device = choose_device(given.options.device, given.options.threads);
   StudyJob job = given;
   job.options = resolved(given.options, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
@@ -147,7 +148,8 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
                                 .command_line = job.command_line,
                                 .config = to_json(job.options),
                                 .facts = facts_of(job, device),
-                                .writes = RunWrites::as_it_goes});
+                                .writes = RunWrites::as_it_goes,
+                                .free_keys = {"threads"}});
   return folder.live(
       [&] { return in_one_line([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
 }

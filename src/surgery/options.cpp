@@ -2,9 +2,15 @@
 
 #include <set>
 
+#include "core/bounds.h"
 #include "core/lists.h"
 
 namespace headscope {
+namespace {
+
+constexpr std::int64_t most_measurements = 1000;  // passes over the batches; more shares than dimensions are the same
+
+}  // namespace
 
 void validate(const SurgeryOptions& options) {
   if (options.checkpoint.empty())
@@ -13,7 +19,7 @@ void validate(const SurgeryOptions& options) {
   shares_of(options);
   bits_of(options);
   if (!options.layers.empty()) parse_index_list(options.layers, "--layers");
-  if (options.repeats < 1 || options.repeats > 1000) fail_input("--repeats {}: expected 1 to 1000", options.repeats);
+  check_size("--repeats", options.repeats, 1, most_measurements);
 }
 
 std::vector<SurgeryBy> bys_of(const SurgeryOptions& options) {
@@ -24,7 +30,7 @@ std::vector<SurgeryBy> bys_of(const SurgeryOptions& options) {
     for (const std::string& part : comma_separated(options.by)) {
       SurgeryBy by{};
       if (!parse_value(part, by))
-        fail_input("--by {}: '{}' is none of {}", options.by, part, fmt::join(EnumNames<SurgeryBy>::names, ", "));
+        fail_input("--by {}: {}", options.by, unknown_name("operation", part, EnumNames<SurgeryBy>::names));
       chosen.insert(by);
     }
   return {chosen.begin(), chosen.end()};
@@ -38,6 +44,7 @@ std::vector<double> shares_of(const SurgeryOptions& options) {
       fail_input("--shares {}: '{}' is no share; expected numbers from 0 to 1, comma-separated", options.shares, part);
     shares.insert(share);
   }
+  check_size("the number of --shares", static_cast<std::int64_t>(shares.size()), 1, most_measurements);
   return {shares.begin(), shares.end()};
 }
 

@@ -43,20 +43,22 @@ constexpr std::array metrics = {
     Metric{"induction", induction, q, "", "attention to what followed the token's first occurrence; probes only"},
 };
 
+std::vector<std::string> names_of_metrics() {
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  return names;
+}
+
 std::vector<std::string> known_names() {
   std::vector<std::string> names(metric_group_names.begin(), metric_group_names.end());
-  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  names.emplace_back("all");
+  for (const std::string& name : names_of_metrics()) names.push_back(name);
   return names;
 }
 
 const Metric* find_metric(std::string_view name) {
   const auto found = std::ranges::find(metrics, name, &Metric::name);
   return found == metrics.end() ? nullptr : &*found;
-}
-
-std::string suggestion(std::string_view name, std::span<const std::string> known) {
-  const std::string nearest = nearest_name(name, known);
-  return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
 }
 
 }  // namespace
@@ -67,9 +69,7 @@ std::span<const Metric> head_metrics() {
 
 const Metric& metric_named(std::string_view name, std::string_view where) {
   if (const Metric* metric = find_metric(name)) return *metric;
-  std::vector<std::string> known;
-  for (const Metric& metric : metrics) known.emplace_back(metric.name);
-  fail_input("{}: there is no metric '{}'{}; docs/measurements.md lists them", where, name, suggestion(name, known));
+  fail_input("{}: {}", where, unknown_name("metric", name, names_of_metrics()));
 }
 
 MetricSelection::MetricSelection(std::string_view text, std::string_view where) {
@@ -87,8 +87,7 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
       groups_.insert(metric->group);
       metrics_.insert(metric->name);
     } else {
-      fail_input("{}: there is no metric or group '{}'{}; the groups are {} and all", where, part,
-                 suggestion(part, known_names()), fmt::join(metric_group_names, ", "));
+      fail_input("{}: {}", where, unknown_name("metric or group", part, known_names()));
     }
   }
 }

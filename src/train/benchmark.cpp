@@ -72,8 +72,8 @@ TrainBenchmark benchmark_training(const DecoderConfig& model, const TrainOptions
 
 TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& options, const std::string& metrics,
                                 std::int64_t rounds, const ComputeDevice& device) {
-  constexpr std::int64_t steps = 10;
-  const Corpus corpus = random_corpus(model, options, 3 * steps * (rounds + 1));
+  constexpr std::int64_t steps = tracking_steps_per_round / 3;
+  const Corpus corpus = random_corpus(model, options, tracking_steps(rounds));
   Trainer trainer(model, options, /*seed=*/0, corpus, device);
   const MetricSelection chosen(metrics, "--track");
   const ScratchFolder folder;

@@ -26,6 +26,11 @@ struct TrackingCost {
   double every_10 = 0, every_1 = 0;  // share of time added: medians over rounds; 0.02 is 2 %
   double step_seconds = 0;           // without tracking
 };
+inline constexpr std::int64_t tracking_steps_per_round = 30;
+// Of all rounds, and one more to warm up.
+constexpr std::int64_t tracking_steps(std::int64_t rounds) {
+  return tracking_steps_per_round * (rounds + 1);
+}
 TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& options, const std::string& metrics,
                                 std::int64_t rounds, const ComputeDevice& device);
 

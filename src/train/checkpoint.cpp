@@ -1,6 +1,8 @@
 #include "train/checkpoint.h"
 
 #include "core/atomic_file.h"
+#include "core/bounds.h"
+#include "core/regular_file.h"
 #include "formats/content_hash.h"
 #include "model/weights.h"
 
@@ -62,13 +64,62 @@ std::string sealed(ordered_json object) {
 }
 
 ordered_json unsealed(const fs::path& file) {
-  ordered_json object = ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const auto not_too_deep = [&](int depth, ordered_json::parse_event_t, const ordered_json&) {
+    constexpr int deepest = 64;  // dump() below calls itself for every level
+    if (depth > deepest) fail_damaged(file, "is nested too deep");
+    return true;
+  };
+  ordered_json object = ordered_json::parse(read_file(file), not_too_deep, /*allow_exceptions=*/false);
   if (!object.is_object() || !object.contains("xxh3_128")) fail_damaged(file, "is not valid");
   const ordered_json hash = object["xxh3_128"];
   object.erase("xxh3_128");
   if (hash != content_hash(object.dump())) fail_damaged(file, "its content does not match its hash");
   return object;
 }
+
+// Members of state.json, each with the type that it must have: a hash that fits does not make a file that we wrote.
+class StateReader {
+ public:
+  explicit StateReader(fs::path file) : file_(std::move(file)), object_(unsealed(file_)) {}
+
+  [[nodiscard]] std::int64_t count(const char* key, std::int64_t most) const {
+    return checked_count(key, member(key), most);
+  }
+  [[nodiscard]] double number(const char* key) const {
+    if (!member(key).is_number()) fail_damaged(file_, fmt::format("'{}' is not a number", key));
+    return member(key).get<double>();
+  }
+  [[nodiscard]] std::string text(const char* key) const {
+    if (!member(key).is_string()) fail_damaged(file_, fmt::format("'{}' is not a text", key));
+    return member(key).get<std::string>();
+  }
+  [[nodiscard]] const ordered_json& object(const char* key) const {
+    if (!member(key).is_object()) fail_damaged(file_, fmt::format("'{}' is not an object", key));
+    return member(key);
+  }
+  [[nodiscard]] TableRows rows() const {
+    TableRows rows;
+    for (const auto& [table, value] : object("rows").items())
+      rows[table] = checked_count("rows", value, std::numeric_limits<std::int64_t>::max());
+    return rows;
+  }
+  [[nodiscard]] const fs::path& file() const { return file_; }
+
+ private:
+  [[nodiscard]] const ordered_json& member(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) fail_damaged(file_, fmt::format("'{}' is missing", key));
+    return *found;
+  }
+  [[nodiscard]] std::int64_t checked_count(const char* key, const ordered_json& value, std::int64_t most) const {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() > static_cast<std::uint64_t>(most))
+      fail_damaged(file_, fmt::format("'{}' is not a whole number from 0 to {}", key, most));
+    return value.get<std::int64_t>();
+  }
+
+  fs::path file_;
+  ordered_json object_;
+};
 
 void check_hash(const fs::path& file, const Safetensors& tensors, const ordered_json& hashes) {
   const std::string name = file.filename().string();
@@ -86,34 +137,69 @@ void write_folder(const fs::path& folder, const Trainer& trainer, const Checkpoi
   write_file(folder / state_name, sealed(std::move(object)));
 }
 
-void load_weights(const fs::path& checkpoint, const ordered_json& state, const Decoder& model) {
+void load_weights(const fs::path& checkpoint, const StateReader& state, const Decoder& model) {
   const fs::path file = checkpoint / model_name;
   const Safetensors weights(file);
-  check_hash(file, weights, state["hashes"]);
+  check_hash(file, weights, state.object("hashes"));
   for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
     load_tensor(weights.get(name), value, file.string());
   });
 }
 
+// A configuration must not make us allocate far more than its weights can fill. Smaller differences show tensor by
+// tensor, with a name.
+void check_model_size(const fs::path& file, const DecoderConfig& model) {
+  constexpr std::int64_t far_more = 16;
+  const auto there = static_cast<std::int64_t>(open_regular_file(file).size);
+  const std::int64_t needed = 4 * count_parameters(model).total;
+  if (needed / far_more > there)
+    fail_damaged(file, fmt::format("has {} bytes; the model in {} has {}", there, state_name, needed));
+}
+
+// Folders inside that hold checkpoints: the conditions of a study, or those of its seeds. Sorted by name.
+std::vector<std::string> runs_inside(const fs::path& place, int depth) {
+  std::vector<fs::path> folders;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(place, ignored))
+    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+  std::sort(folders.begin(), folders.end());
+  std::vector<std::string> runs;
+  for (const fs::path& folder : folders) {
+    if (!complete_checkpoints(folder / "checkpoints").empty()) runs.push_back(folder.string());
+    if (depth > 1)
+      for (std::string& run : runs_inside(folder, depth - 1)) runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 // The folder of a checkpoint that is meant by it or by the run that holds it.
 fs::path checkpoint_at(const fs::path& place) {
-  if (fs::exists(place / state_name)) return place;
+  std::error_code ignored;
+  if (fs::exists(place / state_name, ignored)) return place;
   const std::vector<fs::path> complete = complete_checkpoints(place / "checkpoints");
-  if (complete.empty())
+  if (!complete.empty()) return complete.back();
+  const std::vector<std::string> runs = runs_inside(place, /*depth=*/2);
+  if (runs.empty())
     fail_input("{}: is no checkpoint (it has no {}) and holds none; give RUN/checkpoints/step-000120 or RUN",
                place.string(), state_name);
-  return complete.back();
+  constexpr std::size_t most_named = 9;  // the conditions of three seeds
+  fail_input("{}: holds several models; give one of its conditions: {}{}", place.string(),
+             fmt::join(std::span(runs).first(std::min(most_named, runs.size())), ", "),
+             runs.size() > most_named ? ", …" : "");
 }
 
 // The setup in the configuration of a run, which may hold more.
 Setup setup_of(const ordered_json& config, const fs::path& file) {
   Setup setup;
-  const std::vector<std::string> known = field_names(setup);
+  std::vector<std::string> known = field_names(setup);
+  std::erase(known, "threads");  // of the machine that trained it
   for (const ConfigEntry& entry : parse_yaml(yaml_of(config), file.string()))
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) apply(setup, entry);
-  const std::string qk_norm = config.value("model", ordered_json::object()).value("qk_norm", "");
-  if (!parse_value(qk_norm, setup.model.qk_norm))
-    fail_input("{}: says '{}' for model.qk_norm; expected {}", file.string(), qk_norm, expected_value<QkNorm>());
+  const auto model = config.find("model");
+  const ordered_json qk_norm =
+      model != config.end() && model->is_object() ? model->value("qk_norm", ordered_json()) : ordered_json();
+  if (!qk_norm.is_string() || !parse_value(qk_norm.get<std::string>(), setup.model.qk_norm))
+    fail_input("{}: says {} for model.qk_norm; expected {}", file.string(), qk_norm.dump(), expected_value<QkNorm>());
   setup.model.positions = setup.train.seq_len;
   validate(setup);
   return setup;
@@ -156,18 +242,19 @@ std::optional<fs::path> latest_checkpoint(const fs::path& checkpoints) {
 }
 
 CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
-  const ordered_json object = unsealed(checkpoint / state_name);
+  const StateReader reader(checkpoint / state_name);
   const Safetensors moments(checkpoint / optimizer_name);
-  check_hash(checkpoint / optimizer_name, moments, object["hashes"]);
-  load_weights(checkpoint, object, trainer.model());
+  check_hash(checkpoint / optimizer_name, moments, reader.object("hashes"));
+  load_weights(checkpoint, reader, trainer.model());
+  const std::int64_t steps = trainer.options().steps();
   CheckpointState state;
-  state.step = object["step"];
-  state.position = object["position"];
-  state.loss_sum = object["loss_sum"];
-  state.loss_count = object["loss_count"];
-  state.rows = object["rows"].get<TableRows>();
-  state.data_hash = object["data_hash"];
-  state.config = object["config"];
+  state.step = reader.count("step", steps);
+  state.position = reader.count("position", most_tokens);
+  state.loss_sum = reader.number("loss_sum");
+  state.loss_count = reader.count("loss_count", steps);
+  state.rows = reader.rows();
+  state.data_hash = reader.text("data_hash");
+  state.config = reader.object("config");
   for (const auto& [name, value] : trainer.optimizers().state())
     load_tensor(moments.get(name), value, (checkpoint / optimizer_name).string());
   trainer.go_to(state.step);
@@ -177,14 +264,15 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
 SavedModel open_checkpoint(const fs::path& place, at::Device device) {
   SavedModel saved;
   saved.checkpoint = checkpoint_at(place);
-  const ordered_json object = unsealed(saved.checkpoint / state_name);
-  saved.setup = setup_of(object["config"], saved.checkpoint / state_name);
-  saved.step = object["step"];
+  const StateReader reader(saved.checkpoint / state_name);
+  saved.setup = setup_of(reader.object("config"), reader.file());
+  saved.step = reader.count("step", saved.setup.train.steps());
   saved.tokens = saved.step * saved.setup.train.tokens_per_step();
-  saved.data_hash = object["data_hash"];
+  saved.data_hash = reader.text("data_hash");
+  check_model_size(saved.checkpoint / model_name, saved.setup.model);
   saved.model = make_decoder(saved.setup.model, /*seed=*/0, device);
   for_each_parameter(saved.model, [](const std::string&, at::Tensor& value) { value.set_requires_grad(false); });
-  load_weights(saved.checkpoint, object, saved.model);
+  load_weights(saved.checkpoint, reader, saved.model);
   return saved;
 }
 

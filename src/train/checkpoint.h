@@ -46,7 +46,8 @@ struct SavedModel {
 };
 
 // `place`: the folder of a checkpoint, or of a run, which stands for its newest one. Throws Error(Fault::input) naming
-// the file: there is none, it is damaged, or its tensors have other shapes than its configuration says.
+// the file: there is none (of a study's folder: with the names of its conditions), it is damaged, or its tensors have
+// other shapes than its configuration says.
 SavedModel open_checkpoint(const std::filesystem::path& place, at::Device device);
 
 }  // namespace headscope

@@ -48,6 +48,7 @@ struct TrainOptions {
     visit("optim.final_share", self.schedule.final_share, "Where the cosine ends, as a share of the learning rate");
   }
 
+  // Of options that validate() accepts.
   [[nodiscard]] std::int64_t tokens_per_step() const { return batch * seq_len * accumulation; }
   [[nodiscard]] std::int64_t steps() const { return tokens / tokens_per_step(); }
 };

@@ -74,18 +74,20 @@ TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
   validate(static_cast<const Setup&>(given.options));
   validate(given.options.track);
   theme_named(given.theme);  // an unknown name is refused before the work, not after it
-  const ComputeDevice device = choose_device(given.options.device);
+  const ComputeDevice device = choose_device(given.options.device, given.options.threads);
   TrainRunJob job = given;
   job.options.device = device.device.is_cpu() ? "cpu" : "cuda";
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   const nlohmann::ordered_json facts = {{"device", device.description},
+                                        {"threads", device.threads},
                                         {"parameters", count_parameters(job.options.model).total},
                                         {"seeds", {job.options.seed}}};
   RunFolder folder(job.folder, {.command = train_command,
                                 .command_line = job.command_line,
                                 .config = to_json(job.options),
                                 .facts = facts,
-                                .writes = RunWrites::as_it_goes});
+                                .writes = RunWrites::as_it_goes,
+                                .free_keys = {"threads"}});
   return folder.live(
       [&] { return in_one_line([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
 }

@@ -1,5 +1,6 @@
 #include "train/setup.h"
 
+#include "core/bounds.h"
 #include "data/blocks.h"
 
 namespace headscope {
@@ -51,48 +52,82 @@ Setup of_1_5b() {
   return setup;
 }
 
+// What a run reads of its data.
+struct Wanted {
+  std::int64_t train = 0, validation = 0;  // tokens
+};
+
+Wanted wanted_of(const TrainOptions& train) {
+  return {train.steps() * train.tokens_per_step() + 1,
+          tokens_for_batches(train.validation_batches, train.batch, train.seq_len)};
+}
+
+void check_vocabulary(const Setup& setup, const Corpus& corpus) {
+  if (corpus.vocabulary > setup.model.vocabulary)
+    fail_input("{}: has a vocabulary of {}, model.vocabulary is {}; set model.vocabulary={} or more", corpus.source,
+               corpus.vocabulary, setup.model.vocabulary, corpus.vocabulary);
+}
+
+void check_enough_validation(const TrainOptions& train, const Corpus& corpus) {
+  check_fixed_batches(corpus.validation.size(), train.validation_batches, train.batch, train.seq_len);
+}
+
+// Everything that can be refused of a corpus that is read to its end, or as far as a run wants it.
+void check_fits(const Setup& setup, const Corpus& corpus) {
+  check_vocabulary(setup, corpus);
+  check_block(corpus.train.size(), setup.train.seq_len);
+  check_enough_validation(setup.train, corpus);
+}
+
 }  // namespace
 
 Setup preset_setup(const std::string& name) {
-  if (name == "tiny") return tiny();
-  if (name == "88m") return of_88m();
-  if (name == "1.5b") return of_1_5b();
-  fail_input("--preset {}: expected tiny, 88m or 1.5b", name);
+  const std::array presets = {tiny(), of_88m(), of_1_5b()};
+  std::vector<std::string> known;
+  for (const Setup& setup : presets) {
+    if (setup.preset == name) return setup;
+    known.push_back(setup.preset);
+  }
+  fail_input("{}", unknown_name("preset", name, known));
 }
 
 void validate(const Setup& setup) {
   validate(setup.model);
   validate(setup.train);
   validate(setup.data);
+  check_size("threads", setup.threads, 0, most_threads);
 }
 
 Corpus load_corpus_for(const Setup& setup, Console& console) {
-  const TrainOptions& train = setup.train;
-  const std::int64_t wanted = train.steps() * train.tokens_per_step() + 1;
-  Corpus corpus = load_corpus(setup.data, wanted,
-                              tokens_for_batches(train.validation_batches, train.batch, train.seq_len), console);
-  if (corpus.vocabulary > setup.model.vocabulary)
-    fail_input("{}: has a vocabulary of {}, model.vocabulary is {}; set model.vocabulary={} or more", corpus.source,
-               corpus.vocabulary, setup.model.vocabulary, corpus.vocabulary);
+  const Wanted wanted = wanted_of(setup.train);
+  Corpus corpus = load_corpus(setup.data, wanted.train, wanted.validation, console);
+  check_fits(setup, corpus);
   if (corpus.unigram_entropy)
     console.info(fmt::format("data: {}; unigram entropy {:.3f} nats a token, true entropy {:.3f}", corpus.source,
                              *corpus.unigram_entropy, *corpus.true_entropy));
   else
     console.info(
         fmt::format("data: {}, {:.1f} M tokens", corpus.source, static_cast<double>(corpus.train.size()) / 1e6));
-  if (wanted - 1 > corpus.train.size())
+  if (wanted.train - 1 > corpus.train.size())
     console.info(fmt::format("the data is shorter than the run: it is read {:.1f} times",
-                             static_cast<double>(wanted - 1) / static_cast<double>(corpus.train.size())));
+                             static_cast<double>(wanted.train - 1) / static_cast<double>(corpus.train.size())));
   return corpus;
 }
 
+void check_corpus_for(const Setup& setup) {
+  const Corpus start = start_of_corpus(setup.data, setup.train.seq_len + 1, wanted_of(setup.train).validation);
+  if (start.cut)
+    check_vocabulary(setup, start);
+  else
+    check_fits(setup, start);
+}
+
 Corpus load_held_out(const Setup& setup, Console& console) {
-  const TrainOptions& train = setup.train;
-  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1,
-                              tokens_for_batches(train.validation_batches, train.batch, train.seq_len), console);
+  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1, wanted_of(setup.train).validation, console);
   if (corpus.vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);
+  check_enough_validation(setup.train, corpus);
   return corpus;
 }
 

@@ -16,6 +16,7 @@ struct Setup {
   TrainOptions train;
   DataOptions data;
   std::string device = "auto";
+  std::int64_t threads = 0;  // of the CPU; 0: all cores
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -24,10 +25,11 @@ struct Setup {
     TrainOptions::fields(self.train, visit);
     DataOptions::fields(self.data, visit);
     visit("device", self.device, "auto, cpu or cuda");
+    visit("threads", self.threads, "Threads on the CPU; 0: all cores");
   }
 };
 
-// Throws Error(Fault::input) naming those there are.
+// Throws Error(Fault::input) naming the nearest one, or those there are.
 Setup preset_setup(const std::string& name);
 
 // The preset that the entries name (or tiny), then the entries in their order. Options is a Setup, perhaps with more.
@@ -48,11 +50,14 @@ Options resolve_setup(const std::vector<ConfigEntry>& entries) {
 void validate(const Setup& setup);
 
 // What the run needs of the data; says on the console what it is, and how often the run goes through it. Throws
-// Error(Fault::input) when its vocabulary is larger than the model's.
+// Error(Fault::input) when its vocabulary is larger than the model's, or it has not tokens enough.
 Corpus load_corpus_for(const Setup& setup, Console& console);
 
+// Throws what load_corpus_for would, as far as the start of the data tells: reads some megabytes at most.
+void check_corpus_for(const Setup& setup);
+
 // The validation part alone, for a model that is trained; next to nothing is read for training. Throws
-// Error(Fault::input) when its vocabulary is larger than the model's.
+// Error(Fault::input) when its vocabulary is larger than the model's, or it has not tokens enough.
 Corpus load_held_out(const Setup& setup, Console& console);
 
 }  // namespace headscope

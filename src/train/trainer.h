@@ -20,9 +20,11 @@ struct StepRecord {
 };
 
 // A loss or gradient that is not finite: the update was not made.
-struct NotFinite {
-  std::int64_t step = 0;  // that would have been
-  double loss = 0, grad_norm = 0;
+struct NotFinite : Error {
+  NotFinite(std::int64_t at_step, double its_loss, double its_grad_norm, std::string largest_gradient);
+
+  std::int64_t step;  // that would have been
+  double loss, grad_norm;
   std::string largest;  // the parameter with the largest gradient
 };
 
@@ -44,6 +46,7 @@ class Trainer {
   [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
 
   [[nodiscard]] const Decoder& model() const { return model_; }
+  [[nodiscard]] const TrainOptions& options() const { return options_; }
   [[nodiscard]] const Optimizers& optimizers() const { return optimizers_; }
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   [[nodiscard]] std::int64_t tokens_done() const { return steps_done_ * options_.tokens_per_step(); }

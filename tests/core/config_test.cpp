@@ -89,13 +89,37 @@ TEST(Config, ErrorsNameFileLineAndNearestKey) {
   expect_error(Fault::input, "'seed' is '-1'; expected a whole number, not negative", [] { from_yaml("seed: -1"); });
   expect_error(Fault::input, "'count' is '3.5'", [] { from_yaml("count: 3.5"); });
   expect_error(Fault::input, "'fast' is 'maybe'; expected true or false", [] { from_yaml("fast: maybe"); });
-  expect_error(Fault::input, "expected one of round, square", [] { from_yaml("shape: oval"); });
+  expect_error(Fault::input, "f.yaml:1: unknown shape 'oval'; known are round, square",
+               [] { from_yaml("shape: oval"); });
+  expect_error(Fault::input, "f.yaml:1: unknown shape 'rond'; did you mean 'round'?", [] { from_yaml("shape: rond"); });
   expect_error(Fault::input, "'inner.rate' is 'x'", [] { from_yaml("inner: {rate: x}"); });
   expect_error(Fault::input, "f.yaml:2: 'rate' is given twice", [] { from_yaml("rate: 1\nrate: 2"); });
   expect_error(Fault::input, "f.yaml:1: not valid YAML", [] { from_yaml("a: [1, 2"); });
   expect_error(Fault::input, "expected 'key: value' lines", [] { from_yaml("- 1\n- 2"); });
   expect_error(Fault::input, "known are count, seed", [] { from_yaml("something_else_entirely: 1"); });
   expect_error(Fault::input, "nested list", [] { from_yaml("name: [[1]]"); });
+}
+
+TEST(Config, ANumberIsFinite) {
+  for (const char* value : {"nan", "inf", "-inf", "1e999", ""})
+    expect_error(Fault::input, "'rate' is '", [&] { from_yaml(fmt::format("rate: \"{}\"", value)); });
+}
+
+TEST(NearestName, IsASlipOfThePenTheCaseOrAFirstPart) {
+  const std::vector<std::string> known = {"QK", "QK_frozen", "NoQK", "--dry-run", "--data"};
+  EXPECT_EQ(nearest_name("qk", known), "QK");
+  EXPECT_EQ(nearest_name("QK_frozn", known), "QK_frozen");
+  EXPECT_EQ(nearest_name("--dry", known), "--dry-run");
+  EXPECT_EQ(nearest_name("--d", known), "");  // of two
+  EXPECT_EQ(nearest_name("xy", known), "");   // nothing in common with QK
+  EXPECT_EQ(nearest_name("", known), "");
+  EXPECT_EQ(nearest_name(std::string(1 << 20, 'x'), known), "");
+}
+
+TEST(UnknownName, ListsTheKnownOnesWhereNoneIsNear) {
+  const std::array known = {"tiny", "88m"};
+  EXPECT_EQ(unknown_name("preset", "88n", known), "unknown preset '88n'; did you mean '88m'?");
+  EXPECT_EQ(unknown_name("preset", "huge", known), "unknown preset 'huge'; known are tiny, 88m");
 }
 
 TEST(Config, AKeyWithALineBreakStillGivesOneLine) {

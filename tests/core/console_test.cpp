@@ -52,10 +52,31 @@ TEST(Progress, EndsWithTheCountAndNoControlCharactersInAFile) {
   EXPECT_EQ(printed({.quiet = true}, [](Console& console) { Progress(console, "work", "heads", 3).step(); }), "");
 }
 
+// A destructor that throws ends the program: this test then does not come to its end.
+TEST(Console, AStreamThatIsFullOrClosedIsNoFailure) {
+  const auto use = [](std::FILE* stream) {
+    Console console({.verbose = true}, stream);
+    console.info("info");
+    console.warn("warning");
+    console.error(std::string(1 << 16, 'x'));  // more than a buffer
+    Progress progress(console, "work", "heads", 2);
+    progress.step();
+    progress.step();
+  };
+  std::FILE* full = std::fopen("/dev/full", "w");
+  ASSERT_NE(full, nullptr);
+  EXPECT_NO_THROW(use(full));
+  std::fclose(full);
+  std::FILE* read_only = std::fopen("/dev/null", "r");
+  EXPECT_NO_THROW(use(read_only));
+  std::fclose(read_only);
+}
+
 TEST(FormatDuration, ChoosesTheUnit) {
   EXPECT_EQ(format_duration(1.26), "1.3 s");
   EXPECT_EQ(format_duration(250), "4 min 10 s");
   EXPECT_EQ(format_duration(7500), "2 h 05 min");
+  EXPECT_EQ(format_duration(3.6e30), "1.0e+27 h");  // does not fit in 64 bits
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <filesystem>
 
 #include "core/atomic_file.h"
 #include "core/mapped_file.h"
+#include "core/regular_file.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
@@ -69,6 +73,25 @@ TEST(ReadFile, NamesWhatCannotBeRead) {
   expect_error(Fault::input, "absent: No such file or directory", [&] { read_file(folder / "absent"); });
   expect_error(Fault::input, "Is a directory", [&] { read_file(folder.path()); });
   expect_error(Fault::input, "not a regular file", [] { read_file("/dev/null"); });
+}
+
+// A named pipe without a writer makes a plain open() wait for ever.
+TEST(OpenRegularFile, RefusesAtOnceWhatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const int listening = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{AF_UNIX, {}};
+  const std::string socket = (folder / "socket").string();
+  ASSERT_LT(socket.size(), sizeof address.sun_path);
+  std::copy(socket.begin(), socket.end(), address.sun_path);
+  ASSERT_EQ(::bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  for (const std::filesystem::path& file : {folder / "pipe", folder / "socket", std::filesystem::path("/dev/zero")}) {
+    const std::string message = fmt::format("cannot read {}: not a regular file", file.string());
+    expect_error(Fault::input, message, [&] { open_regular_file(file); });
+    expect_error(Fault::input, message, [&] { read_file(file); });
+    expect_error(Fault::input, message, [&] { MappedFile mapped(file); });
+  }
+  ::close(listening);
 }
 
 }  // namespace

@@ -194,7 +194,27 @@ TEST(Config, RefusesWhatMakesNoModel) {
   };
   refused("model.heads is 4, model.kv_heads 3; expected heads divisible by kv_heads", [](auto& c) { c.kv_heads = 3; });
   refused("model.d_k is 31; expected an even number", [](auto& c) { c.d_k = 31; });
-  refused("model.layers is 0; expected 1 or more", [](auto& c) { c.layers = 0; });
+  refused("model.layers is 0; expected 1 to 4096", [](auto& c) { c.layers = 0; });
+  refused("model.rope_base is inf; expected more than 1",
+          [](auto& c) { c.rope_base = std::numeric_limits<double>::infinity(); });
+  refused("model.heads 65536 x model.d_k 65536 is too much", [](auto& c) { c.heads = c.kv_heads = c.d_k = 1 << 16; });
+}
+
+// The largest model that is not refused, counted in numbers of 64 bits of mantissa that do not wrap around.
+TEST(Config, CountsOfTheLargestModelAreExact) {
+  DecoderConfig config;
+  config.vocabulary = config.d_ff = 1 << 24;
+  config.d_model = 1 << 20;
+  config.layers = 4096;
+  config.heads = config.kv_heads = 1 << 16;
+  config.d_k = 256;
+  ASSERT_NO_THROW(validate(config));
+  const long double width = 1 << 20, wide = 1 << 24;  // heads x d_k, d_ff and the vocabulary are the same
+  const long double matrices = 4096 * (width * 4 * wide + 2 * width * wide);
+  const long double total = matrices + wide * width + 4096 * (2 * width + 2 * 256) + width;
+  const ParameterCounts counts = count_parameters(config);
+  EXPECT_EQ(static_cast<long double>(counts.matrices), matrices);
+  EXPECT_EQ(static_cast<long double>(counts.total), total);
 }
 
 TEST(Probe, TheVariationOfGains) {

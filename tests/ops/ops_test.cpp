@@ -102,7 +102,7 @@ TEST(LinearCrossEntropy, SurvivesHugeLogits) {
 }
 
 TEST(Device, AnUnknownNameIsRefused) {
-  testing::expect_error(Fault::input, "--device tpu: expected auto, cpu or cuda", [] { choose_device("tpu"); });
+  testing::expect_error(Fault::input, "unknown device 'tpu'; did you mean 'cpu'?", [] { choose_device("tpu"); });
 }
 
 TEST(Device, TheCpuComputesInFloat32) {

@@ -37,10 +37,26 @@ TEST(PlasticityConfig, RequiredAndIgnoredKeys) {
 TEST(PlasticityConfig, ValuesWithoutSenseAreRefused) {
   PlasticityOptions options;
   options.pairs_per_bucket = 0;
-  expect_error(Fault::input, "pairs_per_bucket is 0; expected at least 1", [&] { validate(options); });
+  expect_error(Fault::input, "pairs_per_bucket is 0; expected 1 to 1048576", [&] { validate(options); });
   options = {};
   options.p_alpha = 1.5;
   expect_error(Fault::input, "p_alpha is 1.5", [&] { validate(options); });
+  options = {};
+  options.num_layers = options.num_q_heads = 100'000;  // each is allowed; their list would fill memory
+  expect_error(Fault::input, "num_layers 100000 x num_q_heads 100000 is too much", [&] { validate(options); });
+}
+
+TEST(PlasticityConfig, EverySizeHasAnUpperEnd) {
+  const PlasticityOptions defaults;
+  PlasticityOptions::fields(defaults, [](const char* key, const auto& value, const char*) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, std::int64_t> || IsOptional<T>::value)
+      for (const char* hostile : {"-1", "4611686018427387904", "9223372036854775807"}) {
+        PlasticityOptions options;
+        apply(options, {key, hostile, "test"});
+        expect_error(Fault::input, fmt::format("{} is {}; expected ", key, hostile), [&] { validate(options); });
+      }
+  });
 }
 
 TEST(Dataset, FindsLayersAndHeadsByLooking) {

@@ -123,7 +123,7 @@ TEST(Theme, UnknownNameIsAnInputErrorThatListsTheKnown) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::input);
-    EXPECT_STREQ(error.what(), "unknown theme 'sepia'; known: light, dark");
+    EXPECT_STREQ(error.what(), "unknown theme 'sepia'; known are light, dark");
   }
 }
 

@@ -1,6 +1,5 @@
 #include "study/options.h"
 
-#include "study/estimate.h"
 #include "support/expect_error.h"
 
 namespace headscope {
@@ -23,7 +22,7 @@ TEST(Preset, ShapesAreThoseOfTheDesign) {
 
 TEST(Preset, EveryOneIsValid) {
   for (const char* name : {"tiny", "88m", "1.5b"}) EXPECT_NO_THROW(validate(preset_setup(name))) << name;
-  expect_error(Fault::input, "--preset 7b: expected tiny, 88m or 1.5b", [] { preset_setup("7b"); });
+  expect_error(Fault::input, "unknown preset '7b'; known are tiny, 88m, 1.5b", [] { preset_setup("7b"); });
 }
 
 TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
@@ -64,17 +63,17 @@ TEST(Lists, AreCheckedPartByPart) {
   options.seeds = "4,4";
   expect_error(Fault::input, "4 is there twice", [&] { seeds_of(options); });
   options.conditions = "QK,Frozen";
-  expect_error(Fault::input, "'Frozen' is none of QK, QK_frozen, NoQK", [&] { conditions_of(options); });
+  expect_error(Fault::input, "study.conditions: unknown condition 'Frozen'; known are QK, QK_frozen, NoQK",
+               [&] { conditions_of(options); });
 }
 
-TEST(Estimate, CountsRunsStepsAndProbes) {
+TEST(Runs, AreConditionsTimesSeeds) {
   StudyOptions options;
+  EXPECT_EQ(runs_of(options), 3);
   options.seeds = "1,2";
-  const StudyEstimate estimate = estimate_study(options, choose_device("cpu"));
-  EXPECT_EQ(estimate.runs, 6);
-  EXPECT_EQ(estimate.steps, 150);
-  EXPECT_EQ(estimate.probes, 16);
-  EXPECT_GT(estimate.seconds, 0);
+  EXPECT_EQ(runs_of(options), 6);
+  for (int i = 3; i <= 1001; ++i) options.seeds += fmt::format(",{}", i);
+  expect_error(Fault::input, "the number of study.seeds is 1001; expected 1 to 1000", [&] { runs_of(options); });
 }
 
 }  // namespace

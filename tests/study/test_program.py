@@ -263,13 +263,13 @@ class BadInput(Program):
         empty = self.folder / "empty.txt"
         empty.touch()
         for message, arguments in (
-            ("--preset 7b: expected tiny, 88m or 1.5b", ["--preset", "7b"]),
+            ("unknown preset '7b'; known are tiny, 88m, 1.5b", ["--preset", "7b"]),
             ("unknown key 'train.bach'; did you mean 'train.batch'?", ["--set", "train.bach=1"]),
             ("'train.batch' is 'many'; expected a whole number", ["--set", "train.batch=many"]),
             ("expected heads divisible by kv_heads", ["--set", "model.heads=3"]),
             (str(missing), ["--data", missing]),
             (str(empty), ["--data", empty]),
-            ("--device tpu: expected auto, cpu or cuda", ["--device", "tpu"]),
+            ("unknown device 'tpu'; did you mean 'cpu'?", ["--device", "tpu"]),
             ("built without CUDA", ["--device", "cuda"]),
         ):
             self.refused(message, "study", *arguments, *out)

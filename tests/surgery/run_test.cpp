@@ -148,16 +148,16 @@ TEST_F(Surgery, BadInputHasItsLineAndLeavesNoFolder) {
   refused("no checkpoint is named", with([](auto& o) { o.checkpoint = ""; }));
   refused("is no checkpoint", with([&](auto& o) { o.checkpoint = folder.path(); }));
   refused("is no checkpoint", with([&](auto& o) { o.checkpoint = folder / "missing"; }));
-  refused("'gains' is none of gain, singular", with([](auto& o) { o.by = "gains"; }));
+  refused("--by gains: unknown operation 'gains'; did you mean 'gain'?", with([](auto& o) { o.by = "gains"; }));
   for (const char* shares : {"1.1", "-0.1", "nan", "", "0,,1", "half"})
     refused("expected numbers from 0 to 1", with([&](auto& o) { o.shares = shares; }));
   for (const char* bits : {"1", "17", "8,", "4.5"})
     refused("expected whole numbers from 2 to 16", with([&](auto& o) { o.bits = bits; }));
   refused("the model has no layer 2; expected 0-1", with([](auto& o) { o.layers = "0-2"; }));
   refused("expected numbers and ranges", with([](auto& o) { o.layers = "first"; }));
-  refused("--repeats 0", with([](auto& o) { o.repeats = 0; }));
+  refused("--repeats is 0; expected 1 to 1000", with([](auto& o) { o.repeats = 0; }));
   refused("missing.txt", with([&](auto& o) { o.data = folder / "missing.txt"; }));
-  refused("expected auto, cpu or cuda", with([](auto& o) { o.device = "tpu"; }));
+  refused("unknown device 'tpu'", with([](auto& o) { o.device = "tpu"; }));
   SurgeryJob themed = job_of("learned");
   themed.theme = "blue";
   refused("unknown theme", themed);

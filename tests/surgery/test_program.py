@@ -74,7 +74,7 @@ class Program(unittest.TestCase):
         checkpoint = self.folder / "study" / "QK"
         self.refused("is no checkpoint", self.folder)
         self.refused("no checkpoint is named")
-        self.refused("'size' is none of", checkpoint, "--by", "size")
+        self.refused("unknown operation 'size'; known are gain, singular", checkpoint, "--by", "size")
         self.refused("expected numbers from 0 to 1", checkpoint, "--shares", "0,50")
         self.refused("expected whole numbers from 2 to 16", checkpoint, "--bits", "1")
         self.refused("the model has no layer 7", checkpoint, "--layers", "0,7")

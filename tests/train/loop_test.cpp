@@ -6,7 +6,6 @@
 #include "formats/parquet_table.h"
 #include "small_run.h"
 #include "support/expect_error.h"
-#include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
 #include "train/checkpoint.h"
 
@@ -219,6 +218,25 @@ TEST(NotFinite, StopsWithTheStepAndTheParameterAndSavesTheStateBefore) {
   EXPECT_EQ(state["position"], state["step"].get<std::int64_t>() * 8);
 }
 
+// Outside of a run, too, it is an error like others, with its numbers.
+TEST(NotFinite, IsAnErrorInOneLine) {
+  TrainJob job = small_job("");
+  job.options.optim.muon_lr = 1e30;
+  const Corpus corpus = small_corpus(job.options);
+  Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  const auto all_steps = [&] {
+    for (int i = 0; i < 12; ++i) trainer.step();
+  };
+  expect_error(Fault::runtime, "not finite; the largest gradient is that of ", all_steps);
+  try {
+    trainer.step();
+    FAIL() << "a step that is not finite was made";
+  } catch (const NotFinite& failure) {
+    EXPECT_EQ(failure.step, trainer.steps_done() + 1);
+    EXPECT_FALSE(failure.largest.empty());
+  }
+}
+
 class Damaged : public ::testing::Test {
  protected:
   Damaged() { run(small_job(folder.path())); }
@@ -259,65 +277,6 @@ TEST_F(Damaged, AnEarlierCheckpointIsUsedWhenTheDamagedOneIsRemoved) {
   fs::remove_all(folder / "checkpoints/step-000012");
   run(small_job(folder.path()));
   expect_same_end(other / "whole", folder.path());
-}
-
-TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
-  const TemporaryFolder folder;
-  TrainJob job = small_job(folder.path());
-  const Corpus corpus = small_corpus(job.options);
-  Trainer trainer(job.model, job.options, 1, corpus, cpu());
-  save_checkpoint(folder / "checkpoints", trainer, {}, 2);
-  trainer.step();
-  CheckpointState state;
-  state.step = 1;
-  {
-    const testing::FileSizeLimit limit(20'000);
-    expect_error(Fault::runtime, "model.safetensors",
-                 [&] { save_checkpoint(folder / "checkpoints", trainer, state, 2); });
-  }
-  EXPECT_EQ(latest_checkpoint(folder / "checkpoints"), folder / "checkpoints/step-000000");
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) names.push_back(entry.path().filename());
-  EXPECT_EQ(names, std::vector<std::string>{"step-000000"});
-}
-
-// Hashes hold: the tensors are those that were saved, but not of the model that the configuration describes.
-TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
-  const TemporaryFolder folder;
-  const TrainJob job = small_job("");
-  const Corpus corpus = small_corpus(job.options);
-  const Trainer trainer(job.model, job.options, 1, corpus, cpu());
-  headscope::Setup setup;  // a test has a Setup of its own
-  setup.model = job.model;
-  setup.train = job.options;
-  const auto open_saved_as = [&](const char* name) {
-    CheckpointState state;
-    state.config = to_json(setup);
-    state.config["model"]["qk_norm"] = "learned";
-    save_checkpoint(folder / name / "checkpoints", trainer, state, 2);
-    return open_checkpoint(folder / name, cpu().device);
-  };
-  EXPECT_EQ(open_saved_as("as it is").model.config.d_model, 32);
-  setup.model.d_ff = 128;
-  expect_error(Fault::input, "has shape [64, 32], the model's has [128, 32]", [&] { open_saved_as("wider"); });
-  setup.model.d_ff = 64;
-  setup.model.layers = 3;
-  expect_error(Fault::input, "model.safetensors", [&] { open_saved_as("deeper"); });
-}
-
-TEST(Options, RefuseWhatMakesNoSense) {
-  const auto refused = [](const char* message, auto change) {
-    TrainOptions options;
-    change(options);
-    expect_error(Fault::input, message, [&] { validate(options); });
-  };
-  refused("train.batch is 0; expected more than 0", [](auto& o) { o.batch = 0; });
-  refused("train.probe_every is 3, train.accumulation 2; expected a multiple", [](auto& o) {
-    o.probe_every = 3;
-    o.accumulation = 2;
-  });
-  refused("train.tokens is 100, one update takes 4096", [](auto& o) { o.tokens = 100; });
-  refused("optim.momentum is 1; expected less than 1", [](auto& o) { o.optim.muon.momentum = 1; });
 }
 
 }  // namespace

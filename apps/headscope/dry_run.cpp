@@ -1,0 +1,40 @@
+#include "dry_run.h"
+
+#include "report/theme.h"
+#include "train/estimate.h"
+
+namespace headscope {
+
+int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
+            const CommonFlags& common) {
+  theme_named(theme);
+  const ComputeDevice device = choose_device(setup.device, setup.threads);
+  check_corpus_for(setup);
+  const TrainEstimate each = estimate_training(setup, device);
+  const double seconds = static_cast<double>(runs) * each.seconds;
+  if (common.json) {
+    const nlohmann::ordered_json object = {{"preset", setup.preset},
+                                           {"device", device.description},
+                                           {"threads", device.threads},
+                                           {"parameters", each.parameters.total},
+                                           {"runs", runs},
+                                           {"tokens", each.tokens},
+                                           {"steps", each.steps},
+                                           {"probes", each.probes},
+                                           {"memory_mb", each.memory_mb},
+                                           {"seconds", seconds}};
+    fmt::print("{}\n", object.dump(2));
+    return 0;
+  }
+  fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", setup.preset,
+             millions(each.parameters.total), millions(each.parameters.matrices));
+  if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
+  fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(each.tokens), each.steps, each.probes);
+  fmt::print("  memory      about {:.1f} GB\n", each.memory_mb / 1024);
+  fmt::print("  threads     {}\n", device.threads);
+  fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n", format_duration(seconds),
+             device.description);
+  return 0;
+}
+
+}  // namespace headscope

@@ -1,0 +1,14 @@
+// What --dry-run says, of one training and of a study.
+#pragma once
+
+#include "command.h"
+#include "train/setup.h"
+
+namespace headscope {
+
+// Refuses what the run would refuse at its start, then prints what it would take. `runs` trainings; `of` says which, a
+// study's only: "QK,NoQK of seeds 42".
+int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
+            const CommonFlags& common);
+
+}  // namespace headscope

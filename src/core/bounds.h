@@ -1,0 +1,47 @@
+// What numbers a user may give. Every size has an upper end, so that no product of sizes overflows; a number is never
+// NaN or infinite.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+namespace headscope {
+
+// No corpus has more tokens; four bytes each, and counts of them in a double, are exact.
+inline constexpr std::int64_t most_tokens = 1'000'000'000'000'000;
+// Weights are float32, which holds nothing larger.
+inline constexpr double largest_float = 3e38;
+// More threads than any machine has cores only wait for each other; the system may refuse to start them.
+inline constexpr std::int64_t most_threads = 1024;
+
+// All of these throw Error(Fault::input).
+
+// "train.batch is 0; expected 1 to 1048576"
+void check_size(std::string_view key, std::int64_t value, std::int64_t least, std::int64_t most);
+
+struct NumberRange {
+  double low = 0, high = 0;
+  bool has_low = true, has_high = true;  // the ends belong to it
+};
+constexpr NumberRange positive_up_to(double high) {
+  return {0, high, false, true};
+}
+constexpr NumberRange zero_up_to(double high) {
+  return {0, high, true, true};
+}
+constexpr NumberRange between(double low, double high) {
+  return {low, high, false, false};
+}
+
+// "study.tau is nan; expected more than 0 and at most 1000"
+void check_number(std::string_view key, double value, const NumberRange& range);
+
+struct Factor {
+  std::string_view key;
+  std::int64_t value;
+};
+// The product. "train.batch 9 x train.seq_len 9 is too much; expected at most 80 tokens"
+std::int64_t checked_product(std::initializer_list<Factor> factors, std::int64_t most, std::string_view unit);
+
+}  // namespace headscope

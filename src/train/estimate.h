@@ -1,0 +1,23 @@
+// What training a model will take, before it is done.
+#pragma once
+
+#include "ops/device.h"
+#include "train/setup.h"
+
+namespace headscope {
+
+// Of one run.
+struct TrainEstimate {
+  ParameterCounts parameters;
+  std::int64_t tokens = 0;
+  std::int64_t steps = 0;  // updates
+  std::int64_t probes = 0;
+  double memory_mb = 0;  // at the peak of a step
+  double seconds = 0;
+};
+
+// The time follows from the arithmetic of the model and a matrix product that is timed here and now (a fraction of a
+// second on a model of the tiny preset's size, a few seconds at most).
+TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device);
+
+}  // namespace headscope
