@@ -1,5 +1,7 @@
 #include "report/axis.h"
 
+#include "core/error.h"
+
 namespace headscope {
 namespace {
 
@@ -7,7 +9,7 @@ std::pair<double, double> extent(const std::vector<double>& values) {
   double low = std::numeric_limits<double>::infinity();
   double high = -low;
   for (const double value : values) {
-    if (!std::isfinite(value)) continue;
+    if (!(std::fabs(value) <= 1e100)) continue;
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -25,6 +27,7 @@ double above(double value, double step) {
 }  // namespace
 
 double round_step(double width, int max_steps) {
+  HEADSCOPE_CHECK(width > 0 && width < 1e101, "width = {}", width);  // or the search would not end
   double power = std::pow(10, std::floor(std::log10(width / max_steps)));
   for (;; power *= 10)
     for (const double factor : {1.0, 2.0, 5.0})
@@ -32,6 +35,7 @@ double round_step(double width, int max_steps) {
 }
 
 std::int64_t integer_step(std::int64_t width, std::int64_t max_steps) {
+  HEADSCOPE_CHECK(width >= 0 && width <= std::int64_t{1} << 41, "width = {}", width);
   for (std::int64_t power = 1;; power *= 10) {
     for (const std::int64_t factor : {1, 2, 4, 5})
       if (width <= factor * power * max_steps) return factor * power;
@@ -41,6 +45,7 @@ std::int64_t integer_step(std::int64_t width, std::int64_t max_steps) {
 Axis unit_axis(const std::vector<double>& values) {
   auto [low, high] = extent(values);
   if (!(low <= high)) return {};
+  if (low < -100 || high > 100) return round_axis(values);
   if (high - low >= 0.5 && low >= 0 && high <= 1) {  // most of the range: show all of it where little is lost
     if (low <= 0.25) low = 0;
     if (high >= 0.75) high = 1;
@@ -72,10 +77,7 @@ Axis count_axis(const std::vector<double>& values) {
 }
 
 Axis round_axis(const std::vector<double>& values, int max_steps) {
-  std::vector<double> shown = values;
-  // Numbers that no measurement gives would leave nothing of the others, or of gnuplot's arithmetic.
-  std::erase_if(shown, [](double value) { return std::fabs(value) > 1e100; });
-  auto [low, high] = extent(shown);
+  auto [low, high] = extent(values);
   if (!(low <= high)) return {};
   const double size = std::max(std::fabs(low), std::fabs(high));
   const double least = size > 1e-100 ? size * 1e-3 : 1;  // tics of a narrower range would all read the same
@@ -93,6 +95,8 @@ Axis round_axis(const std::vector<double>& values, int max_steps) {
 }
 
 Axis integer_axis(std::int64_t first, std::int64_t last, std::int64_t max_steps) {
+  constexpr std::int64_t most = 1'000'000'000;  // half a unit must show in ten digits
+  HEADSCOPE_CHECK(-most <= first && first <= last && last <= most, "from {} to {}", first, last);
   const std::int64_t step = integer_step(last - first, max_steps);
   const std::int64_t first_tic = first >= 0 ? (first + step - 1) / step * step : first;
   return {.low = static_cast<double>(first) - 0.5,
@@ -109,9 +113,9 @@ Axis padded(Axis axis, double share) {
   return axis;
 }
 
-std::string axis_commands(std::string_view name, const Axis& axis) {
-  return fmt::format("set {0}range [{1:.10g}:{2:.10g}]; set {0}tics {3:.10g},{4:.10g},{5:.10g}\n", name, axis.low,
-                     axis.high, axis.first_tic, axis.step, axis.last_tic);
+Script axis_commands(const Script& name, const Axis& axis) {
+  return format_script("set {0}range [{1:.10g}:{2:.10g}]; set {0}tics {3:.10g},{4:.10g},{5:.10g}\n", name, axis.low,
+                       axis.high, axis.first_tic, axis.step, axis.last_tic);
 }
 
 }  // namespace headscope

@@ -71,23 +71,23 @@ Table cell_table(const std::vector<BucketCell>& cells, bool with_value, const st
 }
 
 // Adds the data blocks and the clauses that draw the cells.
-std::vector<std::string> add_cells(Figure& figure, const std::vector<BucketCell>& cells,
-                                   const std::vector<Panel>& panels, const Axis& axis, const Theme& theme) {
+std::vector<Script> add_cells(Figure& figure, const std::vector<BucketCell>& cells, const std::vector<Panel>& panels,
+                              const Axis& axis, const Theme& theme) {
   Table present = cell_table(cells, true, panels, axis, theme);
   Table absent = cell_table(cells, false, panels, axis, theme);
-  std::vector<std::string> clauses;
+  std::vector<Script> clauses;
   if (present.rows() > 0) {
     clauses.push_back(value_tiles("cells"));
     figure.data.push_back({"cells", std::move(present)});
   }
   if (absent.rows() > 0) {
-    clauses.push_back(absent_tiles("empty", "no pairs"));
+    clauses.push_back(absent_tiles("empty", "'no pairs'"));
     figure.data.push_back({"empty", std::move(absent)});
   }
   return clauses;
 }
 
-std::string reversed(Axis axis) {
+Script reversed(Axis axis) {
   std::swap(axis.low, axis.high);
   return axis_commands("y", axis);
 }
@@ -114,14 +114,14 @@ Page page_for(std::int64_t n_heads, const Buckets& buckets) {
 }
 
 // Tics at the first and last bucket of every panel of the first column or last row.
-std::string panel_tics(std::string_view axis, std::int64_t count, double step, std::int64_t first, std::int64_t last) {
-  std::string text = fmt::format("set {}tics scale 0 font ',11' (", axis);
+Script panel_tics(const Script& axis, std::int64_t count, double step, std::int64_t first, std::int64_t last) {
+  std::vector<Script> tics;
   for (std::int64_t i = 0; i < count; ++i) {
     const double from = static_cast<double>(i) * step;
-    text += fmt::format("{}'{}' {:.6g}", i == 0 ? "" : ", ", first, from + static_cast<double>(first));
-    if (last != first) text += fmt::format(", '{}' {:.6g}", last, from + static_cast<double>(last));
+    tics.push_back(format_script("'{}' {:.6g}", first, from + static_cast<double>(first)));
+    if (last != first) tics.push_back(format_script("'{}' {:.6g}", last, from + static_cast<double>(last)));
   }
-  return text + ")\n";
+  return format_script("set {}tics scale 0 font ',11' ({})\n", axis, join(tics, ", "));
 }
 
 Figure layer_page(std::int64_t layer, const std::vector<BucketCell>& cells, const Buckets& buckets, const Axis& axis,
@@ -158,9 +158,9 @@ Figure layer_page(std::int64_t layer, const std::vector<BucketCell>& cells, cons
   Table labels("labels");
   labels.add("x", name_x).add("y", name_y).add("name", names);
   figure.data.push_back({"labels", labels});
-  clauses.push_back(fmt::format(
+  clauses.push_back(format_script(
       "labels using \"x\":\"y\":\"name\" with labels right textcolor rgb ink font ',12' offset character 0,{} notitle",
-      one_row ? "1" : "-0.6"));
+      one_row ? 1.0 : -0.6));
   const Axis x{.low = static_cast<double>(buckets.first_k) - 0.5,
                .high = static_cast<double>(page.columns - 1) * page.step_x + static_cast<double>(buckets.last_k) + 0.5};
   const Axis y{.low = static_cast<double>(buckets.first_q) - 0.5,
@@ -170,7 +170,7 @@ Figure layer_page(std::int64_t layer, const std::vector<BucketCell>& cells, cons
                  axis_commands("x", x) + reversed(y) +
                  panel_tics("x", page.columns, page.step_x, buckets.first_k, buckets.last_k) +
                  panel_tics("y", page.rows, page.step_y, buckets.first_q, buckets.last_q) +
-                 (has_values ? colour_bar(figure, around, axis, plasticity_label, theme.sequential) : "");
+                 (has_values ? colour_bar(figure, around, axis, plasticity_label, theme.sequential) : Script());
   figure.plot = plot_command(clauses);
   return figure;
 }
@@ -198,7 +198,7 @@ Figure bucket_heatmap(const std::vector<BucketCell>& cells, std::string_view who
                  axis_labels(figure, "'key bucket'", "'query bucket'") +
                  axis_commands("x", integer_axis(buckets.first_k, buckets.last_k, 12)) +
                  reversed(integer_axis(buckets.first_q, buckets.last_q, 12)) +
-                 (has_values ? colour_bar(figure, around, axis, plasticity_label, theme.sequential) : "");
+                 (has_values ? colour_bar(figure, around, axis, plasticity_label, theme.sequential) : Script());
   figure.plot = plot_command(clauses);
   return figure;
 }
@@ -257,15 +257,17 @@ Figure distance_figure(const std::vector<BucketCell>& cells, std::string_view wh
       curves.commands +
       plot_command(
           {one_distance
-               ? "overall using "
-                 "\"distance\":\"mean\":(column(\"distance\")-0.1):(column(\"distance\")+0.1):\"q25\":\"q75\" "
-                 "with boxxyerror fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'"
-               : "overall using \"distance\":\"q25\":\"q75\" with filledcurves fc rgb accent fs transparent solid 0.22 "
-                 "noborder title 'middle 50 %'",
+               ? Script("overall using "
+                        "\"distance\":\"mean\":(column(\"distance\")-0.1):(column(\"distance\")+0.1):\"q25\":\"q75\" "
+                        "with boxxyerror fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'")
+               : Script("overall using \"distance\":\"q25\":\"q75\" with filledcurves fc rgb accent fs transparent "
+                        "solid 0.22 "
+                        "noborder title 'middle 50 %'"),
            curves.clause,
-           one_distance ? ""
-                        : "for [quartile in 'q25 q75'] overall using \"distance\":(column(quartile)) with lines lc rgb "
-                          "ink lw 0.8 dt 3 notitle",
+           one_distance
+               ? Script()
+               : Script("for [quartile in 'q25 q75'] overall using \"distance\":(column(quartile)) with lines lc rgb "
+                        "ink lw 0.8 dt 3 notitle"),
            "overall using \"distance\":\"mean\" with linespoints pt 7 ps 0.5 lc rgb ink lw 2 title 'mean over heads'"});
   return figure;
 }

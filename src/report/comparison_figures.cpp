@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "report/figure_parts.h"
-#include "report/gnuplot.h"
 #include "report/head_figures.h"
+#include "report/table_limits.h"
 
 namespace headscope {
 namespace {
@@ -117,17 +117,16 @@ Table point_table(const std::vector<Pair>& pairs, bool significant) {
   return table.add("bar_low", low).add("bar_high", high);
 }
 
-std::string point_clauses(std::string_view data, std::string_view colour, double size, std::string_view legend,
-                          bool bars) {
-  std::string text;
+Script point_clauses(const Script& data, const Script& colour, double size, const Script& legend, bool bars) {
+  Script text;
   if (bars)
-    text = fmt::format(
+    text = format_script(
         "{0} using \"ap_1\":\"bar_low\":(0):(column(\"bar_high\")-column(\"bar_low\")) with vectors nohead lc rgb {1} "
         "lw 0.5 "
         "notitle, \\\n     ",
         data, colour);
-  return text + fmt::format("{} using \"ap_1\":\"ap_2\" with points pt 7 ps {} lc rgb {} title '{}'", data, size,
-                            colour, legend);
+  return text + format_script("{} using \"ap_1\":\"ap_2\" with points pt 7 ps {} lc rgb {} title {}", data, size,
+                              colour, legend);
 }
 
 bool has_bars(const Table& points) {
@@ -152,13 +151,13 @@ Figure scatter(const PlasticityComparison& comparison, const std::vector<Pair>& 
   Table same = point_table(pairs, false);
   Table different = point_table(pairs, true);
   const double size = pairs.size() <= 100 ? 0.5 : 0.35;
-  std::vector<std::string> clauses = {"x with lines lc rgb muted dt 2 lw 1 notitle"};
+  std::vector<Script> clauses = {"x with lines lc rgb muted dt 2 lw 1 notitle"};
   if (same.rows() > 0) {
-    clauses.push_back(point_clauses("same", "muted", size, "no difference found", has_bars(same)));
+    clauses.push_back(point_clauses("same", "muted", size, "'no difference found'", has_bars(same)));
     figure.data.push_back({"same", std::move(same)});
   }
   if (different.rows() > 0) {
-    clauses.push_back(point_clauses("different", "accent2", size * 1.3, "different (FDR 5 %)", has_bars(different)));
+    clauses.push_back(point_clauses("different", "accent2", size * 1.3, "'different (FDR 5 %)'", has_bars(different)));
     figure.data.push_back({"different", std::move(different)});
   }
   const auto names = place_names(pairs, axis, side, 8);
@@ -192,7 +191,7 @@ Figure difference_map(const PlasticityComparison& comparison, const Theme& theme
     heads.push_back({.layer = comparison.table.integers("layer")[i],
                      .q_head = comparison.table.integers("q_head")[i],
                      .value = two[i] - one[i]});
-    if (std::isfinite(heads.back().value)) largest = std::max(largest, std::abs(heads.back().value));
+    if (std::abs(heads.back().value) <= 1e100) largest = std::max(largest, std::abs(heads.back().value));
   }
   const double step = round_step(largest, 3);
   const double end = std::ceil(largest / step - 1e-9) * step;
@@ -205,6 +204,7 @@ Figure difference_map(const PlasticityComparison& comparison, const Theme& theme
 }  // namespace
 
 std::vector<Figure> comparison_figures(const PlasticityComparison& comparison, const Theme& theme) {
+  check_heads(comparison.table);
   return {scatter(comparison, pairs_of(comparison.table)), difference_map(comparison, theme)};
 }
 

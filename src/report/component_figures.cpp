@@ -25,19 +25,19 @@ Figure component_weights_figure(const PlasticityTables& tables, const Theme& the
   Figure figure{.name = name};
   const Margins around{.left = 58, .right = layer_bar_width(curves.first, curves.last), .top = 50};
   figure.data = {{"layers", curves.table}};
-  std::string tics = "set xtics (";
-  for (std::int64_t i = 1; i <= dimension; i *= 2) tics += fmt::format("{}{}", i == 1 ? "" : ", ", i);
+  std::vector<Script> tics;
+  for (std::int64_t i = 1; i <= dimension; i *= 2) tics.push_back(format_script("{}", i));
   figure.setup = frame_commands(figure, around, what, tables.title) + legend_above(figure, around) +
                  axis_labels(figure, "'heaviest components of the query'", "'cumulative share'") +
-                 fmt::format("set logscale x 2; set xrange [0.95:{}]\n",
-                             std::max<double>(static_cast<double>(dimension), 2) * 1.05) +
-                 tics + ")\n" + axis_commands("y", {.low = 0, .high = 1.02}) +
+                 format_script("set logscale x 2; set xrange [0.95:{}]\nset xtics ({})\n",
+                               std::max<double>(static_cast<double>(dimension), 2) * 1.05, join(tics, ", ")) +
+                 axis_commands("y", {.low = 0, .high = 1.02}) +
                  layer_colours(figure, around, curves.first, curves.last, theme);
   figure.plot =
       curves.commands +
       plot_command(
-          {fmt::format("layers using \"components\":\"equal\" with {} lc rgb muted dt 2 lw 1 title 'equal weights'",
-                       dimension == 1 ? "points pt 6 ps 0.6" : "lines"),
+          {format_script("layers using \"components\":\"equal\" with {} lc rgb muted dt 2 lw 1 title 'equal weights'",
+                         dimension == 1 ? Script("points pt 6 ps 0.6") : Script("lines")),
            curves.clause});
   return figure;
 }

@@ -1,7 +1,9 @@
 // The learned gain of the keys, dimension by dimension.
 #include <set>
 
+#include "core/error.h"
 #include "report/panels.h"
+#include "report/table_limits.h"
 #include "report/token_axis.h"
 #include "report/tracking_figures.h"
 #include "report/tracking_series.h"
@@ -9,7 +11,7 @@
 namespace headscope {
 namespace {
 
-constexpr std::string_view gain_label = "'gain γ'";
+constexpr char gain_label[] = "'gain γ'";
 constexpr std::size_t most_panels = 8;
 constexpr std::size_t most_cells = 8192;  // of a panel: 64 moments of 128 dimensions
 
@@ -27,6 +29,9 @@ GainHistory history_of(const std::vector<LayerGains>& gains) {
   std::map<std::int64_t, Moment> moments;
   for (const LayerGains& one : gains) {
     if (one.k.empty()) continue;
+    if (one.layer < 0 || one.layer >= most_layers || std::ssize(one.k) > most_dimensions)
+      fail_input("a gain of {} dimensions in layer {}; figures show {} dimensions in layers 0 to {}", one.k.size(),
+                 one.layer, most_dimensions, most_layers - 1);
     layers.insert(one.layer);
     moments[one.moment.step] = one.moment;
     shown.dimensions = std::max(shown.dimensions, one.k.size());
@@ -76,11 +81,11 @@ Axis gain_axis(const std::vector<double>& values) {
 }
 
 // Columns are moments, which need not be equally far apart: the tics of tokens stand where they fall between them.
-std::string moment_tics(const std::vector<Moment>& moments, const TokenAxis& tokens, bool numbers) {
-  std::string tics;
+Script moment_tics(const std::vector<Moment>& moments, const TokenAxis& tokens, bool numbers) {
+  std::vector<Script> tics;
   const auto add = [&](double at, double place) {
-    const std::string number = numbers ? fmt::format("{:.6g}", at / tokens.unit.size) : "";
-    tics += fmt::format("{}'{}' {:.6g}", tics.empty() ? "" : ", ", number, place);
+    const Script number = numbers ? format_script("{:.6g}", at / tokens.unit.size) : Script();
+    tics.push_back(format_script("'{}' {:.6g}", number, place));
   };
   for (double at = tokens.axis.first_tic; at < tokens.axis.last_tic + tokens.axis.step / 2; at += tokens.axis.step) {
     for (std::size_t i = 1; i < moments.size(); ++i) {
@@ -89,7 +94,7 @@ std::string moment_tics(const std::vector<Moment>& moments, const TokenAxis& tok
       add(at, static_cast<double>(i - 1) + (at - low) / (high - low));
     }
   }
-  return fmt::format("set xrange [-0.5:{}.5]; set xtics ({})\n", moments.size() - 1, tics);
+  return format_script("set xrange [-0.5:{}.5]; set xtics ({})\n", moments.size() - 1, join(tics, ", "));
 }
 
 // The gain of one moment: dimension x layer.
@@ -138,20 +143,20 @@ Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme) 
   const PanelGrid grid = grid_of(history.layers.size(), around);
   Figure figure = panel_figure(name, grid);
   const TokenAxis x = token_axis(tokens, history.layers.size() == 1 ? 6 : 4);
-  const std::string frame = frame_commands(figure, around, what, data.title) +
-                            shared_labels(figure, grid, token_axis_label(x), "'dimension'") +
-                            colour_bar(figure, around, gain_axis(values), gain_label, theme.diverging) +
-                            fmt::format("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width,
-                                        (around.bottom + figure.height - around.top) / 2 / figure.height);
+  const Script frame = frame_commands(figure, around, what, data.title) +
+                       shared_labels(figure, grid, token_axis_label(x), "'dimension'") +
+                       colour_bar(figure, around, gain_axis(values), gain_label, theme.diverging) +
+                       format_script("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width,
+                                     (around.bottom + figure.height - around.top) / 2 / figure.height);
   figure.setup = "unset key; unset grid; unset border\n";
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < tables.size(); ++i)
-    panels.push_back(
-        {fmt::format("layer {}", history.layers[i]),
-         moment_tics(history.moments, x, grid.at_bottom(i)) +
-             axis_commands("y", integer_axis(0, static_cast<std::int64_t>(history.dimensions) - 1, 5)) +
-             fmt::format("set format y '{}'\n", grid.at_left(i) ? "%g" : ""),
-         plot_command({fmt::format("{} using \"moment\":\"dimension\":\"gain\" with image notitle", tables[i].name)})});
+    panels.push_back({fmt::format("layer {}", history.layers[i]),
+                      moment_tics(history.moments, x, grid.at_bottom(i)) +
+                          axis_commands("y", integer_axis(0, static_cast<std::int64_t>(history.dimensions) - 1, 5)) +
+                          number_format("y", grid.at_left(i)),
+                      plot_command({format_script("{} using \"moment\":\"dimension\":\"gain\" with image notitle",
+                                                  gnuplot_name(tables[i].name))})});
   figure.data = std::move(tables);
   figure.plot = panel_plots(figure, grid, frame, panels);
   return figure;

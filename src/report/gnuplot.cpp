@@ -18,22 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string quote(std::string_view text, std::string_view escaped) {
-  std::string result = "'";
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code < 0x20 || code == 0x7f) {
-      result += ' ';
-    } else if (c == '\'') {
-      result += "''";
-    } else {
-      if (escaped.find(c) != std::string_view::npos) result += '\\';
-      result += c;
-    }
-  }
-  return result + "'";
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t from = 0; from < text.size();) {
@@ -75,15 +59,6 @@ void read_failure(const std::string& printed, GnuplotRun& run) {
   run.message = lines.empty() ? "it printed nothing" : lines.front();
 }
 
-// The environment of the child: ours, with the folder where data files are looked for.
-std::vector<std::string> child_environment(const std::string& data_folder) {
-  std::vector<std::string> variables;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (!std::string_view(*entry).starts_with("GNUPLOT_LIB=")) variables.emplace_back(*entry);
-  variables.push_back("GNUPLOT_LIB=" + data_folder);
-  return variables;
-}
-
 std::vector<char*> pointers(std::vector<std::string>& texts) {
   std::vector<char*> result;
   for (auto& text : texts) result.push_back(text.data());
@@ -92,8 +67,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 // Standard input and output are /dev/null, standard error goes to `log`: a file cannot fill up as a pipe does.
-pid_t spawn(std::vector<std::string> arguments, std::vector<std::string> environment, const fs::path& folder,
-            const fs::path& log) {
+pid_t spawn(std::vector<std::string> arguments, const fs::path& folder, const fs::path& log) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -101,8 +75,7 @@ pid_t spawn(std::vector<std::string> arguments, std::vector<std::string> environ
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   pid_t child = 0;
-  const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(),
-                                 pointers(environment).data());
+  const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (fault == ENOENT)
     fail_runtime("cannot draw figures: gnuplot is not installed; install it (Debian, Ubuntu: apt install gnuplot-nox)");
@@ -119,39 +92,12 @@ int wait_for(pid_t child) {
 
 }  // namespace
 
-std::string gnuplot_text(std::string_view text) {
-  return quote(text, "_^{}@&~\\");
-}
-
-std::string gnuplot_literal(std::string_view text) {
-  return quote(text, "");
-}
-
-std::string shorten(std::string_view text, std::size_t limit) {
-  std::vector<std::string> characters;
-  for (const char c : text) {
-    const bool continues = (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-    if (continues && !characters.empty())
-      characters.back() += c;
-    else
-      characters.emplace_back(1, c);
-  }
-  if (characters.size() <= limit) return std::string(text);
-  const std::size_t tail = (limit - 1) / 2;
-  std::string result;
-  for (std::size_t i = 0; i < limit - 1 - tail; ++i) result += characters[i];
-  result += "…";
-  for (std::size_t i = characters.size() - tail; i < characters.size(); ++i) result += characters[i];
-  return result;
-}
-
-GnuplotRun run_gnuplot(const std::vector<std::string>& scripts, const fs::path& folder,
-                       const std::string& data_folder) {
+GnuplotRun run_gnuplot(const std::vector<std::string>& scripts, const fs::path& folder) {
   static std::atomic<unsigned> counter = 0;  // runs beside each other need a log each
   const fs::path log = fs::absolute(folder) / fmt::format("gnuplot-{}.log", counter++);
   std::vector<std::string> arguments = {"gnuplot", "-d"};
   arguments.insert(arguments.end(), scripts.begin(), scripts.end());
-  const int status = wait_for(spawn(std::move(arguments), child_environment(data_folder), folder, log));
+  const int status = wait_for(spawn(std::move(arguments), folder, log));
   const std::string printed = read_file(log);
   GnuplotRun run;
   run.ok = WIFEXITED(status) && WEXITSTATUS(status) == 0;

@@ -1,6 +1,5 @@
 #include "report/group_figure.h"
 
-#include "report/gnuplot.h"
 #include "report/panels.h"
 #include "report/snapshot.h"
 #include "report/token_axis.h"
@@ -57,29 +56,30 @@ Drawing drawing_of(const GroupPanel& panel, const TrackedMetrics& shown) {
 }
 
 // The names of a group's layers that have values, for gnuplot's `for [layer in '...']`.
-std::string layer_list(const Drawing& drawing, const GroupLayers& group) {
-  std::string names;
+Script layer_list(const Drawing& drawing, const GroupLayers& group) {
+  std::vector<Script> names;
   for (std::int64_t layer = group.first; layer <= group.last; ++layer)
-    if (drawing.has_values(layer_name(layer))) names += fmt::format("{}L{}", names.empty() ? "" : " ", layer);
-  return names;
+    if (drawing.has_values(layer_name(layer))) names.push_back(format_script("L{}", layer));
+  return join(names, " ");
 }
 
-std::vector<std::string> curves_of(const Drawing& drawing) {
-  std::vector<std::string> behind, means;
+std::vector<Script> curves_of(const Drawing& drawing) {
+  std::vector<Script> behind, means;
+  const Script data = gnuplot_name(drawing.data);
   for (const GroupLayers& group : drawing.groups) {
     if (!drawing.has_values(name_of(group.group))) continue;
+    const Script name = name_in_script(group.group);
     if (drawing.panel.quartiles) {
-      behind.push_back(
-          fmt::format("{0} using \"tokens\":\"{1}_q25\":\"{1}_q75\" with filledcurves lc rgb {1} fs transparent solid "
-                      "0.2 noborder notitle",
-                      drawing.data, name_of(group.group)));
+      behind.push_back(format_script(
+          "{0} using \"tokens\":\"{1}_q25\":\"{1}_q75\" with filledcurves lc rgb {1} fs transparent solid "
+          "0.2 noborder notitle",
+          data, name));
     } else if (group.first != group.last) {
-      behind.push_back(fmt::format(
+      behind.push_back(format_script(
           "for [layer in '{}'] {} using \"tokens\":(column(layer)) with lines lc rgb faded({}) lw 0.6 notitle",
-          layer_list(drawing, group), drawing.data, name_of(group.group)));
+          layer_list(drawing, group), data, name));
     }
-    means.push_back(fmt::format("{} using \"tokens\":\"{}\" with lines lc rgb {} lw 2 notitle", drawing.data,
-                                name_of(group.group), name_of(group.group)));
+    means.push_back(format_script("{0} using \"tokens\":\"{1}\" with lines lc rgb {1} lw 2 notitle", data, name));
   }
   behind.insert(behind.end(), means.begin(), means.end());
   behind.push_back(drawing.panel.reference.clause());
@@ -87,12 +87,12 @@ std::vector<std::string> curves_of(const Drawing& drawing) {
 }
 
 // Groups above, kinds of lines below.
-std::vector<std::string> keys_of(const Drawing& drawing, int& rows) {
-  std::vector<std::string> groups, kinds;
+std::vector<Script> keys_of(const Drawing& drawing, int& rows) {
+  std::vector<Script> groups, kinds;
   bool layers = false;
   for (const GroupLayers& group : drawing.groups) {
-    groups.push_back(
-        fmt::format("keyentry with lines lc rgb {} lw 2 title '{}'", name_of(group.group), legend_of(group)));
+    groups.push_back(format_script("keyentry with lines lc rgb {} lw 2 title {}", name_in_script(group.group),
+                                   gnuplot_text(legend_of(group))));
     layers = layers || group.first != group.last;
   }
   if (drawing.panel.quartiles || layers) kinds.emplace_back("keyentry with lines lc rgb ink lw 2 title 'group mean'");
@@ -131,10 +131,9 @@ Figure curves_figure(const std::string& name, std::string_view what, std::string
   const PanelGrid grid = stacked_grid(drawings.size(), {.left = left, .right = right, .top = 36.0 + 15 * rows});
   Figure figure = panel_figure(name, grid);
   const TokenAxis x = token_axis(moments);
-  const std::string y_label = alone ? gnuplot_text(drawings[0].panel.label) : "''";
-  const std::string frame = frame_commands(figure, grid.around, what, whose) +
-                            legend_in_rows(figure, grid.around, rows, 1) +
-                            shared_labels(figure, grid, token_axis_label(x), y_label);
+  const Script y_label = alone ? gnuplot_text(drawings[0].panel.label) : Script("''");
+  const Script frame = frame_commands(figure, grid.around, what, whose) + legend_in_rows(figure, grid.around, rows, 1) +
+                       shared_labels(figure, grid, token_axis_label(x), y_label);
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < drawings.size(); ++i) {
     const Drawing& drawing = drawings[i];

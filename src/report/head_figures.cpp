@@ -3,6 +3,7 @@
 #include <set>
 
 #include "report/figure_parts.h"
+#include "report/table_limits.h"
 
 namespace headscope {
 namespace {
@@ -87,24 +88,24 @@ Table ranked_table(const std::vector<HeadValue>& ranked) {
 }
 
 // Every head named at its tic.
-std::string named_axis(const std::vector<HeadValue>& ranked) {
-  std::string text =
-      fmt::format("set xrange [0.4:{}.6]; set xtics rotate by 90 right font ',11' scale 0 (", ranked.size());
+Script named_axis(const std::vector<HeadValue>& ranked) {
+  std::vector<Script> tics;
   for (std::size_t i = 0; i < ranked.size(); ++i)
-    text += fmt::format("{}'{}' {}", i == 0 ? "" : ", ", head_name(ranked[i].layer, ranked[i].q_head), i + 1);
-  return text + ")\n";
+    tics.push_back(format_script("{} {}", gnuplot_text(head_name(ranked[i].layer, ranked[i].q_head)), i + 1));
+  return format_script("set xrange [0.4:{}.6]; set xtics rotate by 90 right font ',11' scale 0 ({})\n", ranked.size(),
+                       join(tics, ", "));
 }
 
 // Ranks at the tics, and the names of the first and last five in the corners that `make_room` keeps free.
-std::string rank_axis(const std::vector<HeadValue>& ranked) {
+Script rank_axis(const std::vector<HeadValue>& ranked) {
   const std::size_t few = 5;
-  const std::string ranks =
-      axis_commands("x", padded(integer_axis(1, static_cast<std::int64_t>(ranked.size()), 6), 0.01));
+  const Script ranks = axis_commands("x", padded(integer_axis(1, static_cast<std::int64_t>(ranked.size()), 6), 0.01));
   if (ranked.front().value == ranked.back().value) return ranks;  // nobody is first
-  return ranks + fmt::format(
-                     "set label 5 '{}' at graph 0.02,1 left offset 0,-0.6 textcolor rgb ink font ',12'\n"
-                     "set label 6 '{}' at graph 0.98,0 right offset 0,0.6 textcolor rgb ink font ',12'\n",
-                     names_of(ranked, 0, few, "highest"), names_of(ranked, ranked.size() - few, few, "lowest"));
+  return ranks + format_script(
+                     "set label 5 {} at graph 0.02,1 left offset 0,-0.6 textcolor rgb ink font ',12'\n"
+                     "set label 6 {} at graph 0.98,0 right offset 0,0.6 textcolor rgb ink font ',12'\n",
+                     gnuplot_text(names_of(ranked, 0, few, "highest")),
+                     gnuplot_text(names_of(ranked, ranked.size() - few, few, "lowest")));
 }
 
 // Widens the axis until a line of text, `line` of the axis high, fits above and below all that is shown.
@@ -125,10 +126,11 @@ void make_room(Axis& axis, const std::vector<double>& shown, double line) {
 }  // namespace
 
 Figure head_map(const std::string& name, std::string_view what, std::string_view whose,
-                const std::vector<HeadValue>& heads, const Axis& axis, std::string_view bar_label,
+                const std::vector<HeadValue>& heads, const Axis& axis, const Script& bar_label,
                 const std::vector<std::string>& colours) {
   if (heads.empty()) return empty_figure(name, what, whose);
   const Extent extent = extent_of(heads);
+  check_tiles(extent.last_layer - extent.first_layer + 1, extent.last_head - extent.first_head + 1);
   const auto present = finite(heads);
   const auto absent = absent_heads(present, extent);
   const Margins around{.right = 94};
@@ -143,16 +145,16 @@ Figure head_map(const std::string& name, std::string_view what, std::string_view
                  "unset grid; unset border\n" + "set tics scale 0\n" + axis_labels(figure, "'layer'", "'query head'") +
                  axis_commands("x", integer_axis(extent.first_layer, extent.last_layer, 10)) +
                  axis_commands("y", integer_axis(extent.first_head, extent.last_head, 8)) +
-                 (present.empty() ? "" : colour_bar(figure, around, axis, bar_label, colours));
+                 (present.empty() ? Script() : colour_bar(figure, around, axis, bar_label, colours));
   if (!present.empty()) figure.data.push_back({"tiles", tiles(present)});
   if (!absent.empty()) figure.data.push_back({"empty", tiles(absent)});
-  figure.plot = plot_command(
-      {present.empty() ? "" : value_tiles("tiles"), absent.empty() ? "" : absent_tiles("empty", "no value")});
+  figure.plot = plot_command({present.empty() ? Script() : value_tiles("tiles"),
+                              absent.empty() ? Script() : absent_tiles("empty", "'no value'")});
   return figure;
 }
 
 Figure layer_distribution(const std::string& name, std::string_view what, std::string_view whose,
-                          const std::vector<HeadValue>& heads, const Axis& axis, std::string_view label) {
+                          const std::vector<HeadValue>& heads, const Axis& axis, const Script& label) {
   const auto present = finite(heads);
   if (present.empty()) return empty_figure(name, what, whose);
   const Extent extent = extent_of(present);
@@ -193,14 +195,14 @@ Figure layer_distribution(const std::string& name, std::string_view what, std::s
       {"layers using \"layer\":\"median\":(column(\"layer\")-0.38):(column(\"layer\")+0.38):\"q25\":\"q75\" with "
        "boxxyerror "
        "fc rgb accent fs transparent solid 0.22 noborder title 'middle 50 %'",
-       fmt::format("points using \"x\":\"value\" with points pt 7 ps {} lc rgb muted title 'head'", size),
+       format_script("points using \"x\":\"value\" with points pt 7 ps {} lc rgb muted title 'head'", size),
        "layers using (column(\"layer\")-0.38):\"median\":(0.76):(0) with vectors nohead lc rgb accent2 lw 1.6 title "
        "'median'"});
   return figure;
 }
 
 Figure ranked_heads(const std::string& name, std::string_view what, std::string_view whose,
-                    const std::vector<HeadValue>& heads, std::string_view label, const Theme& theme) {
+                    const std::vector<HeadValue>& heads, const Script& label, const Theme& theme) {
   auto ranked = finite(heads);
   if (ranked.empty()) return empty_figure(name, what, whose);
   std::stable_sort(ranked.begin(), ranked.end(),
@@ -220,17 +222,18 @@ Figure ranked_heads(const std::string& name, std::string_view what, std::string_
   Axis axis = padded(unit_axis(shown), 0.03);
   if (!all_named) make_room(axis, shown, 20 / (figure.height - around.top - around.bottom));
   figure.setup = frame_commands(figure, around, what, whose) + legend_above(figure, around) +
-                 axis_labels(figure, all_named ? "'head'" : "'head, by rank'", label) + "set grid noxtics ytics\n" +
-                 (all_named ? named_axis(ranked) : rank_axis(ranked)) + axis_commands("y", axis) +
-                 layer_colours(figure, around, extent.first_layer, extent.last_layer, theme);
+                 axis_labels(figure, all_named ? Script("'head'") : Script("'head, by rank'"), label) +
+                 "set grid noxtics ytics\n" + (all_named ? named_axis(ranked) : rank_axis(ranked)) +
+                 axis_commands("y", axis) + layer_colours(figure, around, extent.first_layer, extent.last_layer, theme);
   figure.data.push_back({"heads", ranked_table(ranked)});
   const double size = ranked.size() <= 24 ? 0.6 : ranked.size() <= 400 ? 0.38 : 0.32;
   figure.plot = plot_command(
-      {intervals ? "heads using \"rank\":\"low\":(0):(column(\"high\")-column(\"low\")) with vectors nohead lc rgb "
-                   "muted lw 0.4 "
-                   "title '95 % interval'"
-                 : "",
-       fmt::format("heads using \"rank\":\"value\":\"layer\" with points pt 7 ps {} lc palette notitle", size)});
+      {intervals
+           ? Script("heads using \"rank\":\"low\":(0):(column(\"high\")-column(\"low\")) with vectors nohead lc rgb "
+                    "muted lw 0.4 "
+                    "title '95 % interval'")
+           : Script(),
+       format_script("heads using \"rank\":\"value\":\"layer\" with points pt 7 ps {} lc palette notitle", size)});
   return figure;
 }
 

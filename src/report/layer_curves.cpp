@@ -2,6 +2,9 @@
 
 #include <set>
 
+#include "core/error.h"
+#include "report/table_limits.h"
+
 namespace headscope {
 
 LayerCurves layer_curves(const std::vector<CurvePoint>& points, std::string_view x_name) {
@@ -13,9 +16,12 @@ LayerCurves layer_curves(const std::vector<CurvePoint>& points, std::string_view
   }
   LayerCurves result;
   if (curves.empty()) return result;
+  if (curves.size() * places.size() > most_curve_points)
+    fail_input("{} layers at {} different {}; a figure shows {} points", curves.size(), places.size(), x_name,
+               most_curve_points);
   result.table = Table("layers");
   result.table.add(std::string(x_name), Integers(places.begin(), places.end()));
-  std::string names;
+  std::vector<Script> names;
   for (const auto& [layer, curve] : curves) {
     Numbers column;
     for (const std::int64_t x : places) {
@@ -23,14 +29,14 @@ LayerCurves layer_curves(const std::vector<CurvePoint>& points, std::string_view
       column.push_back(found == curve.end() ? std::numeric_limits<double>::quiet_NaN() : found->second);
     }
     result.table.add(fmt::format("L{}", layer), std::move(column));
-    names += fmt::format("{}{}", names.empty() ? "" : " ", layer);
+    names.push_back(format_script("{}", layer));
   }
   result.first = curves.begin()->first;
   result.last = curves.rbegin()->first;
-  result.commands = fmt::format("layer_list = '{}'\n", names);
-  result.clause = fmt::format(
+  result.commands = format_script("layer_list = '{}'\n", join(names, " "));
+  result.clause = format_script(
       "for [i=1:{}] layers using 1:(column(i+1)) with {} lw 0.6 lc palette cb real(word(layer_list, i)) notitle",
-      curves.size(), places.size() == 1 ? "points pt 7 ps 0.35" : "lines");
+      curves.size(), places.size() == 1 ? Script("points pt 7 ps 0.35") : Script("lines"));
   return result;
 }
 

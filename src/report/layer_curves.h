@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/table.h"
+#include "report/script.h"
 
 namespace headscope {
 
@@ -17,9 +18,9 @@ struct CurvePoint {
 };
 
 struct LayerCurves {
-  Table table;           // a column of x, then a column for each layer: L0, L1, ...
-  std::string commands;  // names the layers, in order of the columns
-  std::string clause;    // plots them from the data block `layers`, coloured by the palette
+  Table table;      // a column of x, then a column for each layer: L0, L1, ...
+  Script commands;  // names the layers, in order of the columns
+  Script clause;    // plots them from the data block `layers`, coloured by the palette
   std::int64_t first = 0, last = 0;
 };
 

@@ -1,7 +1,5 @@
 #include "report/panels.h"
 
-#include "report/gnuplot.h"
-
 namespace headscope {
 namespace {
 
@@ -9,7 +7,7 @@ int in_thirds(double units) {  // 10 / 3 pixels to a unit: whole pixels
   return static_cast<int>(std::lround(units / 3)) * 3;
 }
 
-std::string panel_margins(const Figure& figure, const PanelGrid& grid, std::size_t panel) {
+Script panel_margins(const Figure& figure, const PanelGrid& grid, std::size_t panel) {
   const auto column = static_cast<double>(panel % grid.columns), row = static_cast<double>(panel / grid.columns);
   const double left = grid.around.left + column * (grid.width + grid.gap_x);
   const double top = grid.around.top + row * (grid.height + grid.gap_y);
@@ -51,24 +49,24 @@ Figure panel_figure(const std::string& name, const PanelGrid& grid) {
           .height = in_thirds(grid.around.top + rows * (grid.height + grid.gap_y) - grid.gap_y + grid.around.bottom)};
 }
 
-std::string shared_labels(const Figure& figure, const PanelGrid& grid, std::string_view x, std::string_view y) {
+Script shared_labels(const Figure& figure, const PanelGrid& grid, const Script& x, const Script& y) {
   const double middle_x = (grid.around.left + figure.width - grid.around.right) / 2 / figure.width;
   const double middle_y = (grid.around.bottom + figure.height - grid.around.top) / 2 / figure.height;
-  return fmt::format(
+  return format_script(
       "set label 2 {} at screen {:.4f},{:.4f} center textcolor rgb ink font ',14'\n"
       "set label 3 {} at screen {:.4f},{:.4f} center rotate by 90 textcolor rgb ink font ',14'\n",
       x, middle_x, 11.0 / figure.height, y, 10.0 / figure.width, middle_y);
 }
 
-std::string panel_plots(const Figure& figure, const PanelGrid& grid, std::string_view frame,
-                        const std::vector<PanelPlot>& panels) {
-  std::string text = fmt::format("{}set multiplot\n", frame);
+Script panel_plots(const Figure& figure, const PanelGrid& grid, const Script& frame,
+                   const std::vector<PanelPlot>& panels) {
+  Script text = frame + "set multiplot\n";
   for (std::size_t i = 0; i < panels.size(); ++i) {
     text += panel_margins(figure, grid, i);
     text += panels[i].title.empty()
-                ? "unset label 5\n"
-                : fmt::format("set label 5 {} at graph 0,1 left offset 0,0.6 textcolor rgb ink font ',12'\n",
-                              gnuplot_text(panels[i].title));
+                ? Script("unset label 5\n")
+                : format_script("set label 5 {} at graph 0,1 left offset 0,0.6 textcolor rgb ink font ',12'\n",
+                                gnuplot_text(panels[i].title));
     text += panels[i].commands + panels[i].plot;
     if (i == 0 && panels.size() > 1)
       text += "unset label 1; unset label 2; unset label 3; unset label 4; unset key; unset colorbox\n";
@@ -76,15 +74,20 @@ std::string panel_plots(const Figure& figure, const PanelGrid& grid, std::string
   return text + "unset multiplot\n";
 }
 
-std::string ReferenceLine::command() const {
+Script ReferenceLine::command() const {
   if (!std::isfinite(value)) return "unset label 6\n";
-  return fmt::format(
-      "set label 6 '{}' at graph 1,first {:.10g} left offset character 0.4,0 textcolor rgb ink font ',12'\n", text,
+  return format_script(
+      "set label 6 {} at graph 1,first {:.10g} left offset character 0.4,0 textcolor rgb ink font ',12'\n", text,
       value);
 }
 
-std::string ReferenceLine::clause() const {
-  return std::isfinite(value) ? fmt::format("{:.10g} with lines lc rgb ink lw 0.7 dt (6,6) notitle", value) : "";
+Script ReferenceLine::clause() const {
+  return std::isfinite(value) ? format_script("{:.10g} with lines lc rgb ink lw 0.7 dt (6,6) notitle", value)
+                              : Script();
+}
+
+Script number_format(const Script& axis, bool numbers) {
+  return format_script("set format {} '{}'\n", axis, numbers ? Script("%g") : Script());
 }
 
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {

@@ -38,27 +38,30 @@ PanelGrid stacked_grid(std::size_t count, const Margins& around);
 Figure panel_figure(const std::string& name, const PanelGrid& grid);
 
 // The labels of the axes that all panels share. Gnuplot strings.
-std::string shared_labels(const Figure& figure, const PanelGrid& grid, std::string_view x, std::string_view y);
+Script shared_labels(const Figure& figure, const PanelGrid& grid, const Script& x, const Script& y);
 
 struct PanelPlot {
-  std::string title;     // above the panel; may be empty
-  std::string commands;  // ranges, labels 5 and above
-  std::string plot;
+  std::string title;  // above the panel; may be empty
+  Script commands;    // ranges, labels 5 and above
+  Script plot;
 };
 
 // The figure's plot. `frame` has what is drawn once: labels 1 to 4, the legend, the colour bar.
-std::string panel_plots(const Figure& figure, const PanelGrid& grid, std::string_view frame,
-                        const std::vector<PanelPlot>& panels);
+Script panel_plots(const Figure& figure, const PanelGrid& grid, const Script& frame,
+                   const std::vector<PanelPlot>& panels);
 
 // A dashed line across a panel, named at its right end. Not drawn without a value.
 struct ReferenceLine {
   double value = std::numeric_limits<double>::quiet_NaN();
-  std::string_view text = {};  // enhanced text
+  Script text = {};  // a gnuplot string
 
   [[nodiscard]] double margin() const { return std::isfinite(value) ? 36 : 16; }  // right of the panel
-  [[nodiscard]] std::string command() const;                                      // label 6
-  [[nodiscard]] std::string clause() const;                                       // of the plot
+  [[nodiscard]] Script command() const;                                           // label 6
+  [[nodiscard]] Script clause() const;                                            // of the plot
 };
+
+// "set format y '%g'" for axis "x" or "y", or the same without numbers: for a panel that has a neighbour there.
+Script number_format(const Script& axis, bool numbers);
 
 // At most `most` (two or more) of 0 ... count - 1, evenly spaced, the first and the last among them.
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);

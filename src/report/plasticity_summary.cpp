@@ -1,5 +1,7 @@
 #include "report/plasticity_summary.h"
 
+#include "report/table_limits.h"
+
 namespace headscope {
 namespace {
 
@@ -21,6 +23,7 @@ class Mean {
 
 // The weights of every head, heaviest first.
 std::map<HeadKey, std::vector<double>> sorted_weights(const Table& components) {
+  check_heads(components);
   std::map<HeadKey, std::vector<double>> weights;
   const auto& layer = components.integers("layer");
   const auto& q_head = components.integers("q_head");
@@ -44,6 +47,7 @@ std::map<std::int64_t, std::map<HeadKey, Mean>> heads_by_distance(const std::vec
 }  // namespace
 
 std::vector<HeadValue> head_plasticity(const PlasticityTables& tables) {
+  check_heads(tables.heads);
   const auto& layer = tables.heads.integers("layer");
   const auto& q_head = tables.heads.integers("q_head");
   const Numbers value = tables.heads.numbers("ap_overall");
@@ -106,6 +110,9 @@ std::vector<LayerSpread> spread_by_layer(const std::vector<HeadValue>& heads) {
 
 std::vector<BucketCell> bucket_cells(const PlasticityTables& tables) {
   const Table& table = tables.cells;
+  check_heads(table);
+  check_integers(table.integers("q_bucket"), "q_bucket", most_bucket);
+  check_integers(table.integers("k_bucket"), "k_bucket", most_bucket);
   const auto& layer = table.integers("layer");
   const auto& q_head = table.integers("q_head");
   const auto& q_bucket = table.integers("q_bucket");

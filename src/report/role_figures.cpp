@@ -2,8 +2,8 @@
 
 #include "core/error.h"
 #include "report/figure_parts.h"
-#include "report/gnuplot.h"
 #include "report/panels.h"
+#include "report/table_limits.h"
 #include "report/token_axis.h"
 #include "report/tracking_series.h"
 
@@ -11,12 +11,18 @@ namespace headscope {
 namespace {
 
 // Roles have the colours of the categories; the last one, of heads without a clear role, stands back.
-std::string role_colour(std::size_t role, std::size_t roles) {
-  return role + 1 == roles ? "lc rgb absent" : fmt::format("lt {}", role + 1);
+Script role_colour(std::size_t role, std::size_t roles) {
+  return role + 1 == roles ? Script("lc rgb absent") : format_script("lt {}", role + 1);
+}
+
+// As much of a role's name as a legend has room for.
+std::string legend_name(const std::string& role) {
+  return shorten(role, 48);
 }
 
 // As many rows as the names need in one column of a journal: gnuplot makes all columns as wide as the widest.
 int legend_rows(const std::vector<std::string>& names, double room) {
+  if (names.size() > most_roles) fail_input("{} roles; a legend shows {}", names.size(), most_roles);
   std::size_t longest = 1;
   for (const std::string& name : names) longest = std::max(longest, name.size());
   const auto columns = std::max(1, static_cast<int>(room / (7.4 * static_cast<double>(longest) + 30)));
@@ -28,7 +34,7 @@ std::vector<std::string> names_with_counts(const RoleMapData& data) {
   std::vector<std::string> names;
   for (std::size_t role = 0; role < data.roles.size(); ++role)
     if (const auto count = std::ranges::count(data.role_of, role); count > 0)
-      names.push_back(fmt::format("{} ({})", data.roles[role], count));
+      names.push_back(fmt::format("{} ({})", legend_name(data.roles[role]), count));
   return names;
 }
 
@@ -70,25 +76,25 @@ Figure role_map_figure(const RoleMapData& data) {
   figure.height = static_cast<int>(std::lround((height + around.top + around.bottom) / 3)) * 3;
   const double aspect = height / static_cast<double>(data.heads) / tile;  // of a tile: height over width
 
-  std::vector<std::string> behind, filled, keys;
+  std::vector<Script> behind, filled, keys;
   for (std::size_t role = 0; role < data.roles.size(); ++role) {
     if (!std::ranges::count(data.role_of, role)) continue;
-    const std::string block = fmt::format("role{}", role), colour = role_colour(role, data.roles.size());
-    figure.data.push_back({block, tiles_of(data, role)});
-    behind.push_back(fmt::format(
+    const Script block = format_script("role{}", role), colour = role_colour(role, data.roles.size());
+    figure.data.push_back({block.text(), tiles_of(data, role)});
+    behind.push_back(format_script(
         "{} using \"layer\":\"head\":(0.5):(0.5) with boxxyerror {} lw 0.5 fs transparent solid 0.25 border "
         "rgb paper notitle",
         block, colour));
-    filled.push_back(fmt::format(
+    filled.push_back(format_script(
         "{} using \"layer\":\"head\":(column(\"half\")*{:.6g}):(column(\"half\")*{:.6g}) with boxxyerror {} fs "
         "solid noborder notitle",
         block, std::min(aspect, 1.0), std::min(1 / aspect, 1.0), colour));
     keys.push_back(
-        fmt::format("keyentry with boxes {} fs solid noborder title {}", colour, gnuplot_text(names[keys.size()])));
+        format_script("keyentry with boxes {} fs solid noborder title {}", colour, gnuplot_text(names[keys.size()])));
   }
   figure.setup = frame_commands(figure, around, what, data.title) + legend_in_rows(figure, around, rows) +
                  "unset grid; unset border\nset tics scale 0\n" + axis_labels(figure, "'layer'", "'query head'") +
-                 fmt::format(
+                 format_script(
                      "set label 5 'filled area: how clear' at screen {:.4f},{:.4f} right textcolor rgb ink font "
                      "',12'\n",
                      1 - 16.0 / figure.width, 11.0 / figure.height) +
@@ -120,22 +126,23 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
 
   TokenAxis x = token_axis({tokens.begin(), tokens.end()});
   if (tokens.size() > 1) x.axis.high = static_cast<double>(tokens.back());  // areas end at the frame
-  std::vector<std::string> areas, keys, names;
+  std::vector<Script> areas, keys;
+  std::vector<std::string> names;
   for (std::size_t role = 0; role < data.roles.size(); ++role) {
     if (!(finite_mean(data.share[role]) > 0)) continue;
-    const std::string colour = role_colour(role, data.roles.size());
-    const std::string below = role == 0 ? "(0)" : fmt::format("(sum [k=2:{}] column(k))", role + 1);
-    const std::string above = fmt::format("(sum [k=2:{}] column(k))", role + 2);
+    const Script colour = role_colour(role, data.roles.size());
+    const Script below = role == 0 ? Script("(0)") : format_script("(sum [k=2:{}] column(k))", role + 1);
+    const Script above = format_script("(sum [k=2:{}] column(k))", role + 2);
     areas.push_back(tokens.size() > 1
-                        ? fmt::format("roles using \"tokens\":{}:{} with filledcurves {} fs solid "
-                                      "border rgb paper notitle",
-                                      below, above, colour)
-                        : fmt::format("roles using \"tokens\":{}:({:.10g}):({:.10g}):{}:{} with boxxyerror {} "
-                                      "fs solid border rgb paper notitle",
-                                      above, x.axis.low, x.axis.high, below, above, colour));
-    names.push_back(data.roles[role]);
+                        ? format_script("roles using \"tokens\":{}:{} with filledcurves {} fs solid "
+                                        "border rgb paper notitle",
+                                        below, above, colour)
+                        : format_script("roles using \"tokens\":{}:({:.10g}):({:.10g}):{}:{} with boxxyerror {} "
+                                        "fs solid border rgb paper notitle",
+                                        above, x.axis.low, x.axis.high, below, above, colour));
+    names.push_back(legend_name(data.roles[role]));
     keys.push_back(
-        fmt::format("keyentry with boxes {} fs solid noborder title {}", colour, gnuplot_text(data.roles[role])));
+        format_script("keyentry with boxes {} fs solid noborder title {}", colour, gnuplot_text(names.back())));
   }
   if (areas.empty()) return empty_figure(name, what, data.title);
   Figure figure{.name = name, .data = {{"roles", table}}};

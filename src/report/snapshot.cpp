@@ -1,7 +1,5 @@
 #include "report/snapshot.h"
 
-#include "report/gnuplot.h"
-
 namespace headscope {
 namespace {
 
@@ -48,30 +46,32 @@ Table layer_table(const SnapshotPanel& panel) {
   return table;
 }
 
-std::vector<std::string> clauses_of(const SnapshotPanel& panel, const Table& layers) {
-  std::vector<std::string> heads, means;
+std::vector<Script> clauses_of(const SnapshotPanel& panel, const Table& layers) {
+  std::vector<Script> heads, means;
+  const Script metric = gnuplot_name(panel.metric);
   const double size = layers.rows() <= 24 ? 0.4 : 0.3;
   for (const GroupLayers& group : layer_groups(panel.shown.source->counts.layers)) {
     if (!std::isfinite(finite_mean(layers.numbers(name_of(group.group))))) continue;
-    heads.push_back(fmt::format("{}_heads using \"layer\":\"{}\" with points pt 7 ps {} lc rgb faded({}) notitle",
-                                panel.metric, name_of(group.group), size, name_of(group.group)));
+    const Script name = name_in_script(group.group);
+    heads.push_back(format_script("{0}_heads using \"layer\":\"{1}\" with points pt 7 ps {2} lc rgb faded({1}) notitle",
+                                  metric, name, size));
     means.push_back(
-        fmt::format("{}_layers using (column(\"layer\")-0.36):\"{}\":(0.72):(0) with vectors nohead lc rgb {} lw 1.6 "
-                    "notitle",
-                    panel.metric, name_of(group.group), name_of(group.group)));
+        format_script("{0}_layers using (column(\"layer\")-0.36):\"{1}\":(0.72):(0) with vectors nohead lc rgb {1} "
+                      "lw 1.6 notitle",
+                      metric, name));
   }
   heads.insert(heads.end(), means.begin(), means.end());
   heads.push_back(panel.reference.clause());
   return heads;
 }
 
-std::vector<std::string> keys(std::int64_t layers) {
-  std::vector<std::string> groups;
+std::vector<Script> keys(std::int64_t layers) {
+  std::vector<Script> groups;
   for (const GroupLayers& group : layer_groups(layers))
-    groups.push_back(
-        fmt::format("keyentry with lines lc rgb {} lw 2 title '{}'", name_of(group.group), legend_of(group)));
-  const std::string kinds[] = {"keyentry with lines lc rgb ink lw 1.6 title 'layer mean'",
-                               "keyentry with points pt 7 ps 0.4 lc rgb faded(ink) title 'head'"};
+    groups.push_back(format_script("keyentry with lines lc rgb {} lw 2 title {}", name_in_script(group.group),
+                                   gnuplot_text(legend_of(group))));
+  const Script kinds[] = {"keyentry with lines lc rgb ink lw 1.6 title 'layer mean'",
+                          "keyentry with points pt 7 ps 0.4 lc rgb faded(ink) title 'head'"};
   return keys_in_two_rows(groups, kinds);
 }
 
@@ -92,9 +92,8 @@ Figure snapshot_figure(const std::string& name, std::string_view what, std::stri
   }
   const PanelGrid grid = stacked_grid(snapshots.size(), {.left = left, .right = right, .top = 66});
   Figure figure = panel_figure(name, grid);
-  const std::string frame = frame_commands(figure, grid.around, what, whose) +
-                            legend_in_rows(figure, grid.around, 2, 1) +
-                            shared_labels(figure, grid, "'layer'", alone ? gnuplot_text(snapshots[0].label) : "''");
+  const Script frame = frame_commands(figure, grid.around, what, whose) + legend_in_rows(figure, grid.around, 2, 1) +
+                       shared_labels(figure, grid, "'layer'", alone ? gnuplot_text(snapshots[0].label) : Script("''"));
   const std::int64_t layers = snapshots[0].shown.source->counts.layers;
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < snapshots.size(); ++i) {
@@ -107,11 +106,10 @@ Figure snapshot_figure(const std::string& name, std::string_view what, std::stri
     figure.data.push_back({metric + "_layers", means});
     auto clauses = clauses_of(panel, means);
     if (i == 0)
-      for (const std::string& key : keys(layers)) clauses.push_back(key);
+      for (const Script& key : keys(layers)) clauses.push_back(key);
     panels.push_back({alone ? "" : std::string(panel.label),
-                      axis_commands("x", integer_axis(0, layers - 1, 16)) +
-                          fmt::format("set format x '{}'\nset grid noxtics ytics\n", grid.at_bottom(i) ? "%g" : "") +
-                          axis_commands("y", axes[i]) + panel.reference.command(),
+                      axis_commands("x", integer_axis(0, layers - 1, 16)) + number_format("x", grid.at_bottom(i)) +
+                          "set grid noxtics ytics\n" + axis_commands("y", axes[i]) + panel.reference.command(),
                       plot_command(clauses)});
   }
   figure.plot = panel_plots(figure, grid, frame, panels);

@@ -1,4 +1,5 @@
 // The figures of the study over tokens.
+#include "core/error.h"
 #include "report/axis.h"
 #include "report/figure_parts.h"
 #include "report/layer_curves.h"
@@ -26,6 +27,7 @@ TokenAxis study_tokens(const StudyFigureData& data) {
   std::vector<double> ends;
   for (const auto& condition : data.conditions) {
     if (!condition) continue;
+    HEADSCOPE_CHECK(!condition->tokens.empty(), "a condition without a probe");
     ends.push_back(static_cast<double>(condition->tokens.front()));
     ends.push_back(static_cast<double>(condition->tokens.back()));
   }
@@ -33,30 +35,33 @@ TokenAxis study_tokens(const StudyFigureData& data) {
 }
 
 void add_means(Table& table, const std::string& name, const SeedMeans& means) {
+  if (means.mean.empty()) return;
   table.add(name, means.mean);
   if (has_bands(means)) table.add(name + "_low", means.low).add(name + "_high", means.high);
 }
 
 // The name of a condition's data block.
-std::string block_name(std::size_t condition) {
-  return std::string(1, static_cast<char>('a' + condition));
+Script block_name(std::size_t condition) {
+  const Script names[] = {"a", "b", "c"};
+  return names[condition];
 }
 
 // A line, or a point where there is no second one to draw it to.
-std::string curve_clause(std::string_view column, const Numbers& values, std::size_t condition, std::string_view how) {
-  return fmt::format("{} using \"tokens\":\"{}\" with {} lt {} {} notitle", block_name(condition), column,
-                     finite_count(values) == 1 ? "points pt 7 ps 0.5" : "lines", condition + 1, how);
+Script curve_clause(const Script& column, const Numbers& values, std::size_t condition, const Script& how) {
+  return format_script("{} using \"tokens\":\"{}\" with {} lt {} {} notitle", block_name(condition), column,
+                       finite_count(values) == 1 ? Script("points pt 7 ps 0.5") : Script("lines"), condition + 1, how);
 }
 
-std::string band_clause(std::string_view column, std::size_t condition) {
-  return fmt::format(
+Script band_clause(const Script& column, std::size_t condition) {
+  return format_script(
       "{0} using \"tokens\":\"{1}_low\":\"{1}_high\" with filledcurves lt {2} fs transparent solid 0.2 noborder "
       "notitle",
       block_name(condition), column, condition + 1);
 }
 
-std::string condition_key(std::size_t condition) {
-  return fmt::format("keyentry with lines lt {} lw 2 title '{}'", condition + 1, study_condition_names[condition]);
+Script condition_key(std::size_t condition) {
+  return format_script("keyentry with lines lt {} lw 2 title {}", condition + 1,
+                       gnuplot_text(study_condition_names[condition]));
 }
 
 // Where the final value of a condition is written.
@@ -97,12 +102,13 @@ std::vector<EndLabel> end_labels(const StudyFigureData& data, SeedMeans StudyCur
   for (std::size_t i = 0; i < data.conditions.size(); ++i) {
     if (!data.conditions[i]) continue;
     const SeedMeans& means = (*data.conditions[i]).*series;
+    if (means.mean.empty()) continue;
     const double value = means.mean.back();
     // Beside a curve that ends early the text would lie over others; what no measurement gives is not written out.
     if (data.conditions[i]->tokens.back() != last || !(std::fabs(value) < 1e6)) continue;
     std::string text = fmt::format("{} {:.2f}", "ABC"[i], value);
     const double half = (means.high.back() - means.low.back()) / 2;
-    if (std::isfinite(half)) text += fmt::format(" ± {:.2f}", half);
+    if (std::fabs(half) < 1e6) text += fmt::format(" ± {:.2f}", half);
     const double place = std::clamp((value - y.low) / (y.high - y.low), 0.0, 1.0) * height;
     labels.push_back({i, static_cast<double>(data.conditions[i]->tokens.back()), value, place, std::move(text)});
   }
@@ -136,25 +142,25 @@ double plot_height(const Figure& figure, const Margins& around) {
 
 // The dot at the end of each curve, its value beside it, and the room for that.
 void add_end_labels(Figure& figure, Margins& around, const std::vector<EndLabel>& labels, const Axis& y,
-                    std::vector<std::string>& clauses) {
+                    std::vector<Script>& clauses) {
   around.right = label_width(labels);
   if (labels.empty()) return;
   figure.data.push_back({"ends", end_table(labels, y, plot_height(figure, around))});
   for (std::size_t i = 0; i < labels.size(); ++i) {
-    const std::string row = fmt::format("ends every ::{0}::{0} using \"tokens\"", i);
+    const Script row = format_script("ends every ::{0}::{0} using \"tokens\"", i);
     const std::size_t line_type = labels[i].condition + 1;
-    clauses.push_back(fmt::format("{}:\"value\" with points pt 7 ps 0.6 lt {} notitle", row, line_type));
-    clauses.push_back(
-        fmt::format("{}:\"text_y\":\"text\" with labels left offset character 0.8,0 textcolor lt {} font ',13' notitle",
-                    row, line_type));
+    clauses.push_back(format_script("{}:\"value\" with points pt 7 ps 0.6 lt {} notitle", row, line_type));
+    clauses.push_back(format_script(
+        "{}:\"text_y\":\"text\" with labels left offset character 0.8,0 textcolor lt {} font ',13' notitle", row,
+        line_type));
   }
 }
 
 // Above the labels: which of several curves they are the values of.
-std::string label_heading(const std::vector<EndLabel>& labels, double height, std::string_view text) {
-  if (labels.empty()) return "";
-  return fmt::format(
-      "set label 5 '{}' at graph 1,graph {:.4f} left offset character 0.4,0 textcolor rgb ink font ',12'\n", text,
+Script label_heading(const std::vector<EndLabel>& labels, double height, const Script& text) {
+  if (labels.empty()) return {};
+  return format_script(
+      "set label 5 {} at graph 1,graph {:.4f} left offset character 0.4,0 textcolor rgb ink font ',12'\n", text,
       (labels.back().place + 15) / height);
 }
 
@@ -166,16 +172,16 @@ Table loss_table(const StudyCurves& curves) {
   return table;
 }
 
-constexpr const char* dashed = "dt (6,8)";
+const Script dashed = "dt (6,8)";
 
 // Training solid with its band, validation dashed.
-std::vector<std::string> loss_clauses(const StudyCurves& curves, std::size_t condition) {
-  std::vector<std::string> clauses;
+std::vector<Script> loss_clauses(const StudyCurves& curves, std::size_t condition) {
+  std::vector<Script> clauses;
   if (has_bands(curves.loss)) clauses.push_back(band_clause("loss", condition));
   if (finite_count(curves.loss.mean) > 0)
     clauses.push_back(curve_clause("loss", curves.loss.mean, condition, "lw 1.3"));
   if (finite_count(curves.val_loss.mean) > 0)
-    clauses.push_back(curve_clause("val_loss", curves.val_loss.mean, condition, fmt::format("lw 1.3 {}", dashed)));
+    clauses.push_back(curve_clause("val_loss", curves.val_loss.mean, condition, "lw 1.3 " + dashed));
   return clauses;
 }
 
@@ -186,13 +192,13 @@ Figure study_loss_figure(const StudyFigureData& data) {
   const std::string_view what = "Loss";
   Figure figure{.name = name, .height = 340};
   std::vector<double> shown;
-  std::vector<std::string> clauses, conditions;
+  std::vector<Script> clauses, conditions;
   for (std::size_t i = 0; i < data.conditions.size(); ++i) {
     if (!data.conditions[i]) continue;
     const StudyCurves& curves = *data.conditions[i];
     const auto lines = loss_clauses(curves, i);
     if (lines.empty()) continue;
-    figure.data.push_back({block_name(i), loss_table(curves)});
+    figure.data.push_back({block_name(i).text(), loss_table(curves)});
     append(shown, curves.loss);
     append(shown, curves.val_loss);
     clauses.insert(clauses.end(), lines.begin(), lines.end());
@@ -205,12 +211,12 @@ Figure study_loss_figure(const StudyFigureData& data) {
   const auto labels = end_labels(data, &StudyCurves::val_loss, y, plot_height(figure, around));
   add_end_labels(figure, around, labels, y, clauses);
   around.right = std::max(around.right, labels.empty() ? 16.0 : 82.0);  // the heading
-  const std::string kinds[] = {"keyentry with lines lc rgb ink lw 1.3 title 'training'",
-                               fmt::format("keyentry with lines lc rgb ink lw 1.3 {} title 'validation'", dashed)};
-  for (const std::string& key : keys_in_two_rows(conditions, kinds)) clauses.push_back(key);
+  const Script kinds[] = {"keyentry with lines lc rgb ink lw 1.3 title 'training'",
+                          format_script("keyentry with lines lc rgb ink lw 1.3 {} title 'validation'", dashed)};
+  for (const Script& key : keys_in_two_rows(conditions, kinds)) clauses.push_back(key);
   figure.setup = frame_commands(figure, around, what, data.title) + legend_in_rows(figure, around, 2) +
                  axis_labels(figure, token_axis_label(x), "'cross-entropy (nats)'") + token_axis_commands(x) +
-                 axis_commands("y", y) + label_heading(labels, plot_height(figure, around), "validation");
+                 axis_commands("y", y) + label_heading(labels, plot_height(figure, around), "'validation'");
   figure.plot = plot_command(clauses);
   return figure;
 }
@@ -220,7 +226,7 @@ Figure study_pr_figure(const StudyFigureData& data) {
   const std::string_view what = "Key participation ratio";
   Figure figure{.name = name, .height = 330};
   std::vector<double> shown;
-  std::vector<std::string> bands, lines, keys;
+  std::vector<Script> bands, lines, keys;
   for (std::size_t i = 0; i < data.conditions.size(); ++i) {
     if (!data.conditions[i] || finite_count(data.conditions[i]->mean_pr.mean) == 0) continue;
     const StudyCurves& curves = *data.conditions[i];
@@ -228,7 +234,7 @@ Figure study_pr_figure(const StudyFigureData& data) {
     table.add("tokens", curves.tokens);
     add_means(table, "mean_pr", curves.mean_pr);
     append(shown, curves.mean_pr);
-    figure.data.push_back({block_name(i), std::move(table)});
+    figure.data.push_back({block_name(i).text(), std::move(table)});
     if (has_bands(curves.mean_pr)) bands.push_back(band_clause("mean_pr", i));
     lines.push_back(curve_clause("mean_pr", curves.mean_pr.mean, i, "lw 2"));
     keys.push_back(condition_key(i));
@@ -237,7 +243,7 @@ Figure study_pr_figure(const StudyFigureData& data) {
   const TokenAxis x = study_tokens(data);
   const Axis y = padded(round_axis(shown), 0.02);
   Margins around{.left = left_margin(y), .right = 16, .top = 50};
-  std::vector<std::string> clauses = bands;
+  std::vector<Script> clauses = bands;
   clauses.insert(clauses.end(), lines.begin(), lines.end());
   add_end_labels(figure, around, end_labels(data, &StudyCurves::mean_pr, y, plot_height(figure, around)), y, clauses);
   clauses.insert(clauses.end(), keys.begin(), keys.end());

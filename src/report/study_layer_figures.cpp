@@ -6,7 +6,7 @@
 namespace headscope {
 namespace {
 
-constexpr const char* letters[] = {"A", "B", "C"};
+const Script letters[] = {"A", "B", "C"};
 
 bool any_finite(const Numbers& values) {
   return std::any_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
@@ -17,9 +17,9 @@ void append(std::vector<double>& shown, const SeedMeans& means) {
     shown.insert(shown.end(), values->begin(), values->end());
 }
 
-void add_means(Table& table, const std::string& name, const SeedMeans& means) {
-  table.add(name, means.mean);
-  if (any_finite(means.low)) table.add(name + "_low", means.low).add(name + "_high", means.high);
+void add_means(Table& table, const Script& name, const SeedMeans& means) {
+  table.add(name.text(), means.mean);
+  if (any_finite(means.low)) table.add(name.text() + "_low", means.low).add(name.text() + "_high", means.high);
 }
 
 Integers layer_numbers(std::size_t count) {
@@ -50,22 +50,22 @@ double shift_of(std::size_t condition) {
 }
 
 // "layers using (column("layer")-0.25)"
-std::string at_shift(std::string_view data, double shift) {
-  return fmt::format("{} using (column(\"layer\"){:+})", data, shift);
+Script at_shift(const Script& data, double shift) {
+  return format_script("{} using (column(\"layer\"){:+})", data, shift);
 }
 
 // With a rim in the colour of the paper: it crosses bars and lines of any colour.
-std::string interval_clause(const std::string& place, std::string_view column, std::string_view colour) {
-  const std::string bar =
-      fmt::format("{0}:\"{1}_low\":(0):(column(\"{1}_high\")-column(\"{1}_low\")) with vectors nohead", place, column);
-  return fmt::format("{0} lc rgb paper lw 1.8 notitle, \\\n     {0} {1} lw 0.8 notitle", bar, colour);
+Script interval_clause(const Script& place, const Script& column, const Script& colour) {
+  const Script bar = format_script("{0}:\"{1}_low\":(0):(column(\"{1}_high\")-column(\"{1}_low\")) with vectors nohead",
+                                   place, column);
+  return format_script("{0} lc rgb paper lw 1.8 notitle, \\\n     {0} {1} lw 0.8 notitle", bar, colour);
 }
 
 // The line between the dots of two conditions, in each layer: its slope is the effect.
-std::string link_clause(std::size_t from, std::size_t to) {
-  return fmt::format("{}:\"{}\":({}):(column(\"{}\")-column(\"{}\")) with vectors nohead lc rgb muted lw 0.6 notitle",
-                     at_shift("layers", shift_of(from)), letters[from], shift_of(to) - shift_of(from), letters[to],
-                     letters[from]);
+Script link_clause(std::size_t from, std::size_t to) {
+  return format_script("{}:\"{}\":({}):(column(\"{}\")-column(\"{}\")) with vectors nohead lc rgb muted lw 0.6 notitle",
+                       at_shift("layers", shift_of(from)), letters[from], shift_of(to) - shift_of(from), letters[to],
+                       letters[from]);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ Figure study_layer_figure(const StudyFigureData& data) {
   const std::string_view what = "Final key PR by layer";
   std::vector<double> shown;
   std::vector<std::size_t> present;
-  std::vector<std::string> links, marks;
+  std::vector<Script> links, marks;
   std::size_t layers = 0;
   Table table("layers");
   for (std::size_t i = 0; i < data.conditions.size(); ++i) {
@@ -90,10 +90,10 @@ Figure study_layer_figure(const StudyFigureData& data) {
     present.push_back(i);
     add_means(table, letters[i], means);
     append(shown, means);
-    const std::string place = at_shift("layers", shift_of(i));
-    if (any_finite(means.low)) marks.push_back(interval_clause(place, letters[i], fmt::format("lt {}", i + 1)));
-    marks.push_back(fmt::format("{}:\"{}\" with points pt 7 ps {} lt {} title '{}'", place, letters[i],
-                                layers <= 12 ? 0.8 : 0.5, i + 1, study_condition_names[i]));
+    const Script place = at_shift("layers", shift_of(i));
+    if (any_finite(means.low)) marks.push_back(interval_clause(place, letters[i], format_script("lt {}", i + 1)));
+    marks.push_back(format_script("{}:\"{}\" with points pt 7 ps {} lt {} title {}", place, letters[i],
+                                  layers <= 12 ? 0.8 : 0.5, i + 1, gnuplot_text(study_condition_names[i])));
   }
   if (present.empty()) return empty_figure(name, what, data.title);
   Figure figure{.name = name, .height = 330, .data = {{"layers", table}}};
@@ -111,7 +111,7 @@ Figure study_effect_figure(const StudyFigureData& data) {
   const std::string name = "4_causal_decomposition";
   const std::string_view what = "Effects on key PR by layer";
   struct Effect {
-    const char* column;
+    Script column;
     const SeedMeans* means;
     const char* legend;
     int line_type;  // not one of a condition
@@ -120,7 +120,7 @@ Figure study_effect_figure(const StudyFigureData& data) {
   const Effect effects[] = {{"gamma_effect", &data.gamma_effect, "γ (A − B), mean ", 4, -0.2},
                             {"norm_effect", &data.norm_effect, "norm (B − C), mean ", 6, 0.2}};
   std::vector<double> shown = {0};
-  std::vector<std::string> clauses;
+  std::vector<Script> clauses;
   std::size_t layers = 0;
   Table table("effects");
   for (const Effect& effect : effects) {
@@ -131,9 +131,10 @@ Figure study_effect_figure(const StudyFigureData& data) {
     }
     add_means(table, effect.column, *effect.means);
     append(shown, *effect.means);
-    const std::string place = at_shift("effects", effect.shift);
-    clauses.push_back(fmt::format("{}:\"{}\":(0.36) with boxes lt {} title '{}{}'", place, effect.column,
-                                  effect.line_type, effect.legend, signed_text(mean_of(effect.means->mean))));
+    const Script place = at_shift("effects", effect.shift);
+    clauses.push_back(format_script("{}:\"{}\":(0.36) with boxes lt {} title {}", place, effect.column,
+                                    effect.line_type,
+                                    gnuplot_text(effect.legend + signed_text(mean_of(effect.means->mean)))));
     if (any_finite(effect.means->low)) clauses.push_back(interval_clause(place, effect.column, "lc rgb ink"));
   }
   if (clauses.empty()) return empty_figure(name, what, data.title);

@@ -1,17 +1,35 @@
 #include "report/surgery_figures.h"
 
+#include "core/error.h"
 #include "report/axis.h"
 #include "report/figure_parts.h"
-#include "report/gnuplot.h"
 
 namespace headscope {
 namespace {
 
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> known) {
+  return std::ranges::find(known, text) != known.end();
+}
+
+// `by` becomes the name of a data block and `order` a part of a legend; x must fit on the axis. The table may come from
+// anywhere: only what surgery writes is accepted.
+void check_row(bool remove, std::string_view by, std::string_view order, double x) {
+  if (!(remove ? is_one_of(by, {"gain", "singular", "random"}) : is_one_of(by, {"tensor", "channel"})))
+    fail_input("column 'by' holds '{}'; expected {}", shorten(by, 40),
+               remove ? "gain, singular or random" : "tensor or channel");
+  if (!(remove ? is_one_of(order, {"smallest", "largest", "random"}) : order.empty()))
+    fail_input("column 'order' holds '{}'; expected {}", shorten(order, 40),
+               remove ? "smallest, largest or random" : "nothing where keys are rounded");
+  if (remove && !(x >= 0 && x <= 1)) fail_input("column 'share_removed' holds {}; expected 0 to 1", x);
+  if (!remove && !(x >= 1 && x <= 64 && x == std::floor(x)))
+    fail_input("column 'bits' holds {}; expected a whole number from 1 to 64", x);
+}
+
 // A horizontal line with its name right of the plot.
 struct Reference {
   double loss = 0;
-  std::string name;
-  std::string dash;
+  Script name;  // in double quotes
+  Script dash;
   double place = 0;  // height of the name, in units of the plot
 };
 
@@ -27,25 +45,25 @@ int line_type(const SurgeryCurve& curve) {
   return curve.by == "gain" || curve.by == "tensor" ? 1 : curve.by == "random" ? 3 : 2;
 }
 
-Table curve_table(const SurgeryCurve& curve, const char* x_name, double x_scale) {
+Table curve_table(const SurgeryCurve& curve, const Script& x_name, double x_scale) {
   Numbers x = curve.x;
   for (double& value : x) value *= x_scale;
   Table table(curve.by);
-  table.add(x_name, x).add("loss", curve.loss);
+  table.add(x_name.text(), x).add("loss", curve.loss);
   if (curve.repeats > 1) table.add("lowest", curve.lowest).add("highest", curve.highest);
   return table;
 }
 
-std::string band_clause(const SurgeryCurve& curve, const char* x_name) {
-  if (curve.repeats < 2 || curve.x.size() < 2) return "";
-  return fmt::format(
+Script band_clause(const SurgeryCurve& curve, const Script& x_name) {
+  if (curve.repeats < 2 || curve.x.size() < 2) return {};
+  return format_script(
       "{} using \"{}\":\"lowest\":\"highest\" with filledcurves lt {} fs transparent solid 0.2 noborder notitle",
-      curve.by, x_name, line_type(curve));
+      gnuplot_name(curve.by), x_name, line_type(curve));
 }
 
-std::string line_clause(const SurgeryCurve& curve, const char* x_name) {
-  return fmt::format("{} using \"{}\":\"loss\" with linespoints lt {} lw 1.6 pt 7 ps 0.45 title {}", curve.by, x_name,
-                     line_type(curve), gnuplot_text(curve_name(curve)));
+Script line_clause(const SurgeryCurve& curve, const Script& x_name) {
+  return format_script("{} using \"{}\":\"loss\" with linespoints lt {} lw 1.6 pt 7 ps 0.45 title {}",
+                       gnuplot_name(curve.by), x_name, line_type(curve), gnuplot_text(curve_name(curve)));
 }
 
 std::vector<double> shown_values(const std::vector<SurgeryCurve>& curves, const std::vector<Reference>& references) {
@@ -73,11 +91,11 @@ void place_names(std::vector<Reference>& references, const Axis& y, double heigh
 }
 
 // The lines and, right of the plot, what they are.
-std::string reference_commands(const std::vector<Reference>& references, double height) {
-  std::string text;
+Script reference_commands(const std::vector<Reference>& references, double height) {
+  Script text;
   for (std::size_t i = 0; i < references.size(); ++i) {
     const Reference& reference = references[i];
-    text += fmt::format(
+    text += format_script(
         "set arrow {0} from graph 0,first {1:.10g} to graph 1,first {1:.10g} nohead back lc rgb muted lw 1 {2}\n"
         "set label {3} \"{4}\\n{5:.3f}\" at graph 1,graph {6:.4f} left offset character 0.6,0.45 textcolor rgb ink "
         "font ',12'\n",
@@ -87,14 +105,15 @@ std::string reference_commands(const std::vector<Reference>& references, double 
 }
 
 // Tics where there are values, so few that each has its number.
-std::string bit_axis(const std::vector<SurgeryCurve>& curves) {
+Script bit_axis(const std::vector<SurgeryCurve>& curves) {
   Numbers bits;
   for (const SurgeryCurve& curve : curves) bits.insert(bits.end(), curve.x.begin(), curve.x.end());
   std::sort(bits.begin(), bits.end());
   bits.erase(std::unique(bits.begin(), bits.end()), bits.end());
-  std::string tics;
-  for (const double bit : bits) tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", bit);
-  return fmt::format("set xrange [{:g}:{:g}]; set xtics ({})\n", bits.front() - 0.3, bits.back() + 0.3, tics);
+  std::vector<Script> tics;
+  for (const double bit : bits) tics.push_back(format_script("{:g}", bit));
+  return format_script("set xrange [{:g}:{:g}]; set xtics ({})\n", bits.front() - 0.3, bits.back() + 0.3,
+                       join(tics, ", "));
 }
 
 // Those with something to draw.
@@ -109,15 +128,15 @@ std::vector<SurgeryCurve> drawn_curves(const Table& rows, std::string_view metho
 struct Parts {
   const char* name;
   std::string_view what;
-  const char* x_name;  // column of the data
+  Script x_name;  // column of the data
   double x_scale;
-  std::string x_label;  // a gnuplot string
+  Script x_label;  // a gnuplot string
 };
 
 Figure loss_figure(const SurgeryFigureData& data, const std::vector<SurgeryCurve>& curves,
-                   std::vector<Reference> references, const Parts& parts, const std::string& x_axis) {
+                   std::vector<Reference> references, const Parts& parts, const Script& x_axis) {
   Figure figure{.name = parts.name, .height = 320};
-  std::vector<std::string> clauses;
+  std::vector<Script> clauses;
   for (const SurgeryCurve& curve : curves) {
     figure.data.push_back({curve.by, curve_table(curve, parts.x_name, parts.x_scale)});
     clauses.push_back(band_clause(curve, parts.x_name));
@@ -158,18 +177,22 @@ Figure quantisation_figure(const SurgeryFigureData& data) {
 
 std::vector<SurgeryCurve> surgery_curves(const Table& rows, std::string_view method) {
   const Numbers share = rows.numbers("share_removed"), bits = rows.numbers("bits"), loss = rows.numbers("loss");
+  const Texts &methods = rows.texts("method"), &bys = rows.texts("by"), &orders = rows.texts("order");
+  const bool remove = method == "remove";
   std::vector<SurgeryCurve> curves;
   std::vector<std::map<double, Numbers>> losses;  // of each curve, by x
   for (std::size_t row = 0; row < rows.rows(); ++row) {
-    if (rows.texts("method")[row] != method) continue;
-    const std::string& by = rows.texts("by")[row];
+    if (methods[row] != method) continue;
+    const std::string& by = bys[row];
+    const double x = remove ? share[row] : bits[row];
+    check_row(remove, by, orders[row], x);
     const auto found = std::find_if(curves.begin(), curves.end(), [&](const auto& curve) { return curve.by == by; });
     const auto index = static_cast<std::size_t>(found - curves.begin());
     if (found == curves.end()) {
-      curves.push_back({.by = by, .order = rows.texts("order")[row]});
+      curves.push_back({.by = by, .order = orders[row]});
       losses.emplace_back();
     }
-    losses[index][method == "remove" ? share[row] : bits[row]].push_back(loss[row]);
+    losses[index][x].push_back(loss[row]);
   }
   for (std::size_t i = 0; i < curves.size(); ++i) {
     for (const auto& [x, values] : losses[i]) {

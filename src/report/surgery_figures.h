@@ -21,7 +21,8 @@ struct SurgeryCurve {
   std::size_t repeats = 0;                       // at most, of any x
 };
 
-// Of the table's rows with this method (remove or quantise), in order of their first row.
+// Of the table's rows with this method (remove or quantise), in order of their first row. Throws Error(Fault::input)
+// naming the column and the value when by, order, share_removed or bits is none that surgery writes.
 std::vector<SurgeryCurve> surgery_curves(const Table& rows, std::string_view method);
 
 struct SurgeryFigureData {

@@ -76,16 +76,17 @@ const Theme& theme_named(std::string_view name) {
   fail_input("{}", unknown_name("theme", name, std::array{"light", "dark"}));
 }
 
-std::string style_commands(const Theme& theme) {
-  std::string text = fmt::format(
+Script style_commands(const Theme& theme) {
+  Script text = format_script(
       "# Colours of the {} theme and the style that all figures share.\n"
-      "paper = '{}'; ink = '{}'; muted = '{}'; faint = '{}'; absent = '{}'; accent = '{}'; accent2 = '{}'\n",
-      theme.name, theme.paper, theme.ink, theme.muted, theme.grid, theme.absent, theme.categories[0],
-      theme.categories[1]);
-  text += fmt::format("early = '{}'; middle = '{}'; final = '{}'\nfaded(colour) = '#60'.colour[2:*]\n", theme.depth[0],
-                      theme.depth[1], theme.depth[2]);
+      "paper = {}; ink = {}; muted = {}; faint = {}; absent = {}; accent = {}; accent2 = {}\n",
+      gnuplot_name(theme.name), gnuplot_text(theme.paper), gnuplot_text(theme.ink), gnuplot_text(theme.muted),
+      gnuplot_text(theme.grid), gnuplot_text(theme.absent), gnuplot_text(theme.categories[0]),
+      gnuplot_text(theme.categories[1]));
+  text += format_script("early = {}; middle = {}; final = {}\nfaded(colour) = '#60'.colour[2:*]\n",
+                        gnuplot_text(theme.depth[0]), gnuplot_text(theme.depth[1]), gnuplot_text(theme.depth[2]));
   for (std::size_t i = 0; i < theme.categories.size(); ++i)
-    text += fmt::format("set linetype {} lc rgb '{}' lw 1.4 pt 7\n", i + 1, theme.categories[i]);
+    text += format_script("set linetype {} lc rgb {} lw 1.4 pt 7\n", i + 1, gnuplot_text(theme.categories[i]));
   text +=
       "set border 3 lw 0.6 lc rgb ink\n"
       "set tics nomirror out scale 0.4 textcolor rgb ink font ',12'\n"
@@ -98,10 +99,11 @@ std::string style_commands(const Theme& theme) {
   return text;
 }
 
-std::string palette_command(const std::vector<std::string>& colours) {
-  std::string text = "set palette maxcolors 0 defined (";
-  for (std::size_t i = 0; i < colours.size(); ++i) text += fmt::format("{}{} '{}'", i == 0 ? "" : ", ", i, colours[i]);
-  return text + ")\n";
+Script palette_command(const std::vector<std::string>& colours) {
+  std::vector<Script> places;
+  for (std::size_t i = 0; i < colours.size(); ++i)
+    places.push_back(format_script("{} {}", i, gnuplot_text(colours[i])));
+  return "set palette maxcolors 0 defined (" + join(places, ", ") + ")\n";
 }
 
 std::string colour_at(const std::vector<std::string>& colours, double fraction) {

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "report/script.h"
+
 namespace headscope {
 
 // Colours are "#rrggbb".
@@ -30,10 +32,10 @@ const Theme& theme_named(std::string_view name);
 
 // The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2, and those
 // of layers: early, middle, final), line types, fonts, axes; faded(colour) lets others shine through.
-std::string style_commands(const Theme& theme);
+Script style_commands(const Theme& theme);
 
 // "set palette defined (...)" with these colours at equal distances.
-std::string palette_command(const std::vector<std::string>& colours);
+Script palette_command(const std::vector<std::string>& colours);
 
 // The colour at `fraction` (clamped to 0..1) of colours at equal distances, linear in sRGB, as gnuplot interpolates.
 std::string colour_at(const std::vector<std::string>& colours, double fraction);

@@ -23,19 +23,19 @@ TokenAxis token_axis(const std::vector<double>& moments, int max_steps) {
   return {axis, unit};
 }
 
-std::string token_axis_commands(const TokenAxis& tokens, bool numbers) {
+Script token_axis_commands(const TokenAxis& tokens, bool numbers) {
   const Axis& axis = tokens.axis;
-  std::string tics;
+  std::vector<Script> tics;
   for (double at = axis.first_tic; at < axis.last_tic + axis.step / 2; at += axis.step) {
     if (at < axis.low) continue;
-    const std::string number = numbers ? fmt::format("{:.6g}", at / tokens.unit.size) : "";
-    tics += fmt::format("{}'{}' {:.17g}", tics.empty() ? "" : ", ", number, at);
+    const Script number = numbers ? format_script("{:.6g}", at / tokens.unit.size) : Script();
+    tics.push_back(format_script("'{}' {:.17g}", number, at));
   }
-  return fmt::format("set xrange [{:.17g}:{:.17g}]; set xtics ({})\n", axis.low, axis.high, tics);
+  return format_script("set xrange [{:.17g}:{:.17g}]; set xtics ({})\n", axis.low, axis.high, join(tics, ", "));
 }
 
-std::string token_axis_label(const TokenAxis& axis) {
-  return axis.unit.name.empty() ? "'tokens'" : fmt::format("'tokens ({})'", axis.unit.name);
+Script token_axis_label(const TokenAxis& axis) {
+  return axis.unit.name.empty() ? Script("'tokens'") : gnuplot_text(fmt::format("tokens ({})", axis.unit.name));
 }
 
 std::string token_text(double tokens, const TokenUnit& unit) {

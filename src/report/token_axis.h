@@ -27,9 +27,9 @@ struct TokenAxis {
 TokenAxis token_axis(const std::vector<double>& moments, int max_steps = 6);
 
 // Without numbers: for a panel that has another below.
-std::string token_axis_commands(const TokenAxis& axis, bool numbers = true);
+Script token_axis_commands(const TokenAxis& axis, bool numbers = true);
 // "'tokens (M)'"
-std::string token_axis_label(const TokenAxis& axis);
+Script token_axis_label(const TokenAxis& axis);
 // "1.5 M tokens"
 std::string token_text(double tokens, const TokenUnit& unit);
 

@@ -25,7 +25,7 @@ Figure key_norm_figure(const TrackingFigureData& data) {
   return group_figure("key_norm_evolution", "Key norm", data.title, *data.tracks,
                       {{.metric = "k_norm",
                         .label = "mean ‖k‖",
-                        .reference = {.value = normalised_norm(*data.tracks), .text = "√d_k"}}});
+                        .reference = {.value = normalised_norm(*data.tracks), .text = "'√d_k'"}}});
 }
 
 Figure outlier_figure(const TrackingFigureData& data) {
@@ -73,13 +73,13 @@ Figure key_profile_figure(const TrackingFigureData& data) {
   y.high += 0.02 * (y.high - y.low);
   Figure figure{.name = name, .height = 300, .data = {{"layers", table}}};
   const Margins around{.left = left_margin(y), .right = 16, .top = 50};
-  std::vector<std::string> clauses;
+  std::vector<Script> clauses;
   for (const GroupLayers& group : layer_groups(layers))
     if (std::isfinite(finite_mean(std::span(final).subspan(static_cast<std::size_t>(group.first),
                                                            static_cast<std::size_t>(group.last - group.first + 1)))))
       clauses.push_back(
-          fmt::format("layers every ::{}::{} using \"layer\":\"final\":(0.8) with boxes lc rgb {} title '{}'",
-                      group.first, group.last, name_of(group.group), legend_of(group)));
+          format_script("layers every ::{}::{} using \"layer\":\"final\":(0.8) with boxes lc rgb {} title {}",
+                        group.first, group.last, name_in_script(group.group), gnuplot_text(legend_of(group))));
   if (has_start && std::isfinite(finite_mean(start)))
     clauses.emplace_back(
         "layers using (column(\"layer\")-0.4):\"start\":(0.8):(0) with vectors nohead lc rgb ink lw 1.4 title 'start'");

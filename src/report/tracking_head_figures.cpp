@@ -28,14 +28,14 @@ Table head_curves(const TrackedMetrics& shown, std::int64_t layer) {
 }
 
 // A line for each head that has a value; up to six have a colour and a name each, more a place in a colour bar.
-std::vector<std::string> head_clauses(const std::string& data, const Table& table, bool named) {
-  std::vector<std::string> clauses;
+std::vector<Script> head_clauses(const std::string& data, const Table& table, bool named) {
+  std::vector<Script> clauses;
   for (std::size_t column = 2; column < table.columns().size(); ++column) {
     const std::string& name = table.columns()[column].name;
     if (!std::isfinite(finite_mean(table.numbers(name)))) continue;
-    const std::string colour = named ? fmt::format("lt {}", column - 1) : fmt::format("lc palette cb {}", column - 2);
-    clauses.push_back(
-        fmt::format("{} using \"tokens\":\"{}\" with lines {} lw {} notitle", data, name, colour, named ? 1.3 : 0.9));
+    const Script colour = named ? format_script("lt {}", column - 1) : format_script("lc palette cb {}", column - 2);
+    clauses.push_back(format_script("{} using \"tokens\":\"{}\" with lines {} lw {} notitle", gnuplot_name(data),
+                                    gnuplot_name(name), colour, named ? 1.3 : 0.9));
   }
   return clauses;
 }
@@ -50,11 +50,11 @@ std::vector<std::int64_t> layers_to_show(const TrackedMetrics& shown, std::strin
 }
 
 // The head names in one row, or the bar of their colours.
-std::string head_legend(const Figure& figure, const PanelGrid& grid, std::int64_t heads, const Theme& theme) {
+Script head_legend(const Figure& figure, const PanelGrid& grid, std::int64_t heads, const Theme& theme) {
   if (heads <= most_named_heads) return legend_in_rows(figure, grid.around, 1, 2);
   const double middle = (grid.around.bottom + figure.height - grid.around.top) / 2 / figure.height;
   return "unset key\n" + ordered_colours(figure, grid.around, 0, heads - 1, "'key head'", theme) +
-         fmt::format("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width, middle);
+         format_script("set label 4 at screen {:.4f},{:.4f}\n", 1 - 10.0 / figure.width, middle);
 }
 
 // The heads of one moment, with their group's colour and mark.
@@ -86,16 +86,17 @@ Scatter scatter_of(const Tracks& source, std::size_t moment, std::size_t panel) 
 
 constexpr std::array<int, 3> group_marks = {7, 9, 5};  // circle, triangle, square: colours are not all
 
-std::vector<std::string> scatter_clauses(const Scatter& scatter, std::int64_t layers, double size) {
-  std::vector<std::string> clauses;
+std::vector<Script> scatter_clauses(const Scatter& scatter, std::int64_t layers, double size) {
+  std::vector<Script> clauses;
   const Integers& layer = scatter.table.integers("layer");
   for (const GroupLayers& group : layer_groups(layers)) {
     const auto first = std::ranges::lower_bound(layer, group.first) - layer.begin();
     const auto last = std::ranges::upper_bound(layer, group.last) - layer.begin();
     if (first == last) continue;
-    clauses.push_back(fmt::format(
-        "{} every ::{}::{} using \"k_norm\":\"entropy\" with points pt {} ps {} lc rgb faded({}) notitle", scatter.name,
-        first, last - 1, group_marks[static_cast<std::size_t>(group.group)], size, name_of(group.group)));
+    clauses.push_back(
+        format_script("{} every ::{}::{} using \"k_norm\":\"entropy\" with points pt {} ps {} lc rgb faded({}) notitle",
+                      gnuplot_name(scatter.name), first, last - 1, group_marks[static_cast<std::size_t>(group.group)],
+                      size, name_in_script(group.group)));
   }
   return clauses;
 }
@@ -135,19 +136,18 @@ Figure norm_divergence_figure(const TrackingFigureData& data, const Theme& theme
       grid_of(layers.size(), {.left = left_margin(y), .right = named ? 16.0 : 62.0, .top = named ? 72.0 : 54.0});
   Figure figure = panel_figure(name, grid);
   const TokenAxis x = token_axis(as_numbers(shown->tokens()), layers.size() == 1 ? 6 : 4);
-  const std::string frame = frame_commands(figure, grid.around, what, data.title) +
-                            head_legend(figure, grid, heads, theme) +
-                            shared_labels(figure, grid, token_axis_label(x), "'mean ‖k‖'");
+  const Script frame = frame_commands(figure, grid.around, what, data.title) + head_legend(figure, grid, heads, theme) +
+                       shared_labels(figure, grid, token_axis_label(x), "'mean ‖k‖'");
   std::vector<PanelPlot> panels;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string block = fmt::format("layer{}", layers[i]);
     auto clauses = head_clauses(block, tables[i], named);
     for (std::int64_t head = 0; i == 0 && named && head < heads; ++head)
-      clauses.push_back(fmt::format("keyentry with lines lt {} lw 2 title 'H{}'", head + 1, head));
-    panels.push_back({fmt::format("layer {}", layers[i]),
-                      token_axis_commands(x, grid.at_bottom(i)) + axis_commands("y", y) +
-                          fmt::format("set format y '{}'\n", grid.at_left(i) ? "%g" : ""),
-                      plot_command(clauses)});
+      clauses.push_back(format_script("keyentry with lines lt {} lw 2 title 'H{}'", head + 1, head));
+    panels.push_back(
+        {fmt::format("layer {}", layers[i]),
+         token_axis_commands(x, grid.at_bottom(i)) + axis_commands("y", y) + number_format("y", grid.at_left(i)),
+         plot_command(clauses)});
     figure.data.push_back({block, tables[i]});
   }
   figure.plot = panel_plots(figure, grid, frame, panels);
@@ -169,9 +169,8 @@ Figure entropy_norm_figure(const TrackingFigureData& data) {
   const Axis x = padded(round_axis(norms, 4), 0.04), y = padded(round_axis(entropies, 5), 0.04);
   const PanelGrid grid = grid_of(scatters.size(), {.left = left_margin(y), .right = 16, .top = 72});
   Figure figure = panel_figure(name, grid);
-  const std::string frame = frame_commands(figure, grid.around, what, data.title) +
-                            legend_in_rows(figure, grid.around, 1) +
-                            shared_labels(figure, grid, "'mean ‖k‖ of the key head'", "'attention entropy (nats)'");
+  const Script frame = frame_commands(figure, grid.around, what, data.title) + legend_in_rows(figure, grid.around, 1) +
+                       shared_labels(figure, grid, "'mean ‖k‖ of the key head'", "'attention entropy (nats)'");
   const std::int64_t heads = counts.layers * counts.query_heads;
   const double size = heads <= 64 ? 0.6 : heads <= 400 ? 0.42 : heads <= 2000 ? 0.3 : 0.18;
   const TokenUnit unit = token_unit(static_cast<double>(shown->tokens().back()));
@@ -180,13 +179,12 @@ Figure entropy_norm_figure(const TrackingFigureData& data) {
     auto clauses = scatter_clauses(scatters[i], counts.layers, size);
     if (i == 0)
       for (const GroupLayers& group : layer_groups(counts.layers))
-        clauses.push_back(fmt::format("keyentry with points pt {} ps 0.6 lc rgb {} title '{}'",
-                                      group_marks[static_cast<std::size_t>(group.group)], name_of(group.group),
-                                      legend_of(group)));
+        clauses.push_back(format_script("keyentry with points pt {} ps 0.6 lc rgb {} title {}",
+                                        group_marks[static_cast<std::size_t>(group.group)], name_in_script(group.group),
+                                        gnuplot_text(legend_of(group))));
     panels.push_back({token_text(static_cast<double>(shown->source->moments[scatters[i].moment].tokens), unit),
-                      axis_commands("x", x) + axis_commands("y", y) +
-                          fmt::format("set format x '{}'\nset format y '{}'\n", grid.at_bottom(i) ? "%g" : "",
-                                      grid.at_left(i) ? "%g" : ""),
+                      axis_commands("x", x) + axis_commands("y", y) + number_format("x", grid.at_bottom(i)) +
+                          number_format("y", grid.at_left(i)),
                       plot_command(clauses)});
     figure.data.push_back({scatters[i].name, scatters[i].table});
   }

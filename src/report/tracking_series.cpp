@@ -1,6 +1,8 @@
 #include "report/tracking_series.h"
 
+#include "core/error.h"
 #include "report/panels.h"
+#include "report/table_limits.h"
 
 namespace headscope {
 namespace {
@@ -27,6 +29,10 @@ std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector
                                       std::size_t most) {
   for (const Tracks* source : {&tracks.finest(), &tracks.other()}) {
     if (!source->has_all(metrics)) continue;
+    const HeadCounts& counts = source->counts;
+    if (counts.layers > most_layers || counts.key_heads > most_heads || counts.query_heads > most_heads)
+      fail_input("{} layers of {} key heads and {} query heads; figures show {} layers of {} heads", counts.layers,
+                 counts.key_heads, counts.query_heads, most_layers, most_heads);
     const auto was_measured = [&](std::size_t moment) {
       return std::ranges::all_of(metrics,
                                  [&](std::string_view metric) { return any_finite(source->at(metric, moment)); });
@@ -69,6 +75,10 @@ Numbers relative_to_start(Numbers values) {
   const double first = start == values.end() || *start == 0 ? missing_value : *start;
   for (double& value : values) value /= first;
   return values;
+}
+
+Script name_in_script(LayerGroup group) {
+  return gnuplot_name(name_of(group));
 }
 
 std::string legend_of(const GroupLayers& group) {

@@ -10,6 +10,7 @@
 
 #include "formats/table.h"
 #include "report/plasticity_summary.h"
+#include "report/script.h"
 #include "tracks/tracks.h"
 
 namespace headscope {
@@ -42,6 +43,9 @@ GroupSpread group_spread(const TrackedMetrics& shown, std::string_view metric, L
 
 // Each value over the first finite one; all NaN when that is 0.
 Numbers relative_to_start(Numbers values);
+
+// The colour of a group and, in tables by group, its column: "early".
+Script name_in_script(LayerGroup group);
 
 // "early L0–7"
 std::string legend_of(const GroupLayers& group);

@@ -1,6 +1,7 @@
-// Reads what `draw` wrote, without the code under test.
+// A small figure to draw, and what `draw` wrote, read without the code under test.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -10,7 +11,20 @@
 #include <utility>
 #include <vector>
 
+#include "report/figure.h"
+
 namespace headscope {
+
+// A figure of three rows, one without a value.
+inline Figure line_figure(const std::string& name) {
+  Table table("line");
+  table.add("x", Integers{1, 2, 3}).add("y", Numbers{0.5, std::nan(""), 2}).add("name", Texts{"a", "b\tc", "d"});
+  Figure figure{.name = name};
+  figure.data.push_back({"line", table});
+  figure.setup = "set xrange [0:4]; set yrange [0:3]\n";
+  figure.plot = "plot line using \"x\":\"y\" with linespoints title 'a line'\n";
+  return figure;
+}
 
 inline std::string bytes_of(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);

@@ -72,7 +72,7 @@ TEST(RoleMap, ATileIsFilledAsFarAsItsRoleIsClear) {
 TEST(RoleMap, TheLegendHasTheRolesThatHeadsHave) {
   RoleMapData data = map_of(2, 2);
   data.role_of = {2, 3, 2, 2};
-  const std::string plot = role_map_figure(data).plot;
+  const std::string plot = role_map_figure(data).plot.text();
   EXPECT_THAT(plot, HasSubstr("keyentry with boxes lt 3 fs solid noborder title 'syntactic gatherer (3)'"));
   EXPECT_THAT(plot, HasSubstr("keyentry with boxes lc rgb absent fs solid noborder title 'mixed (1)'"));
   EXPECT_THAT(plot, Not(HasSubstr("sink")));
@@ -90,8 +90,8 @@ TEST(RoleTimeline, SharesAreThoseGivenAndRolesHaveTheirColours) {
   EXPECT_EQ(figure.name, "role_timeline");
   EXPECT_EQ(figure.data.at(0).table.integers("tokens"), data.tokens);
   EXPECT_EQ(figure.data.at(0).table.numbers("role3"), data.share[3]);
-  EXPECT_THAT(figure.plot, HasSubstr("(sum [k=2:2] column(k)):(sum [k=2:3] column(k)) with filledcurves lt 2"));
-  EXPECT_THAT(figure.plot, HasSubstr("keyentry with boxes lt 2 fs solid noborder title 'semantic retrieval'"));
+  EXPECT_THAT(figure.plot.text(), HasSubstr("(sum [k=2:2] column(k)):(sum [k=2:3] column(k)) with filledcurves lt 2"));
+  EXPECT_THAT(figure.plot.text(), HasSubstr("keyentry with boxes lt 2 fs solid noborder title 'semantic retrieval'"));
 }
 
 }  // namespace

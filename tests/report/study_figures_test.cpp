@@ -160,8 +160,8 @@ TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
   for (const char* conditions : {"ABC", "BC", "C"}) {
     for (const Figure& figure : study_figures(figure_data({.conditions = conditions}), light_theme())) {
       if (figure.name != "2_key_pr_causal") continue;
-      EXPECT_THAT(figure.plot, HasSubstr("keyentry with lines lt 3 lw 2 title 'C no QK-Norm'")) << conditions;
-      EXPECT_THAT(figure.plot, HasSubstr("c using \"tokens\":\"mean_pr\" with lines lt 3")) << conditions;
+      EXPECT_THAT(figure.plot.text(), HasSubstr("keyentry with lines lt 3 lw 2 title 'C no QK-Norm'")) << conditions;
+      EXPECT_THAT(figure.plot.text(), HasSubstr("c using \"tokens\":\"mean_pr\" with lines lt 3")) << conditions;
     }
   }
 }
@@ -169,7 +169,8 @@ TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
 TEST(StudyFigures, AShortStudyCountsTokensInThousands) {
   for (const auto& [probes, label] :
        {std::pair<std::size_t, const char*>{2, "'tokens (thousand)'"}, {3, "'tokens (M)'"}})
-    EXPECT_THAT(study_figures(figure_data({.probes = probes}), light_theme())[1].setup, HasSubstr(label)) << probes;
+    EXPECT_THAT(study_figures(figure_data({.probes = probes}), light_theme())[1].setup.text(), HasSubstr(label))
+        << probes;
 }
 
 }  // namespace

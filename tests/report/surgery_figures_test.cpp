@@ -5,12 +5,15 @@
 
 #include <cmath>
 
+#include "core/error.h"
 #include "report/figure_files.h"
+#include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
 
+using headscope::testing::expect_error;
 using headscope::testing::TemporaryFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -117,15 +120,48 @@ TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
 
 TEST(SurgeryFigures, SayWhatWentFirstAndWhatTheLinesAre) {
   const Figure removal = surgery_figures(figure_data({.order = "largest"}))[0];
-  EXPECT_THAT(removal.plot, HasSubstr("largest gain first"));
-  EXPECT_THAT(removal.plot, HasSubstr("random (range of 5)"));
-  EXPECT_THAT(removal.setup, HasSubstr("\"unmodified\\n0.800\""));
-  EXPECT_THAT(removal.setup, HasSubstr("attention\\n1.900\""));
+  EXPECT_THAT(removal.plot.text(), HasSubstr("largest gain first"));
+  EXPECT_THAT(removal.plot.text(), HasSubstr("random (range of 5)"));
+  EXPECT_THAT(removal.setup.text(), HasSubstr("\"unmodified\\n0.800\""));
+  EXPECT_THAT(removal.setup.text(), HasSubstr("attention\\n1.900\""));
 }
 
 TEST(SurgeryFigures, AKindHasItsColourWhoeverElseIsThere) {
-  EXPECT_THAT(surgery_figures(figure_data({.by = {"random"}}))[0].plot, HasSubstr("linespoints lt 3"));
-  EXPECT_THAT(surgery_figures(figure_data({.by = {"channel"}}))[1].plot, HasSubstr("linespoints lt 2"));
+  EXPECT_THAT(surgery_figures(figure_data({.by = {"random"}}))[0].plot.text(), HasSubstr("linespoints lt 3"));
+  EXPECT_THAT(surgery_figures(figure_data({.by = {"channel"}}))[1].plot.text(), HasSubstr("linespoints lt 2"));
+}
+
+// As the name of a variable in a script, this would run a command.
+TEST(SurgeryFigures, ACommandInATableIsNotRun) {
+  const TemporaryFolder folder;
+  const SurgeryFigureData data = figure_data({.by = {"a = system(\"cd ..; touch run\"); b"}});
+  try {
+    draw_surgery_figures(data, folder.path());
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::input);
+    EXPECT_THAT(error.what(), HasSubstr("column 'by' holds 'a = system("));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "run"));
+}
+
+TEST(SurgeryFigures, NumbersBeyondTheAxesAreRefused) {
+  const auto refuse = [](const char* column, double value, const std::string& message) {
+    const Table rows = figure_data({}).rows;
+    SurgeryFigureData data{"", Table("surgery"), 1, 2};
+    for (const char* name : {"method", "by", "order"}) data.rows.add(name, rows.texts(name));
+    for (const char* name : {"share_removed", "bits", "loss"}) {
+      Numbers values = rows.numbers(name);
+      if (name == std::string(column)) std::ranges::fill(values, value);
+      data.rows.add(name, values);
+    }
+    expect_error(Fault::input, message, [&] { surgery_figures(data); });
+  };
+  refuse("bits", 1e300, "column 'bits' holds 1e+300; expected a whole number from 1 to 64");
+  refuse("bits", std::nan(""), "column 'bits' holds nan");
+  refuse("bits", 3.5, "column 'bits' holds 3.5");
+  refuse("share_removed", std::nan(""), "column 'share_removed' holds nan; expected 0 to 1");
+  refuse("share_removed", -1, "column 'share_removed' holds -1");
 }
 
 }  // namespace

@@ -9,17 +9,18 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(TokenAxis, CountsInTheUnitOfTheWholeRun) {
-  EXPECT_EQ(token_axis_label(token_axis({0, 600})), "'tokens'");
-  EXPECT_EQ(token_axis_label(token_axis({0, 0.6e6})), "'tokens (thousand)'");
-  EXPECT_EQ(token_axis_label(token_axis({0, 4e6})), "'tokens (M)'");
-  EXPECT_EQ(token_axis_label(token_axis({0, 3e10})), "'tokens (B)'");
+  EXPECT_EQ(token_axis_label(token_axis({0, 600})).text(), "'tokens'");
+  EXPECT_EQ(token_axis_label(token_axis({0, 0.6e6})).text(), "'tokens (thousand)'");
+  EXPECT_EQ(token_axis_label(token_axis({0, 4e6})).text(), "'tokens (M)'");
+  EXPECT_EQ(token_axis_label(token_axis({0, 3e10})).text(), "'tokens (B)'");
 }
 
 TEST(TokenAxis, NumbersAreUnitsAtPlacesInTokens) {
-  const std::string commands = token_axis_commands(token_axis({0, 610304}));
+  const std::string commands = token_axis_commands(token_axis({0, 610304})).text();
   EXPECT_THAT(commands, HasSubstr("set xrange [0:610304]"));
   EXPECT_THAT(commands, HasSubstr("'200' 200000, '400' 400000, '600' 600000"));
-  EXPECT_THAT(token_axis_commands(token_axis({0, 610304}), /*numbers=*/false), HasSubstr("'' 200000, '' 400000"));
+  EXPECT_THAT(token_axis_commands(token_axis({0, 610304}), /*numbers=*/false).text(),
+              HasSubstr("'' 200000, '' 400000"));
 }
 
 TEST(TokenAxis, EndsAtARoundNumberThatIsNear) {
@@ -28,8 +29,8 @@ TEST(TokenAxis, EndsAtARoundNumberThatIsNear) {
 }
 
 TEST(TokenAxis, OneMomentIsOneTic) {
-  EXPECT_THAT(token_axis_commands(token_axis({2e6, 2e6})), HasSubstr("set xtics ('2' 2000000)"));
-  EXPECT_THAT(token_axis_commands(token_axis({0})), HasSubstr("set xtics ('0' 0)"));
+  EXPECT_THAT(token_axis_commands(token_axis({2e6, 2e6})).text(), HasSubstr("set xtics ('2' 2000000)"));
+  EXPECT_THAT(token_axis_commands(token_axis({0})).text(), HasSubstr("set xtics ('0' 0)"));
 }
 
 TEST(TokenAxis, TextsNameTheUnit) {

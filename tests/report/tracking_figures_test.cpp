@@ -142,13 +142,13 @@ TEST(TrackingFigures, TheGainsAreThoseOfTheRun) {
 TEST(TrackingFigures, TheColoursOfGainsAreAsFarAboveOneAsBelow) {
   RunTracks tracks = synthetic_tracks({.layers = 1, .dimensions = 2, .moments = 2});
   for (LayerGains& gains : tracks.gains) gains.k = {0.9, 1.5};
-  EXPECT_THAT(figure_named("gamma_heatmap", tracks).plot, HasSubstr("set cbrange [0.5:1.5]"));
+  EXPECT_THAT(figure_named("gamma_heatmap", tracks).plot.text(), HasSubstr("set cbrange [0.5:1.5]"));
 }
 
 TEST(TrackingFigures, TheReferenceIsTheRootOfTheHeadDimension) {
-  EXPECT_THAT(figure_named("key_norm_evolution", synthetic_tracks({.dimensions = 49})).plot,
+  EXPECT_THAT(figure_named("key_norm_evolution", synthetic_tracks({.dimensions = 49})).plot.text(),
               HasSubstr(" 7 with lines lc rgb ink"));
-  EXPECT_THAT(figure_named("key_norm_evolution", synthetic_tracks({.gains = false})).plot, Not(HasSubstr("√d")));
+  EXPECT_THAT(figure_named("key_norm_evolution", synthetic_tracks({.gains = false})).plot.text(), Not(HasSubstr("√d")));
 }
 
 TEST(TrackingFigures, TheProfileIsTheLastMomentWithTheFirst) {
@@ -165,14 +165,16 @@ TEST(TrackingFigures, EarlyIsBlueMiddleGreenAndFinalRed) {
     const Figure figure = figure_named(name, tracks);
     for (const char* group : {"early L0–2", "middle L3–5", "final L6–8"}) {
       const std::string colour = std::string(group).substr(0, std::string(group).find(' '));
-      const std::size_t title = figure.plot.find(std::string("title '") + group);
+      const std::size_t title = figure.plot.text().find(std::string("title '") + group);
       ASSERT_NE(title, std::string::npos) << name << group;
-      const std::size_t used = figure.plot.rfind("lc rgb ", title);
-      EXPECT_EQ(figure.plot.substr(used + 7, colour.size()), colour) << name;
+      const std::size_t used = figure.plot.text().rfind("lc rgb ", title);
+      EXPECT_EQ(figure.plot.text().substr(used + 7, colour.size()), colour) << name;
     }
   }
-  EXPECT_THAT(style_commands(light_theme()), HasSubstr("early = '#0072b2'; middle = '#009e73'; final = '#cc3311'"));
-  EXPECT_THAT(style_commands(dark_theme()), HasSubstr("early = '#56b4e9'; middle = '#4fd1a5'; final = '#ee4b3a'"));
+  EXPECT_THAT(style_commands(light_theme()).text(),
+              HasSubstr("early = '#0072b2'; middle = '#009e73'; final = '#cc3311'"));
+  EXPECT_THAT(style_commands(dark_theme()).text(),
+              HasSubstr("early = '#56b4e9'; middle = '#4fd1a5'; final = '#ee4b3a'"));
 }
 
 TEST(TrackingFigures, WhatWasNotTrackedIsSaid) {
@@ -182,7 +184,7 @@ TEST(TrackingFigures, WhatWasNotTrackedIsSaid) {
   tracks.probe.set("k_cosine", 0, 0, 0, 0.5);
   tracks.probe.set("k_cosine", 1, 0, 0, 0.6);
   for (const std::string& name : names) {
-    const std::string setup = figure_named(name, tracks).setup;
+    const std::string setup = figure_named(name, tracks).setup.text();
     if (name == "latent_redundancy")
       EXPECT_THAT(setup, Not(HasSubstr("not tracked"))) << name;
     else if (name == "gamma_heatmap")
