@@ -40,12 +40,11 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   const ComputeDevice device = choose_device(options.device, options.threads);
   const TrainBenchmark result = benchmark_training(options.model, options.train, flags.warmup, flags.steps, device);
   if (common.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
-                                              {"peak_memory_mb", result.peak_memory_mb},
-                                              {"loss_first", result.loss_first},
-                                              {"loss_last", result.loss_last},
-                                              {"device", device.description}}
-                           .dump(2));
+    fmt::print("{}", json_text(nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
+                                                      {"peak_memory_mb", result.peak_memory_mb},
+                                                      {"loss_first", result.loss_first},
+                                                      {"loss_last", result.loss_last},
+                                                      {"device", device.description}}));
   else
     fmt::print("{} on {}: {:.0f} tokens/s (median of {} steps), peak memory {:.0f} MB\n", options.preset,
                device.description, result.tokens_per_s, flags.steps, result.peak_memory_mb);
@@ -59,11 +58,10 @@ int bench_track(const BenchFlags& flags, const CommonFlags& common) {
   const ComputeDevice device = choose_device(options.device, options.threads);
   const TrackingCost cost = benchmark_tracking(options.model, options.train, flags.metrics, flags.rounds, device);
   if (common.json)
-    fmt::print("{}\n", nlohmann::ordered_json{{"every_10", cost.every_10},
-                                              {"every_1", cost.every_1},
-                                              {"step_seconds", cost.step_seconds},
-                                              {"device", device.description}}
-                           .dump(2));
+    fmt::print("{}", json_text(nlohmann::ordered_json{{"every_10", cost.every_10},
+                                                      {"every_1", cost.every_1},
+                                                      {"step_seconds", cost.step_seconds},
+                                                      {"device", device.description}}));
   else
     fmt::print("{} on {}: tracking adds {:.1f} % to the time of a run every 10 steps, {:.1f} % at every step\n",
                options.preset, device.description, 100 * cost.every_10, 100 * cost.every_1);

@@ -9,6 +9,7 @@
 
 #include "core/config.h"
 #include "core/console.h"
+#include "core/json_text.h"
 #include "run/run_folder.h"
 
 namespace headscope {

@@ -23,7 +23,7 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
                                            {"probes", each.probes},
                                            {"memory_mb", each.memory_mb},
                                            {"seconds", seconds}};
-    fmt::print("{}\n", object.dump(2));
+    fmt::print("{}", json_text(object));
     return 0;
   }
   fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", setup.preset,

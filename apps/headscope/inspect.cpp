@@ -49,7 +49,7 @@ int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   choose_out(job.folder, "inspect");
   const Inspection inspection = inspect(job, console);
   if (common.json) {
-    fmt::print("{}\n", json_of(inspection, job.folder.out).dump(2));
+    fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
   } else if (!common.console.quiet) {
     fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", inspection.checkpoint,
                inspection.moment.step, millions(inspection.moment.tokens), inspection.val_loss, inspection.source);

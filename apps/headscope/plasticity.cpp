@@ -90,7 +90,7 @@ void print_json(const PlasticityOutcome& outcome, const std::vector<DemoRow>& de
                               {"se", row.estimate.standard_error()}});
   object["seconds"] = outcome.seconds;
   object["stages"] = outcome.stages;
-  fmt::print("{}\n", object.dump(2));
+  fmt::print("{}", json_text(object));
 }
 
 std::string with_error(const HeadResult& head) {
@@ -159,11 +159,10 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
           outcome.heads.begin(), outcome.heads.end(),
           [](const auto& a, const auto& b) { return std::abs(a.difference) < std::abs(b.difference); });
       if (common.json) {
-        fmt::print("{}\n", ordered_json{{"out", outcome.out.string()},
-                                        {"heads", outcome.heads.size()},
-                                        {"significant", significant},
-                                        {"only_in_one", outcome.only_in_one}}
-                               .dump(2));
+        fmt::print("{}", json_text(ordered_json{{"out", outcome.out.string()},
+                                                {"heads", outcome.heads.size()},
+                                                {"significant", significant},
+                                                {"only_in_one", outcome.only_in_one}}));
       } else if (!common.console.quiet) {
         fmt::print("{} heads compared{}: {} differ (false discovery rate 5 %)\n", outcome.heads.size(),
                    outcome.only_in_one > 0 ? fmt::format(" ({} are in one run only)", outcome.only_in_one) : "",

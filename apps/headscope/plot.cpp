@@ -56,7 +56,7 @@ void add_plot(CLI::App& app, CommonFlags& common, Command& chosen) {
       if (common.json) {
         nlohmann::ordered_json list = nlohmann::ordered_json::array();
         for (const auto& file : files) list.push_back(file.string());
-        fmt::print("{}\n", nlohmann::ordered_json{{"files", list}}.dump(2));
+        fmt::print("{}", json_text(nlohmann::ordered_json{{"files", list}}));
       } else if (!common.console.quiet) {
         for (const auto& file : files)
           if (file.extension() == ".png") fmt::print("{}\n", file.string());

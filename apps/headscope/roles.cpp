@@ -13,7 +13,7 @@ int roles_command_line(const RolesJob& given, const CommonFlags& common) {
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};
     object.update(to_json(outcome.roles));
-    fmt::print("{}\n", object.dump(2));
+    fmt::print("{}", json_text(object));
   } else if (!common.console.quiet) {
     fmt::print("{}\nroles.parquet, role_timeline.parquet, role_transitions.parquet and plots/role_map.png: {}\n",
                to_terminal(outcome.roles), outcome.out.string());

@@ -59,7 +59,7 @@ int analyze(const StudyFlags& flags, const CommonFlags& common) {
   choose_out(job.folder, "study-" + folder_name(flags.analyze.front()));
   const AnalyzeOutcome outcome = analyze_study(job, console);
   if (common.json)
-    fmt::print("{}\n", json_of(outcome).dump(2));
+    fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)
     print_verdict(outcome);
   return 0;
@@ -94,7 +94,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
       object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
     object["device"] = outcome.device;
     object["tokens_per_s"] = outcome.tokens_per_s;
-    fmt::print("{}\n", object.dump(2));
+    fmt::print("{}", json_text(object));
   } else if (!common.console.quiet) {
     print_study(outcome);
   }

@@ -79,7 +79,7 @@ int surgery(SurgeryFlags& flags, const CommonFlags& common) {
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};
     object.update(outcome.summary);
-    fmt::print("{}\n", object.dump(2));
+    fmt::print("{}", json_text(object));
   } else if (!common.console.quiet) {
     print_outcome(outcome);
   }

@@ -13,7 +13,7 @@ void print_json(const TokenizeJob& job, const TokenizeOutcome& outcome) {
                                    {"bytes", outcome.bytes}};
   if (outcome.nats) object["nats"] = *outcome.nats;
   object["seconds"] = outcome.seconds;
-  fmt::print("{}\n", object.dump(2));
+  fmt::print("{}", json_text(object));
 }
 
 void print_summary(const TokenizeJob& job, const TokenizeOutcome& outcome) {

@@ -49,7 +49,7 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   }
   const TrainRunOutcome outcome = run_training(job, console);
   if (common.json)
-    fmt::print("{}\n", json_of(outcome).dump(2));
+    fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)
     print(outcome);
   return 0;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/json_text.h"
 
 namespace headscope {
 namespace {
@@ -95,7 +96,7 @@ std::string to_text(const TokenFileInfo& info) {
   if (info.begin_of_text) object["begin_of_text"] = *info.begin_of_text;
   if (info.tokens) object["tokens"] = *info.tokens;
   if (info.documents) object["documents"] = *info.documents;
-  return object.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(object);
 }
 
 fs::path token_info_file(const fs::path& file) {

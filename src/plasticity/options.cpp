@@ -4,6 +4,8 @@
 #include <set>
 
 #include "core/bounds.h"
+#include "plasticity/tables.h"
+#include "run/names.h"
 
 namespace headscope {
 
@@ -42,10 +44,15 @@ void validate(const PlasticityOptions& options) {
   check_size("bootstrap_replicates", options.bootstrap_replicates, 0, most_draws);
   check_size("max_workers", options.max_workers.value_or(1), 1, most_threads);
   check_number("p_alpha", options.p_alpha, between(0, 1));
+  std::set<std::string, std::less<>> names = {head_uncertainty_csv, cell_uncertainty_csv, head_replicates_csv};
   for (const auto& [key, file] :
        {std::pair("output_csv", &options.output_csv), std::pair("bucket_csv", &options.bucket_csv),
-        std::pair("component_csv", &options.component_csv)})
-    if (file->empty()) fail_input("{} is empty; expected a file name", key);
+        std::pair("component_csv", &options.component_csv)}) {
+    if (!is_plain_csv_name(*file))
+      fail_input("{} is '{}'; expected a plain file name that ends in .csv: it is written into the run folder", key,
+                 *file);
+    if (!names.insert(*file).second) fail_input("{} is '{}', the name of another table; choose another", key, *file);
+  }
 }
 
 }  // namespace headscope

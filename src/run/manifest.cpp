@@ -45,8 +45,4 @@ fs::path run_around(const fs::path& folder) {
   return {};
 }
 
-std::string to_text(const ordered_json& object) {
-  return object.dump(2, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) + "\n";
-}
-
 }  // namespace headscope

@@ -19,7 +19,4 @@ bool is_complete(const std::filesystem::path& run);
 // The run that the folder is, or is a part of: a condition of a study has no manifest of its own. Empty without one.
 std::filesystem::path run_around(const std::filesystem::path& folder);
 
-// Names of files may hold any bytes; what is not UTF-8 is replaced.
-std::string to_text(const nlohmann::ordered_json& object);
-
 }  // namespace headscope

@@ -8,6 +8,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "run/manifest.h"
 
 namespace headscope {
@@ -87,7 +88,7 @@ void mark_as_running(const fs::path& run) {
     if (!is_complete(run)) return;
     nlohmann::ordered_json manifest = read_manifest(run);
     manifest["status"] = status_name(RunStatus::running);
-    write_file(run / manifest_name, to_text(manifest));
+    write_file(run / manifest_name, json_text(manifest));
   } catch (const Error&) {
   }
 }
@@ -97,7 +98,8 @@ void mark_as_running(const fs::path& run) {
 void remove_ours(const fs::path& run, const fs::path& entry) {
   if (!fs::is_directory(fs::symlink_status(entry))) return erase(entry);
   const fs::path removing = run / removing_name;
-  if (entry == removing || entry == run / writing_name) return erase(entry);  // in part, they are leftovers all the same
+  if (entry == removing || entry == run / writing_name)
+    return erase(entry);  // in part, they are leftovers all the same
   erase(removing);
   rename_to(entry, removing);
   erase(removing);

@@ -12,6 +12,7 @@
 
 #include "core/atomic_file.h"
 #include "core/config.h"
+#include "core/json_text.h"
 #include "run/names.h"
 #include "run/replacement.h"
 
@@ -35,15 +36,12 @@ std::vector<std::string> differences(const ordered_json& before, const ordered_j
                                      const std::vector<std::string>& free_keys) {
   std::vector<std::string> found;
   const ordered_json flat_before = before.flatten(), flat_now = now.flatten();
-  const auto shown = [](const ordered_json& value) {
-    return value.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
-  };
   const auto compare = [&](const std::string& pointer, const ordered_json& old_value, const ordered_json& new_value) {
     std::string key = pointer.substr(1);
     std::replace(key.begin(), key.end(), '/', '.');
     if (std::find(free_keys.begin(), free_keys.end(), key) != free_keys.end()) return;
-    if (shown(old_value) != shown(new_value))
-      found.push_back(fmt::format("{} (was {}, now {})", key, shown(old_value), shown(new_value)));
+    if (json_line(old_value) != json_line(new_value))
+      found.push_back(fmt::format("{} (was {}, now {})", key, json_line(old_value), json_line(new_value)));
   };
   for (const auto& [pointer, value] : flat_now.items())
     compare(pointer, flat_before.value(pointer, ordered_json()), value);
@@ -212,7 +210,7 @@ void RunFolder::write_manifest(const fs::path& folder, RunStatus status, const o
   manifest["config"] = description_.config;
   for (const auto& [key, value] : description_.facts.items()) manifest[key] = value;
   for (const auto& [key, value] : results.items()) manifest[key] = value;
-  write_file(folder / manifest_name, to_text(manifest));
+  write_file(folder / manifest_name, json_text(manifest));
 }
 
 void RunFolder::finish(RunStatus status, const ordered_json& results) {

@@ -1,6 +1,7 @@
 #include "summary/summarise.h"
 
 #include "core/atomic_file.h"
+#include "core/json_text.h"
 #include "formats/parquet_table.h"
 #include "report/role_figures.h"
 #include "report/tracking_figures.h"
@@ -62,7 +63,7 @@ Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const fs:
   const std::string title =
       facts.title.empty() ? "Heads in training" : fmt::format("Heads in training: {}", facts.title);
   write_file(out / "summary.md", to_markdown(findings, title));
-  write_file(out / "summary.json", to_json(findings).dump(2) + "\n");
+  write_file(out / "summary.json", json_text(to_json(findings)));
   return findings;
 }
 
@@ -76,7 +77,7 @@ RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const Ro
   write_file(out / "roles.parquet", to_parquet(roles_table(roles)));
   write_file(out / "role_timeline.parquet", to_parquet(role_timeline_table(roles)));
   write_file(out / "role_transitions.parquet", to_parquet(role_transitions_table(roles)));
-  write_file(out / roles_name, to_json(roles).dump(2) + "\n");
+  write_file(out / roles_name, json_text(to_json(roles)));
   return roles;
 }
 

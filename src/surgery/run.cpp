@@ -4,6 +4,7 @@
 
 #include "core/atomic_file.h"
 #include "core/interrupt.h"
+#include "core/json_text.h"
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "report/surgery_figures.h"
@@ -144,7 +145,7 @@ SurgeryOutcome operate(const SurgeryJob& job, const Patient& patient, RunFolder&
   outcome.summary = summary_of(patient, outcome.losses);
   folder.write(table_name, to_parquet(outcome.losses.rows));
   folder.write(csv_name, to_csv(outcome.losses.rows));
-  folder.write(summary_name, outcome.summary.dump(2) + "\n");
+  folder.write(summary_name, json_text(outcome.summary));
   draw_or_warn(outcome.out, console, [&] { draw_outcome(outcome, folder.place(), job.theme); });
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   folder.finish(RunStatus::complete, {{"seconds", seconds}});

@@ -2,6 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "core/bounds.h"
+#include "core/json_text.h"
 #include "core/regular_file.h"
 #include "formats/content_hash.h"
 #include "model/weights.h"
@@ -54,8 +55,8 @@ ordered_json to_json(const CheckpointState& state) {
 
 // The hash covers the object without itself.
 std::string sealed(ordered_json object) {
-  object["xxh3_128"] = content_hash(object.dump());
-  return object.dump(2) + "\n";
+  object["xxh3_128"] = content_hash(json_line(object));
+  return json_text(object);
 }
 
 // `what` is wrong with a file of a checkpoint.
@@ -73,7 +74,7 @@ ordered_json unsealed(const fs::path& file) {
   if (!object.is_object() || !object.contains("xxh3_128")) fail_damaged(file, "is not valid");
   const ordered_json hash = object["xxh3_128"];
   object.erase("xxh3_128");
-  if (hash != content_hash(object.dump())) fail_damaged(file, "its content does not match its hash");
+  if (hash != content_hash(json_line(object))) fail_damaged(file, "its content does not match its hash");
   return object;
 }
 

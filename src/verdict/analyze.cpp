@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/json_text.h"
 #include "verdict/summary.h"
 
 namespace headscope {
@@ -135,7 +136,7 @@ AnalyzeOutcome judge_study(const Study& study, const fs::path& out, double tau, 
 }
 
 void write_combined(const Study& study, const AnalyzeOutcome& outcome, const RunFolder& folder) {
-  folder.write("combined.json", combined_json(study, outcome).dump() + "\n");
+  folder.write("combined.json", json_line(combined_json(study, outcome)) + "\n");
 }
 
 AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {

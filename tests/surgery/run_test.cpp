@@ -177,9 +177,10 @@ TEST_F(Surgery, ADamagedCheckpointIsRefused) {
 TEST_F(Surgery, FiguresCanBeDrawnAgain) {
   run(job_of("learned"));
   fs::remove_all(folder / "out" / "plots");
-  EXPECT_EQ(draw_surgery_run(folder / "out", "dark").size(), 2U * 3 + 3 + 2);
+  EXPECT_EQ(draw_surgery_run(folder / "out", folder / "out", "dark").size(), 2U * 3 + 3 + 2);
   write_file(folder / "out" / "summary.json", "{}");
-  expect_error(Fault::input, "summary.json: is damaged", [&] { draw_surgery_run(folder / "out", "light"); });
+  expect_error(Fault::input, "summary.json: is damaged",
+               [&] { draw_surgery_run(folder / "out", folder / "out", "light"); });
 }
 
 TEST_F(Surgery, ACompleteRunIsShownAgain) {

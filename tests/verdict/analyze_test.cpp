@@ -115,10 +115,10 @@ TEST(Analyze, ARunCanBeAnalysedAndDrawnAgain) {
   const AnalyzeOutcome again = analyze(job_of({folder / "run"}, folder / "again"));
   EXPECT_EQ(again.verdict.conclusion, Conclusion::both);
   const std::string light = read_file(folder / "run/2_key_pr_causal.svg");
-  const auto files = draw_study_run(folder / "run", "dark");
+  const auto files = draw_study_run(folder / "run", folder / "run", "dark");
   EXPECT_GE(files.size(), 4 * figure_names.size());
   EXPECT_NE(read_file(folder / "run/2_key_pr_causal.svg"), light);
-  draw_study_run(folder / "run", "light");
+  draw_study_run(folder / "run", folder / "run", "light");
   EXPECT_EQ(read_file(folder / "run/2_key_pr_causal.svg"), light);  // the title, too, is that of the data
 }
 
