@@ -73,7 +73,11 @@ def run(*line: object, **options) -> subprocess.CompletedProcess:
 # Figures have tests of their own. This stands in for gnuplot: it gives every script its two images at once.
 GNUPLOT = """#!/bin/sh
 for script; do
-  case $script in *.gp) name=$(basename "$script" .gp); cksum "$script" >"$name.png"; cksum "$script" >"$name.svg" ;; esac
+  case $script in *.gp)
+    name=$(basename "$script" .gp)
+    { cksum <"$script"; printf 'IEND\\256\\102\\140\\202'; } >"$name.png"
+    { cksum <"$script"; printf '</svg>'; } >"$name.svg" ;;
+  esac
 done
 """
 

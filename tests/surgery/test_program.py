@@ -72,7 +72,8 @@ class Program(unittest.TestCase):
 
     def test_BadInput_HasItsLine(self):
         checkpoint = self.folder / "study" / "QK"
-        self.refused("is no checkpoint", self.folder)
+        self.refused("holds several models; give one of its conditions", self.folder)
+        self.refused("is no checkpoint", checkpoint / "probes.parquet")
         self.refused("no checkpoint is named")
         self.refused("unknown operation 'size'; known are gain, singular", checkpoint, "--by", "size")
         self.refused("expected numbers from 0 to 1", checkpoint, "--shares", "0,50")

@@ -245,7 +245,7 @@ class Running(Program):
 
     def test_AFailureInTheFirstStep_IsResumedWithoutASecondFirstProbe(self):
         out = self.folder / "run"
-        flags = ["train", *settings(steps(2), "train.max_abs_penalty=1e300"), "--out", out]
+        flags = ["train", *settings(steps(2), "train.max_abs_penalty=3e38"), "--out", out]
         for more in ([], ["--resume"], ["--resume"]):
             result = run(*flags, *more)
             self.assertEqual(result.returncode, FAILED, result.stderr)
