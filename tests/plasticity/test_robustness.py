@@ -206,6 +206,16 @@ class BadHeads(Robustness):
         group = Q_HEADS // K_HEADS
         self.assert_heads_equal_undisturbed({(1, 2), *((2, 3 * group + i) for i in range(group))})
 
+    def test_a_named_pipe_is_named_and_not_waited_for(self) -> None:
+        data = self.damaged_copy()
+        pipe = head_file(data, 1, 2, "q")
+        pipe.unlink()
+        os.mkfifo(pipe)
+        done = program.plasticity(data, "--out", self.out)
+        self.assertEqual(done.code, FAILED, str(done))
+        self.assertIn("l01h02q/data.parquet: not a regular file", done.stderr)
+        self.assert_heads_equal_undisturbed({(1, 2)})
+
     def test_a_repaired_head_is_done_by_resume(self) -> None:
         data = self.damaged_copy()
         spoiled = head_file(data, 0, 0, "q")
