@@ -37,6 +37,19 @@ std::string folder_name(const std::filesystem::path& folder);
 void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* flag, const char* key,
                   const char* type, const char* help);
 
+// A flag for a number that is no key of the configuration, read by the same rules.
+template <class T>
+void add_number_flag(CLI::App& command, const char* flag, T& value, const char* type, const char* help) {
+  command
+      .add_option_function<std::string>(
+          flag,
+          [&value, flag](const std::string& text) {
+            if (!parse_value(text, value)) fail_input("{} is '{}'; expected {}", flag, text, expected_value<T>());
+          },
+          help)
+      ->type_name(type);
+}
+
 // --set KEY=VALUE for any key.
 void add_set_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* help);
 

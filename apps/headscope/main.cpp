@@ -45,12 +45,14 @@ void start_with_sleeping_threads(char** arguments, char** environment) {
 }
 
 // Called before any library initialises itself: torch takes a quarter of a second for it, which would be spent twice.
-// Nothing here may need such a library.
-void before_libraries(int, char** arguments, char** environment) {
+// Nothing here may need such a library; the sanitizers are one.
+[[maybe_unused]] void before_libraries(int, char** arguments, char** environment) {
   occupy_standard_streams();
   start_with_sleeping_threads(arguments, environment);
 }
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 [[gnu::section(".preinit_array"), gnu::used]] void (*const preinit)(int, char**, char**) = before_libraries;
+#endif
 
 // --max_tokens_per_head is --max-tokens-per-head: both spellings are in use.
 std::vector<std::string> normalised_arguments(int argc, char** argv) {

@@ -126,7 +126,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
                    "No training: folder with QK/, QK_frozen/ and NoQK/results.json, or with such folders seed_N; "
                    "several: one per seed")
       ->type_name("DIR");
-  command->add_option("--tau", flags->tau, "Smaller differences of the mean key PR count as none [1]")->type_name("N");
+  add_number_flag(*command, "--tau", flags->tau, "N", "Smaller differences of the mean key PR count as none [1]");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);

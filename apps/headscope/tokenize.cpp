@@ -34,9 +34,9 @@ void add_tokenize(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--tokenizer", job->tokenizer, "Tokenizer: bytes [bytes]")->type_name("NAME");
   command->add_option("--text-column", job->text_column, "Field or column that holds the text [text]")
       ->type_name("NAME");
-  command->add_option("--language", job->language_tokens, "Instead of files: documents of the embedded language")
-      ->type_name("TOKENS");
-  command->add_option("--language-seed", job->language_seed, "Seed of those documents [0]")->type_name("N");
+  add_number_flag(*command, "--language", job->language_tokens, "TOKENS",
+                  "Instead of files: documents of the embedded language");
+  add_number_flag(*command, "--language-seed", job->language_seed, "N", "Seed of those documents [0]");
   command->add_flag("--overwrite", job->overwrite, "Replace the file that is there");
   add_common_flags(*command, common);
   command->callback([job, &common, &chosen] {

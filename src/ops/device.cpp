@@ -9,7 +9,6 @@
 
 #include "core/bounds.h"
 #include "core/config.h"
-#include "core/parallel.h"
 
 #ifdef HEADSCOPE_CUDA
 #include <ATen/SDPBackend.h>
@@ -22,7 +21,8 @@ namespace headscope {
 namespace {
 
 ComputeDevice cpu() {
-  return {at::kCPU, at::kFloat, fmt::format("cpu, {} threads", at::get_num_threads()), at::get_num_threads()};
+  const int threads = at::get_num_threads();
+  return {at::kCPU, at::kFloat, fmt::format("cpu, {} thread{}", threads, threads == 1 ? "" : "s"), threads};
 }
 
 #ifdef HEADSCOPE_CUDA
@@ -44,7 +44,8 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   constexpr std::array known = {"auto", "cpu", "cuda"};
   if (std::ranges::find(known, name) == known.end()) fail_input("{}", unknown_name("device", name, known));
   check_size("threads", threads, 0, most_threads);
-  at::set_num_threads(static_cast<int>(threads > 0 ? threads : static_cast<std::int64_t>(available_cores())));
+  // Without a number, torch's own choice: OMP_NUM_THREADS, or all cores.
+  if (threads > 0 && threads != at::get_num_threads()) at::set_num_threads(static_cast<int>(threads));
 #ifdef HEADSCOPE_CUDA
   if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();
   if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");

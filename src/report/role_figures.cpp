@@ -125,7 +125,8 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
     table.add(fmt::format("role{}", role), thinned(data.share[role]));
 
   TokenAxis x = token_axis({tokens.begin(), tokens.end()});
-  if (tokens.size() > 1) x.axis.high = static_cast<double>(tokens.back());  // areas end at the frame
+  const auto [first, last] = std::ranges::minmax(tokens);
+  if (first < last) x.axis.high = static_cast<double>(last);  // areas end at the frame
   std::vector<Script> areas, keys;
   std::vector<std::string> names;
   for (std::size_t role = 0; role < data.roles.size(); ++role) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,11 +31,13 @@ class FigureNumbers {
  public:
   FigureNumbers() = default;
   explicit FigureNumbers(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  explicit FigureNumbers(double all) : all_(all) {}  // every number that is not a whole one
 
   double number(double ordinary) {
     constexpr double nan = std::numeric_limits<double>::quiet_NaN(), inf = std::numeric_limits<double>::infinity();
     constexpr double hostile[] = {nan, inf, -inf, 1e300, -1e17, 1.79e308, 5e-324};
     const unsigned choice = next();
+    if (all_) return *all_;
     if (choice > 7) return ordinary;
     if (choice < 7) return hostile[choice];
     double any = 0;
@@ -65,6 +68,7 @@ class FigureNumbers {
   }
 
   std::span<const std::uint8_t> bytes_;
+  std::optional<double> all_;
 };
 
 inline std::vector<Figure> any_plasticity(const FigureTexts& texts, FigureNumbers numbers) {

@@ -167,7 +167,7 @@ class SecondProcess(Traced):
         for _ in range(2000):
             for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
                 stopped = re.search(r"^State:\s+[tT]", Path(f"/proc/{child}/status").read_text(), re.MULTILINE)
-                seen = seen + 1 if stopped and "fsync" in log.read_text() else 0
+                seen = seen + 1 if stopped and log.exists() and "fsync" in log.read_text() else 0
                 if seen > 5:
                     return int(child)
             time.sleep(0.01)
