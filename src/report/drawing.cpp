@@ -62,7 +62,8 @@ std::string draw_share(std::span<const Figure> figures, std::size_t first, std::
 
 // gnuplot does not look whether its writing succeeds: on a full disk it leaves part of an image and says nothing.
 bool is_whole(const fs::path& image) {
-  if (!fs::exists(image)) return false;
+  std::error_code absent;
+  if (!fs::exists(image, absent)) return false;
   std::string bytes = read_file(image);
   if (image.extension() == ".png") return bytes.ends_with("IEND\xae\x42\x60\x82");
   while (bytes.ends_with('\n')) bytes.pop_back();
@@ -80,11 +81,11 @@ void finish_image(const fs::path& image, const fs::path& target) {
 
 // A rename replaces a symbolic link and never follows it. What could make one fail is looked for before the first.
 void move_into_place(const std::vector<fs::path>& targets, const fs::path& drawing, const fs::path& folder) {
+  std::error_code fault;
   for (const fs::path& target : targets)
-    if (fs::is_directory(fs::symlink_status(target)))
+    if (fs::is_directory(fs::symlink_status(target, fault)))
       fail_runtime("cannot write {}: it is a folder; nothing was changed", target.string());
   for (const fs::path& target : targets) {
-    std::error_code fault;
     fs::rename(drawing / target.filename(), target, fault);
     if (fault) fail_runtime("cannot write {}: {}", target.string(), fault.message());
   }

@@ -1,45 +1,14 @@
 #include "report/figure.h"
 
-#include <array>
-
 #include "core/error.h"
 
 namespace headscope {
 namespace {
 
 // Variables that scripts set, and words that gnuplot reads as something else where a plot begins.
-constexpr std::array<std::string_view, 32> taken_names = {"paper",
-                                                          "ink",
-                                                          "muted",
-                                                          "faint",
-                                                          "absent",
-                                                          "accent",
-                                                          "accent2",
-                                                          "early",
-                                                          "middle",
-                                                          "final",
-                                                          "faded",
-                                                          "layer",
-                                                          "i",
-                                                          "k",
-                                                          "layer_list",
-                                                          "quartile",
-                                                          "format",
-                                                          "for",
-                                                          "sample",
-                                                          "newhistogram",
-                                                          "newspiderplot",
-                                                          "keyentry",
-                                                          "x",
-                                                          "y",
-                                                          "z",
-                                                          "t",
-                                                          "u",
-                                                          "v",
-                                                          "r",
-                                                          "pi",
-                                                          "NaN",
-                                                          "I"};
+constexpr std::string_view taken_names =
+    " paper ink muted faint absent accent accent2 early middle final faded layer i k layer_list quartile format "
+    " for sample newhistogram newspiderplot keyentry x y z t u v r pi NaN I ";
 
 void check_names(const Figure& figure) {
   static_cast<void>(gnuplot_name(figure.name));
@@ -47,7 +16,7 @@ void check_names(const Figure& figure) {
     const std::string name = gnuplot_name(data.name).text();
     const auto same = [&](const FigureData& other) { return other.name == name; };
     HEADSCOPE_CHECK(std::isalpha(static_cast<unsigned char>(name[0])) &&
-                        std::ranges::find(taken_names, name) == taken_names.end() &&
+                        taken_names.find(' ' + name + ' ') == std::string_view::npos &&
                         std::ranges::count_if(figure.data, same) == 1,
                     "figure {}: data name = '{}'", figure.name, name);
   }

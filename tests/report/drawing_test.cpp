@@ -2,10 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <set>
 
+#include "core/interrupt.h"
 #include "report/figure.h"
 #include "report/figure_files.h"
 #include "support/expect_error.h"
@@ -102,6 +103,20 @@ TEST(Draw, AFigureThatFailsLeavesAllAsItWas) {
   std::vector<Figure> figures = {line_figure("good"), line_figure("broken")};
   figures[1].plot = "plot 'absent.dat'\nthis is no command\n";
   EXPECT_THROW(draw(figures, folder.path(), light_theme()), Error);
+  EXPECT_EQ(contents_of(folder.path()), before);
+}
+
+TEST(Draw, AnInterruptLeavesAllAsItWas) {
+  const TemporaryFolder folder;
+  const auto before = write_old_figures(folder.path());
+  Figure figure = line_figure("good");
+  figure.plot = "exit status 1\n";  // as when Ctrl-C reaches gnuplot
+  {
+    const InterruptGuard guard;
+    std::raise(SIGINT);
+    expect_error(Fault::interrupted, "interrupted while drawing", [&] { draw(figure, folder.path(), light_theme()); });
+  }
+  const InterruptGuard forgets_the_signal;
   EXPECT_EQ(contents_of(folder.path()), before);
 }
 
