@@ -1,6 +1,5 @@
 #include <cmath>
 
-#include "core/bounds.h"
 #include "dry_run.h"
 #include "stats/welch.h"
 #include "study/run.h"
@@ -54,7 +53,6 @@ int analyze(const StudyFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run)
     fail_input("--analyze takes existing results; flags of training do not go with it");
-  check_number("--tau", flags.tau.value_or(default_tau), positive_up_to(largest_float));
   AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, common.command_line, flags.theme};
   choose_out(job.folder, "study-" + folder_name(flags.analyze.front()));
   const AnalyzeOutcome outcome = analyze_study(job, console);
