@@ -190,8 +190,8 @@ class Numbers(Program):
 
     def test_Numbers_AreFinite(self):
         for value in ("nan", "inf", "0", "1e999"):
-            self.refused("study", "--dry-run", "--tau", value, words=("--tau ",))
-            self.refused("study", "--analyze", self.folder, "--tau", value, words=("tau is ",))
+            self.refused("study", "--dry-run", "--tau", value, words=("tau is ",))
+            self.refused("study", "--analyze", self.folder, "--tau", value, words=("--tau ",))
             self.refused("plasticity", self.folder, "--p-alpha", value, words=("p_alpha",))
 
     def test_ALossThatIsNotFinite_IsOneLine(self):
