@@ -8,8 +8,19 @@ void add_common_flags(CLI::App& command, CommonFlags& flags) {
   command.add_flag("-v,--verbose", flags.console.verbose, "Print details, too");
 }
 
+namespace {
+
+// An empty variable of a script must not mean the default folder.
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "the name of a folder is empty" : "";
+}
+
+}  // namespace
+
 void add_out_flags(CLI::App& command, RunFolderOptions& folder) {
-  command.add_option("--out", folder.out, "Folder for the results (default: a new one in runs/)")->type_name("DIR");
+  command.add_option("--out", folder.out, "Folder for the results (default: a new one in runs/)")
+      ->type_name("DIR")
+      ->check(not_empty);
   command.add_flag("--overwrite", folder.overwrite, "Replace the run that is in --out");
   command.add_flag("--resume", folder.resume, "Go on with the run that is in --out");
 }
@@ -21,6 +32,10 @@ void choose_out(RunFolderOptions& folder, const std::string& name) {
   folder.out = runs / name;
   for (int number = 2; std::filesystem::exists(folder.out); ++number)
     folder.out = runs / fmt::format("{}-{}", name, number);
+}
+
+std::string visible(const std::filesystem::path& path) {
+  return on_one_line(path.string());
 }
 
 std::string folder_name(const std::filesystem::path& folder) {

@@ -30,6 +30,9 @@ void add_out_flags(CLI::App& command, RunFolderOptions& folder);
 // `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
 void choose_out(RunFolderOptions& folder, const std::string& name);
 
+// A name as a person may see it: control characters, which a terminal would obey, become spaces.
+std::string visible(const std::filesystem::path& path);
+
 // The last name of a folder, also of "." and of "runs/first/".
 std::string folder_name(const std::filesystem::path& folder);
 

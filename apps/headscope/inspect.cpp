@@ -51,10 +51,10 @@ int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
   } else if (!common.console.quiet) {
-    fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", inspection.checkpoint,
+    fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint),
                inspection.moment.step, millions(inspection.moment.tokens), inspection.val_loss, inspection.source);
     fmt::print("{}\n", head_map(inspection.tracks.probe, 0, shown, ::isatty(STDOUT_FILENO) == 1, 100));
-    fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", job.folder.out.string());
+    fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", visible(job.folder.out));
   }
   return 0;
 }

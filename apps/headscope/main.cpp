@@ -67,12 +67,19 @@ std::vector<std::string> normalised_arguments(int argc, char** argv) {
   return arguments;
 }
 
+// In quotes.
+std::string for_a_shell(std::string_view argument) {
+  std::string text = "'";
+  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string command_line(int argc, char** argv) {
   std::string line = "headscope";
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     const bool plain = !argument.empty() && argument.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~") == std::string::npos;
-    line += plain ? " " + argument : fmt::format(" '{}'", argument);
+    line += " " + (plain ? argument : for_a_shell(argument));
   }
   return line;
 }
@@ -107,7 +114,7 @@ int run(int argc, char** argv) {
     }
     fail_input("{}", usage_message(app, error));
   }
-  return in_one_line(chosen);
+  return with_short_torch_errors(chosen);
 }
 
 // What cannot be written is a failure, be it at the last moment.
@@ -158,7 +165,9 @@ int main(int argc, char** argv) {
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   mallopt(M_ARENA_MAX, 1);            // an arena of a thread of its own would be given back whenever it is empty
   ::prctl(PR_SET_NAME, "headscope");  // after the restart it would be "exe"
-  std::signal(SIGPIPE, SIG_IGN);      // a reader that went away makes writing fail; it must not end a run unsaved
+  // A reader that went away, or a limit on the size of files, makes writing fail; it must not end a run unsaved.
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const int code = run(argc, argv);
     flush_output();

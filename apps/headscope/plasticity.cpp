@@ -110,7 +110,7 @@ void print_demo(const std::vector<DemoRow>& rows) {
 void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& options,
                    const std::vector<DemoRow>& demo) {
   if (outcome.already_complete) {
-    fmt::print("{} is complete; nothing is left to do\n", outcome.out.string());
+    fmt::print("{} is complete; nothing is left to do\n", visible(outcome.out));
     return;
   }
   fmt::print("attention plasticity (0 fixed choice, 1 coin flip), variant {}: {} heads in {}\n",
@@ -119,7 +119,7 @@ void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& op
     fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", summary->mean, summary->median,
                with_error(*summary->lowest), with_error(*summary->highest));
   if (!demo.empty()) print_demo(demo);
-  fmt::print("tables and figures: {}\n", outcome.out.string());
+  fmt::print("tables and figures: {}\n", visible(outcome.out));
 }
 
 int report(const PlasticityOutcome& outcome, const PlasticityFlags& flags, const CommonFlags& common,
@@ -169,7 +169,7 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
                    significant);
         fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference,
                    largest.low, largest.high);
-        fmt::print("table and figures: {}\n", outcome.out.string());
+        fmt::print("table and figures: {}\n", visible(outcome.out));
       }
       return 0;
     };

@@ -59,7 +59,7 @@ void add_plot(CLI::App& app, CommonFlags& common, Command& chosen) {
         fmt::print("{}", json_text(nlohmann::ordered_json{{"files", list}}));
       } else if (!common.console.quiet) {
         for (const auto& file : files)
-          if (file.extension() == ".png") fmt::print("{}\n", file.string());
+          if (file.extension() == ".png") fmt::print("{}\n", visible(file));
       }
       return 0;
     };

@@ -16,7 +16,7 @@ int roles_command_line(const RolesJob& given, const CommonFlags& common) {
     fmt::print("{}", json_text(object));
   } else if (!common.console.quiet) {
     fmt::print("{}\nroles.parquet, role_timeline.parquet, role_transitions.parquet and plots/role_map.png: {}\n",
-               to_terminal(outcome.roles), outcome.out.string());
+               to_terminal(outcome.roles), visible(outcome.out));
   }
   return 0;
 }

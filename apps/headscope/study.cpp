@@ -46,7 +46,7 @@ void print_verdict(const AnalyzeOutcome& outcome) {
     fmt::print("  {} {:<11}  {:<14}  {}\n", condition_letters[i], condition_tags[i],
                value_text(outcome.verdict.mean_pr[i], 2), value_text(mean_interval(outcome.val_loss[i]), 3));
   fmt::print("\nverdict: {}\n  {}\n\n", conclusion_name(outcome.verdict.conclusion), outcome.verdict.sentence);
-  fmt::print("figures (1_loss.png to 5_gamma_cv.png) and combined.json: {}\n", outcome.out.string());
+  fmt::print("figures (1_loss.png to 5_gamma_cv.png) and combined.json: {}\n", visible(outcome.out));
 }
 
 int analyze(const StudyFlags& flags, const CommonFlags& common) {
@@ -81,9 +81,11 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   const StudyOptions options = options_of(flags);
   StudyJob job{options, flags.folder, common.command_line, flags.theme};
   choose_out(job.folder, "study-" + options.preset);
-  if (flags.dry_run)
+  if (flags.dry_run) {
+    check_out(job.folder, study_command, RunWrites::as_it_goes);
     return dry_run(options, flags.theme, runs_of(options),
                    fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
+  }
   Console console(common.console);
   const StudyOutcome outcome = run_study(job, console);
   if (common.json) {

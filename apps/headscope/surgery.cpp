@@ -59,7 +59,7 @@ void print_outcome(const SurgeryOutcome& outcome) {
   fmt::print(
       "{}: validation loss {:.4f} nats, {:.4f} with uniform attention (all keys zero)\n"
       "change of the loss{}:\n\n",
-      outcome.summary["title"].get<std::string>(), losses.unmodified, losses.uniform,
+      on_one_line(outcome.summary["title"]), losses.unmodified, losses.uniform,
       removed.empty()
           ? ""
           : fmt::format(" ({} gain or singular value removed first)", outcome.summary["order"].get<std::string>()));
@@ -67,7 +67,7 @@ void print_outcome(const SurgeryOutcome& outcome) {
                 [&](double share) { return fmt::format("{:.0f} of {:.0f}", share * d_k, d_k); });
   print_changes(surgery_curves(losses.rows, "quantise"), "bits", losses.unmodified,
                 [](double bits) { return fmt::format("{:.0f}", bits); });
-  fmt::print("tables (surgery.parquet, surgery.csv) and plots/: {}\n", outcome.out.string());
+  fmt::print("tables (surgery.parquet, surgery.csv) and plots/: {}\n", visible(outcome.out));
 }
 
 int surgery(SurgeryFlags& flags, const CommonFlags& common) {

@@ -34,7 +34,7 @@ void print(const TrainRunOutcome& outcome) {
   fmt::print("\n\n");
   if (outcome.findings) fmt::print("{}\n", to_terminal(*outcome.findings));
   if (outcome.roles) fmt::print("{}\n", to_terminal(*outcome.roles));
-  fmt::print("summary.md, tables and plots/: {}\n", outcome.out.string());
+  fmt::print("summary.md, tables and plots/: {}\n", visible(outcome.out));
 }
 
 int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
@@ -45,6 +45,7 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   if (flags.dry_run) {
     validate(static_cast<const Setup&>(job.options));
     validate(job.options.track);
+    check_out(job.folder, train_command, RunWrites::as_it_goes);
     return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
   }
   const TrainRunOutcome outcome = run_training(job, console);

@@ -20,7 +20,33 @@ fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
 }
 
+// Takes ".1234" from the end.
+bool take_number(std::string_view& name) {
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == name.size() || name[digits - 1] != '.') return false;
+  name = name.substr(0, digits - 1);
+  return true;
+}
+
 }  // namespace
+
+std::optional<std::string_view> name_of_temporary(std::string_view name) {
+  if (!name.starts_with('.') || !name.ends_with(".tmp")) return std::nullopt;
+  name = name.substr(1, name.size() - 5);
+  if (!take_number(name) || !take_number(name)) return std::nullopt;
+  return name;
+}
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail_runtime("cannot make the folder {}: {}", folder.string(), error.message());
+}
+
+void rename_to(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail_runtime("cannot rename {} to {}: {}", from.string(), to.string(), std::strerror(errno));
+}
 
 void sync_folder(const fs::path& folder) {
   const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

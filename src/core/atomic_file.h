@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,11 +35,20 @@ class AtomicFile {
   std::int64_t size_ = 0;
 };
 
+// "heads.parquet", the file that ".heads.parquet.1234.0.tmp" was to become; none for any other name.
+std::optional<std::string_view> name_of_temporary(std::string_view name);
+
 // Throws Error(Fault::runtime) naming the file and the system's reason.
 void write_file(const std::filesystem::path& file, std::string_view content);
 
 // The whole content. Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
 std::string read_file(const std::filesystem::path& file);
+
+// With the folders above it. Throws Error(Fault::runtime).
+void make_folder(const std::filesystem::path& folder);
+
+// Throws Error(Fault::runtime).
+void rename_to(const std::filesystem::path& from, const std::filesystem::path& to);
 
 // Names that were made, removed or renamed in a folder are durable only once the folder is.
 void sync_folder(const std::filesystem::path& folder);

@@ -7,6 +7,7 @@ namespace {
 
 // A signal handler can reach nothing but static storage.
 volatile std::sig_atomic_t requested = 0;
+int guards = 0;
 
 extern "C" void note_signal(int number) {
   if (requested != 0) {
@@ -19,6 +20,7 @@ extern "C" void note_signal(int number) {
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
+  if (guards++ > 0) return;
   requested = 0;
   struct sigaction action {};
   action.sa_handler = note_signal;
@@ -29,6 +31,7 @@ InterruptGuard::InterruptGuard() {
 }
 
 InterruptGuard::~InterruptGuard() {
+  if (--guards > 0) return;
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
 }

@@ -3,7 +3,8 @@
 
 namespace headscope {
 
-// While it lives, the two signals set a flag instead of ending the process; a second signal ends it at once.
+// While one lives, the two signals set a flag instead of ending the process; a second signal ends it at once. One inside
+// another changes nothing.
 class InterruptGuard {
  public:
   InterruptGuard();

@@ -216,6 +216,13 @@ std::string hash_of(const Corpus& corpus) {
 
 }  // namespace
 
+std::vector<std::filesystem::path> inputs_of(const DataOptions& options) {
+  std::vector<std::filesystem::path> inputs;
+  for (const std::string& input : {options.path, options.validation})
+    if (!input.empty()) inputs.emplace_back(input);
+  return inputs;
+}
+
 void validate(const DataOptions& options) {
   check_number("data.validation_share", options.validation_share, between(0, 1));
   if (options.text_column.empty()) fail_input("data.text_column is empty; expected a name");

@@ -31,6 +31,9 @@ struct DataOptions {
 // Throws Error(Fault::input) on values that make no sense.
 void validate(const DataOptions& options);
 
+// The files and folders that are read.
+std::vector<std::filesystem::path> inputs_of(const DataOptions& options);
+
 struct Corpus {
   Tokens train, validation;
   std::string tokenizer;

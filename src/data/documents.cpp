@@ -165,10 +165,7 @@ std::string parse_json_line(std::string_view line, const std::string& text_colum
 bool for_each_document(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
   const std::string kind = kind_of(file);
   if (kind == ".jsonl") return for_each_in_jsonl(file, text_column, on_document);
-  if (kind == ".parquet") {
-    open_regular_file(file);  // Arrow would wait for a named pipe
-    return for_each_text(file, text_column, on_document);
-  }
+  if (kind == ".parquet") return for_each_text(file, text_column, on_document);
   return for_each_in_text(file, on_document);
 }
 

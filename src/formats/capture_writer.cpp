@@ -88,9 +88,7 @@ void write_captured_vectors(const std::filesystem::path& file, const CapturedVec
   } catch (const std::exception& error) {
     refuse(file, "{}", error.what());
   }
-  std::error_code error;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
-  if (error) fail_runtime("cannot make the folder {}: {}", file.parent_path().string(), error.message());
+  if (file.has_parent_path()) make_folder(file.parent_path());
   write_file(file, bytes);
 }
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <numeric>
 
 #include "core/atomic_file.h"
@@ -59,8 +57,7 @@ void refuse_link(const fs::path& path) {
 }
 
 void move_to(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
-    fail_runtime("cannot rename {} to {}: {}", from.string(), to.string(), std::strerror(errno));
+  rename_to(from, to);
   sync_parent(to);
 }
 
@@ -71,28 +68,17 @@ bool exchange(const fs::path& a, const fs::path& b) {
   return true;
 }
 
-// Takes one or more digits from the front.
-bool take_number(std::string_view& text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  text.remove_prefix(digits);
-  return digits > 0;
-}
-
-bool take(std::string_view& text, std::string_view expected) {
-  if (!text.starts_with(expected)) return false;
-  text.remove_prefix(expected.size());
-  return true;
-}
-
-// The names that we make in the folder of a table: part-00000.parquet, and .part-00000.parquet.PID.N.tmp while
-// AtomicFile writes it.
+// The names that we make in the folder of a table: part-00000.parquet, and the temporary name of one.
 bool is_part(std::string_view name) {
-  return take(name, "part-") && take_number(name) && name == ".parquet";
+  constexpr std::string_view before = "part-", behind = ".parquet";
+  if (!name.starts_with(before) || !name.ends_with(behind) || name.size() <= before.size() + behind.size()) return false;
+  name = name.substr(before.size(), name.size() - before.size() - behind.size());
+  return name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 bool is_half_written_part(std::string_view name) {
-  return take(name, ".part-") && take_number(name) && take(name, ".parquet.") && take_number(name) && take(name, ".") &&
-         take_number(name) && name == ".tmp";
+  const auto file = name_of_temporary(name);
+  return file && is_part(*file);
 }
 
 bool is_ours(const fs::directory_entry& entry) {
@@ -178,9 +164,7 @@ std::vector<fs::path> part_files(const fs::path& folder) {
 
 PartTable::PartTable(fs::path folder) : folder_(plain(folder)) {
   recover(folder_);
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) fail_runtime("cannot make the folder {}: {}", folder_.string(), error.message());
+  make_folder(folder_);
   remove_half_written(folder_);
   for (const fs::path& file : part_files(folder_)) {
     refuse_link(file);

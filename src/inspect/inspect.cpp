@@ -52,7 +52,7 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
   const InterruptGuard guard;
   const MetricSelection chosen(job.options.metrics, "--track");
   const ComputeDevice device = choose_device(job.options.device);
-  SavedModel saved = in_one_line([&] { return open_checkpoint(job.options.checkpoint, device.device); });
+  SavedModel saved = with_short_torch_errors([&] { return open_checkpoint(job.options.checkpoint, device.device); });
   change(saved.setup, job.options.changes);
   if (saved.setup.train.seq_len > saved.model.config.positions) {
     saved.setup.model.positions = saved.setup.train.seq_len;
@@ -74,10 +74,11 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
     return inspection;
   }
   return folder.live([&] {
-    const ProbeResult result = in_one_line([&] {
+    const ProbeResult result = with_short_torch_errors([&] {
       const auto batches = validation_batches(saved.setup.train, corpus.validation, device);
       return probe_model(saved.model, batches, device.type, chosen, /*with_loss=*/true);
     });
+    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted; start again");
     write_tables(result, inspection.moment, folder.place());
     inspection.tracks = read_tracks(folder.place());
     inspection.val_loss = *result.val_loss;

@@ -35,7 +35,7 @@ bool same_folder(const fs::path& a, const fs::path& b) {
   return fs::equivalent(a, b, error);
 }
 
-// Of a run, into another folder. Its tables come along: the folder can be drawn again, and argued with.
+// Of a run, into another folder. Its tables come along: the folder can be drawn again and checked.
 RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
   const RunTracks tracks = read_tracks(job.place);
   const RunFacts facts = facts_of_run(job.place);

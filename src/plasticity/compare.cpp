@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/json_text.h"
 #include "formats/table.h"
 #include "plasticity/tables.h"
 #include "report/comparison_figures.h"
@@ -148,8 +149,8 @@ CompareOutcome compare_runs(const CompareJob& job) {
 
 std::vector<fs::path> draw_comparison_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
-  const PlasticityComparison comparison{read_csv(run / comparison_csv), config.value("name_1", ""),
-                                        config.value("name_2", "")};
+  const PlasticityComparison comparison{read_csv(run / comparison_csv), text_at(config, "name_1"),
+                                        text_at(config, "name_2")};
   return draw_comparison_figure(comparison, out / plots_name, theme_named(theme));
 }
 

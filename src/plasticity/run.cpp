@@ -7,11 +7,14 @@
 #include <numeric>
 
 #include "core/interrupt.h"
+#include "core/json_text.h"
 #include "core/parallel.h"
 #include "formats/journal.h"
 #include "plasticity/demo.h"
 #include "plasticity/tables.h"
+#include "report/draw_or_warn.h"
 #include "report/plasticity_figures.h"
+#include "run/names.h"
 
 namespace headscope {
 namespace {
@@ -267,6 +270,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
+  check_out(job.folder, "plasticity", RunWrites::as_it_goes);
   const Dataset dataset =
       job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
   const PlasticityOptions options = resolved(job.options, dataset);
@@ -277,12 +281,17 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
                                 .config = to_json(options),
                                 .facts = facts,
                                 .writes = RunWrites::as_it_goes,
-                                .free_keys = {"dataset_local_root", "max_workers"}});
+                                .free_keys = {"dataset_local_root", "max_workers"},
+                                .inputs = job.demo ? std::vector<fs::path>() : std::vector{dataset.root}});
+  const auto remove_journal = [&] {
+    std::error_code ignored;  // the run is complete with it, too
+    fs::remove(folder.place() / journal_name, ignored);
+  };
   PlasticityOutcome outcome;
   outcome.out = folder.path();
   outcome.already_complete = folder.already_complete();
   if (outcome.already_complete) {
-    fs::remove(folder.place() / journal_name);  // a kill right after the last manifest leaves it
+    remove_journal();  // a kill right after the last manifest leaves it
     return outcome;
   }
 
@@ -298,16 +307,16 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
       const StageTimer timer(times, Stage::write);
       if (!outcome.heads.empty()) write_tables(folder, outcome.heads, options);
     }
-    if (job.figures && !outcome.heads.empty()) {
-      console.info("drawing figures");
-      draw_run(folder.path(), folder.place(), job.theme, job.per_head_figures);
-    }
+    folder.check_in_place();
+    if (job.figures && !outcome.heads.empty())
+      draw_or_warn(folder.path(), console,
+                   [&] { draw_run(folder.path(), folder.place(), job.theme, job.per_head_figures); });
     warn_about(outcome.heads, dataset, console);
     outcome.stages = stages_json(times);
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const bool complete = outcome.failures.empty();
     folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, results_json(outcome, dataset));
-    if (complete) fs::remove(folder.place() / journal_name);
+    if (complete) remove_journal();
     return outcome;
   });
 }
@@ -315,14 +324,16 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
 std::vector<fs::path> draw_run(const fs::path& run, const fs::path& out, const std::string& theme, bool per_head) {
   const ordered_json manifest = read_manifest(run);
   const auto table = [&](const char* key) {
-    const auto& config = manifest.at("config");
-    return read_csv(run / config.at(key).get<std::string>());
+    const std::string name = text_at(manifest["config"], key);
+    if (!is_plain_csv_name(name))
+      fail_input("{}: is damaged: 'config.{}' is not the name of a table", (run / manifest_name).string(), key);
+    return read_csv(run / name);
   };
   PlasticityTables tables;
   tables.heads = table("output_csv");
   tables.cells = table("bucket_csv");
   tables.components = table("component_csv");
-  tables.title = manifest["config"].value("model_dir", "");
+  tables.title = text_at(manifest["config"], "model_dir");
   if (fs::exists(run / head_uncertainty_csv)) tables.uncertainty = read_csv(run / head_uncertainty_csv);
   PlasticityFigureOptions options;
   options.theme = theme_named(theme);

@@ -97,9 +97,7 @@ void move_into_place(const std::vector<fs::path>& targets, const fs::path& drawi
 Drawn draw(std::span<const Figure> figures, const fs::path& folder, const Theme& theme) {
   Drawn drawn;
   if (figures.empty()) return drawn;
-  std::error_code fault;
-  fs::create_directories(folder, fault);
-  if (fault) fail_runtime("cannot make the folder {}: {}", folder.string(), fault.message());
+  make_folder(folder);
   const DrawingFolder drawing(folder);
   std::set<std::string> names;
   for (const Figure& figure : figures) {

@@ -1,17 +1,22 @@
 #include "report/gnuplot.h"
 
 #include <fcntl.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "core/atomic_file.h"
+#include "core/descriptor.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 
 namespace headscope {
 namespace {
@@ -66,28 +71,53 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Standard input and output are /dev/null, standard error goes to `log`: a file cannot fill up as a pipe does.
-pid_t spawn(std::vector<std::string> arguments, const fs::path& folder, const fs::path& log) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  pid_t child = 0;
-  const int fault = posix_spawnp(&child, arguments[0].c_str(), &actions, nullptr, pointers(arguments).data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (fault == ENOENT)
-    fail_runtime("cannot draw figures: gnuplot is not installed; install it (Debian, Ubuntu: apt install gnuplot-nox)");
-  if (fault != 0) fail_runtime("cannot draw figures: cannot start gnuplot: {}", std::strerror(fault));
-  return child;
+// In the child, between fork and exec: only calls that are safe there. A parent that is killed takes the child along,
+// which would otherwise go on writing into a folder that nobody has locked.
+[[noreturn]] void become_gnuplot(char* const* arguments, const char* folder, const char* log, pid_t parent, int report) {
+  const auto stand_in = [](const char* file, int flags, int descriptor) {
+    const int opened = ::open(file, flags, 0644);
+    return opened >= 0 && ::dup2(opened, descriptor) >= 0;
+  };
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() == parent && stand_in("/dev/null", O_RDONLY, STDIN_FILENO) &&
+      stand_in("/dev/null", O_WRONLY, STDOUT_FILENO) &&
+      stand_in(log, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO) &&  // a file cannot fill up as a pipe does
+      ::chdir(folder) == 0)
+    ::execvp(arguments[0], arguments);
+  const int fault = errno;
+  static_cast<void>(!::write(report, &fault, sizeof fault));
+  ::_exit(127);
 }
 
+pid_t spawn(std::vector<std::string> arguments, const fs::path& folder, const fs::path& log) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    fail_runtime("cannot draw figures: cannot start gnuplot: {}", std::strerror(errno));
+  const Descriptor answer(ends[0]);
+  std::optional<Descriptor> report(ends[1]);
+  const std::vector<char*> texts = pointers(arguments);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) become_gnuplot(texts.data(), folder.c_str(), log.c_str(), parent, report->get());
+  if (child < 0) fail_runtime("cannot draw figures: cannot start gnuplot: {}", std::strerror(errno));
+  report.reset();
+  int fault = 0;
+  if (::read(answer.get(), &fault, sizeof fault) != sizeof fault) return child;  // exec closed the pipe
+  ::waitpid(child, nullptr, 0);
+  if (fault == ENOENT)
+    fail_runtime("cannot draw figures: gnuplot is not installed; install it (Debian, Ubuntu: apt install gnuplot-nox)");
+  fail_runtime("cannot draw figures: cannot start gnuplot: {}", std::strerror(fault));
+}
+
+// Ctrl-C must not wait for a gnuplot that hangs.
 int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) fail_runtime("cannot draw figures: lost gnuplot: {}", std::strerror(errno));
-  return status;
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) fail_runtime("cannot draw figures: lost gnuplot: {}", std::strerror(errno));
+    if (interrupt_requested()) ::kill(child, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 }  // namespace

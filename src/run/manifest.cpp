@@ -4,6 +4,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -16,18 +17,36 @@ std::string_view status_name(RunStatus status) {
   return names[static_cast<std::size_t>(status)];
 }
 
+namespace {
+
+bool is_of_this_program(const ordered_json& manifest) {
+  return manifest.is_object() && manifest.value("program", ordered_json()) == program_name;
+}
+
+}  // namespace
+
 ordered_json read_manifest(const fs::path& run) {
   const fs::path file = run / manifest_name;
   std::error_code error;
+  if (!fs::exists(run, error)) fail_input("{}: is not there", run.string());
   if (!fs::exists(file, error)) fail_input("{}: is not a run folder: it holds no {}", run.string(), manifest_name);
-  ordered_json manifest = ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  if (!manifest.is_object()) fail_input("{}: is damaged: not a JSON object", file.string());
+  ordered_json manifest = parse_json(read_file(file));
+  if (!is_of_this_program(manifest))
+    fail_input("{}: is damaged or of another program: it does not say \"program\": \"{}\"; choose another folder",
+               file.string(), program_name);
   for (const char* key : {"command", "status", "started"})
-    if (manifest.contains(key) && !manifest[key].is_string())
-      fail_input("{}: is damaged: '{}' is not a text", file.string(), key);
-  if (manifest.contains("config") && !manifest["config"].is_object())
-    fail_input("{}: is damaged: 'config' is not an object", file.string());
+    if (!manifest.contains(key) || !manifest[key].is_string())
+      fail_input("{}: is damaged: it has no text '{}'; choose another folder", file.string(), key);
+  if (!manifest.contains("config") || !manifest["config"].is_object())
+    fail_input("{}: is damaged: it has no object 'config'; choose another folder", file.string());
   return manifest;
+}
+
+bool is_run(const fs::path& folder) {
+  std::error_code error;
+  for (const fs::path& file : {folder / manifest_name, folder / replaced_name / manifest_name})
+    if (fs::is_regular_file(file, error) && is_of_this_program(parse_json(read_file(file)))) return true;
+  return false;
 }
 
 bool is_complete(const fs::path& run) {
@@ -38,10 +57,10 @@ bool is_complete(const fs::path& run) {
 
 fs::path run_around(const fs::path& folder) {
   std::error_code error;
-  fs::path place = fs::absolute(folder / "", error).parent_path();
+  fs::path place = fs::absolute(folder / "", error).lexically_normal().parent_path();
   constexpr int deepest = 3;  // STUDY/seed_42/QK
   for (int up = 0; up < deepest && !place.empty(); ++up, place = place.parent_path())
-    if (fs::exists(place / manifest_name, error)) return place;
+    if (is_run(place)) return place;
   return {};
 }
 

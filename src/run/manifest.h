@@ -10,8 +10,13 @@ namespace headscope {
 enum class RunStatus { running, interrupted, failed, incomplete, complete };
 std::string_view status_name(RunStatus status);
 
-// Throws Error(Fault::input) naming the folder when there is none or it is damaged.
+constexpr const char* program_name = "headscope";  // what a manifest says under "program"
+
+// Throws Error(Fault::input) naming the folder when there is none, or when it is damaged or of another program.
 nlohmann::ordered_json read_manifest(const std::filesystem::path& run);
+
+// A manifest of ours is there, or in .replaced, where a process that was killed left it.
+bool is_run(const std::filesystem::path& folder);
 
 // The manifest says that the run is complete. False where there is none.
 bool is_complete(const std::filesystem::path& run);

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <span>
 #include <string_view>
+
+#include "core/atomic_file.h"
+#include "core/json_text.h"
 
 namespace headscope {
 namespace {
@@ -32,7 +36,7 @@ constexpr std::array<std::string_view, 14> of_the_run = {
 constexpr std::array<std::string_view, 2> of_the_demo = {"data/l#h#q/data.parquet", "data/l#h#k/data.parquet"};
 
 // Of one training, in a run or in a condition of a study.
-constexpr std::array<std::string_view, 10> of_a_training = {
+constexpr std::array<std::string_view, 7> of_a_training = {
     "results.json",
     "summary.md",
     "summary.json",
@@ -40,10 +44,9 @@ constexpr std::array<std::string_view, 10> of_a_training = {
     "roles.parquet",
     "role_timeline.parquet",
     "role_transitions.parquet",
-    "checkpoints/step-#/model.safetensors",
-    "checkpoints/step-#/optimizer.safetensors",
-    "checkpoints/step-#/state.json",
 };
+
+constexpr std::array<std::string_view, 3> of_a_checkpoint = {"model.safetensors", "optimizer.safetensors", "state.json"};
 
 constexpr std::array<std::string_view, 5> growing_tables = {"steps", "probes", "layers", "heads", "gamma"};
 
@@ -84,7 +87,7 @@ bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
 }
 
-// # and * take as much as they can: what follows them never begins with such a character.
+// A pattern has no plain character right behind # or *, so they take as much as they can.
 bool matches(std::string_view pattern, std::string_view name) {
   while (!pattern.empty()) {
     const char wanted = pattern.front();
@@ -110,30 +113,11 @@ std::string_view take_part(std::string_view& path) {
   return part;
 }
 
-// The path is what the pattern means, or a folder on the way to it.
-bool leads_to(std::string_view path, std::string_view pattern) {
+// The path is the file that the pattern means, or a folder on the way to it.
+bool leads_to(std::string_view path, bool is_folder, std::string_view pattern) {
   while (!path.empty())
     if (pattern.empty() || !matches(take_part(pattern), take_part(path))) return false;
-  return true;
-}
-
-// The path is what the pattern means, or inside it.
-bool lies_in(std::string_view path, std::string_view pattern) {
-  while (!pattern.empty())
-    if (path.empty() || !matches(take_part(pattern), take_part(path))) return false;
-  return true;
-}
-
-// ".heads.parquet.1234.0.tmp", what AtomicFile writes before it renames; gives "heads.parquet".
-std::optional<std::string_view> name_of_temporary(std::string_view name) {
-  if (!name.starts_with('.') || !name.ends_with(".tmp")) return std::nullopt;
-  name = name.substr(1, name.size() - 5);
-  for (int number = 0; number < 2; ++number) {
-    const std::size_t dot = name.rfind('.');
-    if (dot == std::string_view::npos || !matches("#", name.substr(dot + 1))) return std::nullopt;
-    name = name.substr(0, dot);
-  }
-  return name;
+  return is_folder != pattern.empty();
 }
 
 std::string joined(std::string_view a, std::string_view b, std::string_view c = "") {
@@ -143,37 +127,66 @@ std::string joined(std::string_view a, std::string_view b, std::string_view c = 
 std::vector<std::string> all_files() {
   std::vector<std::string> files(of_the_run.begin(), of_the_run.end());
   files.insert(files.end(), of_the_demo.begin(), of_the_demo.end());
-  for (const std::string_view ending : figure_endings)
-    for (const std::string_view figure : study_figures) files.push_back(joined(figure, ending));
+  const auto add_figures = [&](const std::string& place, std::span<const std::string_view> names) {
+    for (const std::string& folder : {place, place + ".drawing-*/"})
+      for (const std::string_view ending : figure_endings)
+        for (const std::string_view figure : names) files.push_back(folder + joined(figure, ending));
+    files.push_back(place + ".drawing-*/gnuplot-#.log");
+  };
+  add_figures("", study_figures);
   for (const std::string_view place : training_places) {
     for (const std::string_view name : of_a_training) files.push_back(joined(place, name));
+    for (const std::string_view folder : {"checkpoints/step-#/", "checkpoints/.partial-step-#/"})
+      for (const std::string_view name : of_a_checkpoint) files.push_back(joined(place, folder, name));
     for (const std::string_view table : growing_tables)
-      for (const std::string_view folder : {".parquet", ".parquet.parts"})
-        files.push_back(joined(place, table, folder) + "/part-#.parquet");
-    for (const std::string_view ending : figure_endings)
-      for (const std::string_view figure : figures) files.push_back(joined(place, "plots/") + joined(figure, ending));
+      for (const auto& [before, behind] : {std::pair("", ".parquet"), {"", ".parquet.parts"}, {".", ".parquet.merged"}})
+        files.push_back(joined(place, before, table) + joined(behind, "/part-#.parquet"));
+    add_figures(joined(place, "plots/"), figures);
   }
   return files;
 }
 
-// Folders that go with all that they hold, and files.
-std::vector<std::string> all_leftovers() {
-  std::vector<std::string> leftovers = {writing_name, removing_name, ".drawing-*"};
-  for (const std::string_view place : training_places) {
-    leftovers.push_back(joined(place, "plots/.drawing-*"));
-    leftovers.push_back(joined(place, "checkpoints/.partial-step-#"));
-    leftovers.push_back(joined(place, ".part-#.parquet.#.#.tmp"));  // written beside the folder of its table
-    for (const std::string_view table : growing_tables)
-      leftovers.push_back(joined(place, ".", table) + ".parquet.merged");
-  }
-  return leftovers;
+// In the places where a training may be.
+std::vector<std::string> in_trainings(std::string_view name) {
+  std::vector<std::string> all;
+  for (const std::string_view place : training_places) all.push_back(joined(place, name));
+  return all;
 }
 
-template <class Condition>
-std::optional<fs::path> find_entry(const fs::path& folder, Condition&& condition) {
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (condition(entry, entry.path().lexically_relative(folder))) return entry.path();
-  return std::nullopt;
+std::vector<std::string> all_unfinished_folders() {
+  std::vector<std::string> folders = {writing_name, removing_name, ".drawing-*"};
+  for (const char* name : {"plots/.drawing-*", "checkpoints/.partial-step-#"})
+    for (std::string& folder : in_trainings(name)) folders.push_back(std::move(folder));
+  return folders;
+}
+
+constexpr std::array<std::string_view, 4> of_the_life = {writing_name, publishing_name, replaced_name, removing_name};
+
+bool is_of_the_life(std::string_view name) {
+  return std::ranges::find(of_the_life, name) != of_the_life.end();
+}
+
+bool is_folder(const fs::directory_entry& entry) {
+  return fs::is_directory(entry.symlink_status());
+}
+
+// The entries of a folder, sorted.
+std::vector<fs::directory_entry> listing(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries{fs::directory_iterator(folder), fs::directory_iterator()};
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+void add_our_entries(const fs::path& run, const fs::path& inside, const RunNames& names, std::vector<fs::path>& found) {
+  for (const fs::directory_entry& entry : listing(run / inside)) {
+    const fs::path relative = inside / entry.path().filename();
+    if (relative == lock_name || is_of_the_life(relative.native())) continue;
+    if (!names.is_ours(relative, is_folder(entry))) continue;
+    if (is_folder(entry) && foreign_entry(run, names, relative))
+      add_our_entries(run, relative, names, found);
+    else
+      found.push_back(relative);
+  }
 }
 
 }  // namespace
@@ -185,52 +198,88 @@ bool is_plain_csv_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, [](char c) { return is_plain(c) || c == '.'; }) && name[0] != '.';
 }
 
-RunNames::RunNames(const nlohmann::ordered_json& manifest) : files_(all_files()), leftovers_(all_leftovers()) {
-  const auto config = manifest.is_object() ? manifest.find("config") : manifest.end();
-  if (!manifest.is_object() || config == manifest.end() || !config->is_object()) return;
+RunNames::RunNames()
+    : files_(all_files()),
+      half_written_(in_trainings(".part-#.parquet.#.#.tmp")),  // written beside the folder of its table
+      unfinished_folders_(all_unfinished_folders()) {}
+
+void RunNames::add_tables_of(const nlohmann::ordered_json& manifest) {
+  const auto config = manifest.is_object() ? manifest.value("config", nlohmann::ordered_json()) : manifest;
   for (const char* key : {"output_csv", "bucket_csv", "component_csv"}) {
-    const auto name = config->find(key);
-    if (name == config->end() || !name->is_string()) continue;
-    if (is_plain_csv_name(name->get_ref<const std::string&>())) files_.push_back(*name);
+    const std::string name = text_at(config, key);
+    if (is_plain_csv_name(name)) files_.push_back(name);
   }
 }
 
-bool RunNames::is_ours(const fs::path& relative) const {
-  const std::string path = relative.generic_string();
-  return std::ranges::any_of(files_, [&](const std::string& file) { return leads_to(path, file); }) ||
-         lies_in(path, replaced_name) || lies_in(path, publishing_name) || is_leftover(relative);
+bool RunNames::is_half_written(std::string_view path) const {
+  const auto means = [&](std::string_view name) {
+    return [name](const std::string& pattern) { return leads_to(name, /*is_folder=*/false, pattern); };
+  };
+  if (std::ranges::any_of(half_written_, means(path))) return true;
+  const std::size_t last = path.rfind('/') + 1;  // 0 without one
+  const auto name = name_of_temporary(path.substr(last));
+  return name && std::ranges::any_of(files_, means(joined(path.substr(0, last), *name)));
 }
 
-bool RunNames::is_leftover(const fs::path& relative) const {
+bool RunNames::is_ours(const fs::path& relative, bool is_folder) const {
   const std::string path = relative.generic_string();
-  if (std::ranges::any_of(leftovers_, [&](const std::string& leftover) { return lies_in(path, leftover); }))
-    return true;
-  const std::string last = relative.filename().string();
-  const auto name = name_of_temporary(last);
-  if (!name) return false;
-  const std::string whole = (relative.parent_path() / *name).generic_string();
-  return std::ranges::any_of(files_, [&](const std::string& file) { return leads_to(whole, file); });
+  std::string_view rest = path;
+  // Below a folder of the run's life, the names are those of a run again.
+  while (is_of_the_life(rest.substr(0, rest.find('/'))))
+    if (take_part(rest); rest.empty()) return is_folder;
+  return std::ranges::any_of(files_, [&](const std::string& file) { return leads_to(rest, is_folder, file); }) ||
+         (!is_folder && is_half_written(rest));
 }
 
-std::vector<fs::path> leftovers(const fs::path& folder, const RunNames& names) {
+bool RunNames::is_leftover(const fs::path& relative, bool is_folder) const {
+  const std::string path = relative.generic_string();
+  if (!is_folder) return is_half_written(path);
+  return std::ranges::any_of(unfinished_folders_, [&](const std::string& folder) {
+    return leads_to(path, /*is_folder=*/false, folder);  // the whole of the pattern
+  });
+}
+
+std::vector<fs::path> leftovers(const fs::path& run, const RunNames& names) {
   std::vector<fs::path> found;
-  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
-    const fs::path relative = entry->path().lexically_relative(folder);
-    const bool is_leftover = names.is_leftover(relative);
-    if (is_leftover) found.push_back(entry->path());
-    if (is_leftover || !names.is_ours(relative) || relative == replaced_name) entry.disable_recursion_pending();
+  for (auto entry = fs::recursive_directory_iterator(run); entry != fs::recursive_directory_iterator(); ++entry) {
+    const fs::path relative = entry->path().lexically_relative(run);
+    const bool folder = is_folder(*entry), is_leftover = names.is_leftover(relative, folder);
+    if (is_leftover && !(folder && foreign_entry(run, names, relative))) found.push_back(relative);
+    const bool is_waiting = relative == replaced_name || relative == publishing_name;
+    if (folder && (is_leftover || is_waiting || !names.is_ours(relative, true))) entry.disable_recursion_pending();
   }
   return found;
 }
 
-std::optional<fs::path> foreign_entry(const fs::path& folder, const RunNames& names) {
-  return find_entry(folder, [&](const auto&, const fs::path& relative) { return !names.is_ours(relative); });
+std::optional<fs::path> foreign_entry_of_the_life(const fs::path& run, const RunNames& names) {
+  for (const std::string_view name : of_the_life) {
+    const fs::file_status status = fs::symlink_status(run / name);
+    if (!fs::exists(status)) continue;
+    if (!fs::is_directory(status)) return run / name;
+    if (auto foreign = foreign_entry(run, names, name)) return foreign;
+  }
+  return std::nullopt;
+}
+
+std::optional<fs::path> foreign_entry(const fs::path& run, const RunNames& names, const fs::path& inside) {
+  for (const auto& entry : fs::recursive_directory_iterator(run / inside))
+    if (!names.is_ours(entry.path().lexically_relative(run), is_folder(entry))) return entry.path();
+  return std::nullopt;
+}
+
+std::vector<fs::path> our_entries(const fs::path& run, const RunNames& names) {
+  std::vector<fs::path> found;
+  add_our_entries(run, {}, names, found);
+  return found;
 }
 
 std::optional<fs::path> linked_entry(const fs::path& folder, const RunNames& names) {
-  return find_entry(folder, [&](const auto& entry, const fs::path& relative) {
-    return entry.is_symlink() && names.is_ours(relative);
-  });
+  for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
+    const fs::path relative = entry->path().lexically_relative(folder);
+    if (entry->is_symlink() && (names.is_ours(relative, false) || names.is_ours(relative, true))) return entry->path();
+    if (!names.is_ours(relative, true)) entry.disable_recursion_pending();
+  }
+  return std::nullopt;
 }
 
 }  // namespace headscope

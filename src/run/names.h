@@ -22,23 +22,34 @@ constexpr const char* removing_name = ".removing";
 
 class RunNames {
  public:
-  // `manifest`: of the run. A run of plasticity may give its tables names of its own.
-  explicit RunNames(const nlohmann::ordered_json& manifest = {});
+  RunNames();
+  // The names that a run of plasticity gives its tables, from its manifest.
+  void add_tables_of(const nlohmann::ordered_json& manifest);
 
-  // A path relative to the run folder: a file that we make, or a folder that we make for such files.
-  [[nodiscard]] bool is_ours(const std::filesystem::path& relative) const;
-  // What only a process that was killed leaves behind: half-written files and folders.
-  [[nodiscard]] bool is_leftover(const std::filesystem::path& relative) const;
+  // A path relative to the run folder: the name of a file that we make, or of a folder that we make for such files.
+  [[nodiscard]] bool is_ours(const std::filesystem::path& relative, bool is_folder) const;
+  // The name of what only a process that was killed leaves behind: half-written files and folders.
+  [[nodiscard]] bool is_leftover(const std::filesystem::path& relative, bool is_folder) const;
 
  private:
-  std::vector<std::string> files_, leftovers_;  // patterns
+  [[nodiscard]] bool is_half_written(std::string_view path) const;
+
+  std::vector<std::string> files_, half_written_, unfinished_folders_;  // patterns
 };
 
-// The leftovers below `folder`.
-std::vector<std::filesystem::path> leftovers(const std::filesystem::path& folder, const RunNames& names);
+// What a killed process left below the run folder, relative to it: in folders that hold nothing else.
+std::vector<std::filesystem::path> leftovers(const std::filesystem::path& run, const RunNames& names);
 
-// An entry below `folder` that is not ours; none when all are. Links are not followed.
-std::optional<std::filesystem::path> foreign_entry(const std::filesystem::path& folder, const RunNames& names);
+// The first of the folders of the run's life that is not one, or an entry in one of them that is not ours.
+std::optional<std::filesystem::path> foreign_entry_of_the_life(const std::filesystem::path& run, const RunNames& names);
+
+// An entry of the run folder, or below `inside` of it, that is not ours; none when all are. Links are not followed.
+std::optional<std::filesystem::path> foreign_entry(const std::filesystem::path& run, const RunNames& names,
+                                                   const std::filesystem::path& inside = {});
+
+// What is ours below `run`, relative to it, in a fixed order: files, and folders that hold nothing else. A folder in
+// which the user keeps a file is gone through. The lock and the four folders of the run's life are no part of it.
+std::vector<std::filesystem::path> our_entries(const std::filesystem::path& run, const RunNames& names);
 
 // An entry below `folder` that has one of our names and is a symbolic link: to write there would write elsewhere.
 std::optional<std::filesystem::path> linked_entry(const std::filesystem::path& folder, const RunNames& names);

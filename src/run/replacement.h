@@ -17,24 +17,26 @@
 
 namespace headscope {
 
-// Moves all of the run into .replaced, its manifest last. What a run that never completed had replaced stays there, and
-// that run itself is removed. The caller has seen that all entries are ours.
-void set_aside(const std::filesystem::path& run);
+// Moves what is ours in the run into .replaced, its manifest last; what the user put there stays. What a run that never
+// completed had replaced stays in .replaced, and that run itself is removed.
+void set_aside(const std::filesystem::path& run, const RunNames& names);
 
 // Removes what there is of the new run and puts back the old one.
-void put_back(const std::filesystem::path& run);
+void put_back(const std::filesystem::path& run, const RunNames& names);
 
 // The new run is complete: what it replaced goes away.
 void drop_replaced(const std::filesystem::path& run);
 
-// .writing becomes .publishing, and its files take their places, the manifest last. Files that stand in their way are
-// replaced, others stay.
+// .writing becomes .publishing, and its files take their places, the manifest last. Files of the same name are replaced,
+// others stay. Throws Error(Fault::runtime), and has changed nothing, when a file has the name of a folder that is
+// needed, or a folder that of a file.
 void publish(const std::filesystem::path& run);
 
 // After a kill: finishes what was begun, or takes it back, and removes leftovers.
 void repair(const std::filesystem::path& run, const RunNames& names);
 
-// Removes a file or a folder of ours; a folder is renamed first, so that it is never there in part.
-void remove_ours(const std::filesystem::path& run, const std::filesystem::path& entry);
+// Removes a file or a folder of ours (relative to the run); a folder goes to .removing first, so that it is never there
+// in part.
+void remove_ours(const std::filesystem::path& run, const std::filesystem::path& relative);
 
 }  // namespace headscope

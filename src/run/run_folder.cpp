@@ -37,7 +37,7 @@ std::vector<std::string> differences(const ordered_json& before, const ordered_j
   std::vector<std::string> found;
   const ordered_json flat_before = before.flatten(), flat_now = now.flatten();
   const auto compare = [&](const std::string& pointer, const ordered_json& old_value, const ordered_json& new_value) {
-    std::string key = pointer.substr(1);
+    std::string key = pointer.substr(std::min<std::size_t>(1, pointer.size()));  // an empty object has an empty pointer
     std::replace(key.begin(), key.end(), '/', '.');
     if (std::find(free_keys.begin(), free_keys.end(), key) != free_keys.end()) return;
     if (json_line(old_value) != json_line(new_value))
@@ -50,16 +50,14 @@ std::vector<std::string> differences(const ordered_json& before, const ordered_j
   return found;
 }
 
-// The names of a run that may be damaged: then those that every run has.
+// The names of a run, and of what replaces it or was replaced. A damaged manifest adds none.
 RunNames names_in(const fs::path& run) {
+  RunNames names;
   std::error_code error;
-  if (!fs::is_regular_file(run / manifest_name, error)) return RunNames();
-  return RunNames(ordered_json::parse(read_file(run / manifest_name), nullptr, /*allow_exceptions=*/false));
-}
-
-bool has_manifest(const fs::path& run) {
-  std::error_code error;
-  return fs::exists(run / manifest_name, error) || fs::exists(run / replaced_name / manifest_name, error);
+  for (const char* folder : {"", writing_name, publishing_name, replaced_name})
+    if (const fs::path file = run / folder / manifest_name; fs::is_regular_file(fs::symlink_status(file, error)))
+      names.add_tables_of(parse_json(read_file(file)));
+  return names;
 }
 
 // Before anything is made: a folder that is not there, is empty, or holds what a kill left of a run that had not begun
@@ -68,19 +66,74 @@ bool is_occupied(const fs::path& out) {
   std::error_code error;
   const fs::file_status status = fs::status(out, error);
   if (status.type() == fs::file_type::not_found) return false;
+  if (status.type() == fs::file_type::none) fail_input("--out {}: {}", out.string(), error.message());
   if (!fs::is_directory(status)) fail_input("--out {}: is a file; expected a folder", out.string());
-  if (has_manifest(out)) return true;
   const auto listing = fs::directory_iterator(out, error);
   if (error) fail_input("--out {}: cannot be read: {}", out.string(), error.message());
+  if (fs::exists(fs::symlink_status(out / manifest_name, error))) read_manifest(out);  // throws where it is not ours
+  if (is_run(out)) return true;
   const RunNames names;
-  for (const auto& entry : listing)
-    if (entry.path().filename() != lock_name && !names.is_leftover(entry.path().filename()))
-      fail_input("--out {}: holds {} but no {}, so it is not a run folder; choose another", out.string(),
-                 entry.path().filename().string(), manifest_name);
+  for (const auto& entry : listing) {
+    const fs::path name = entry.path().filename();
+    const bool is_folder = fs::is_directory(entry.symlink_status());
+    if (name == lock_name || (names.is_leftover(name, is_folder) && !(is_folder && foreign_entry(out, names, name))))
+      continue;
+    fail_input("--out {}: holds {} but no {}, so it is not a run folder; choose another", out.string(), name.string(),
+               manifest_name);
+  }
   return false;
 }
 
+bool is_locked(const fs::path& run) {
+  const Descriptor lock(::open((run / lock_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  return lock.open() && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+// A run may lie inside another one, but neither among its files nor while it is written.
+void check_around(const fs::path& out) {
+  const fs::path place = fs::absolute(out / "").lexically_normal().parent_path();
+  const fs::path around = run_around(place.parent_path());
+  if (around.empty()) return;
+  if (RunNames().is_ours(place.lexically_relative(around), /*is_folder=*/true))
+    fail_input("--out {}: is a part of the run {}; choose another folder", out.string(), around.string());
+  if (is_locked(around))
+    fail_input("--out {}: lies in {}, which another process is writing; choose another folder", out.string(),
+               around.string());
+}
+
+// The folder is occupied: by a run of this command, which is to be gone on with or replaced.
+void check_occupied(const RunFolderOptions& options, const std::string& command, RunWrites writes) {
+  const std::string out = options.out.string();
+  std::error_code error;
+  if (!fs::exists(options.out / manifest_name, error)) return;  // a kill left it in .replaced
+  const ordered_json manifest = read_manifest(options.out);
+  if (manifest["command"] != command)
+    fail_input("--out {}: is a run of '{}', not of '{}'; choose another folder", out, text_at(manifest, "command"),
+               command);
+  if (options.overwrite || options.resume) return;
+  if (manifest["status"] == status_name(RunStatus::complete))
+    fail_input("--out {}: exists and is complete; replace it with --overwrite, or choose another", out);
+  fail_input("--out {}: exists; {}replace it with --overwrite, or choose another", out,
+             writes == RunWrites::as_it_goes ? "go on with --resume, " : "");
+}
+
+// What is read must not go away when the run is replaced.
+void check_inputs(const fs::path& out, const std::vector<fs::path>& inputs) {
+  const fs::path run = fs::weakly_canonical(out);
+  for (const fs::path& input : inputs) {
+    const fs::path given = fs::weakly_canonical(input);
+    if (std::mismatch(run.begin(), run.end(), given.begin(), given.end()).first == run.end())
+      fail_input("--overwrite {}: holds {}, which is to be read; choose another folder", out.string(), input.string());
+  }
+}
+
 }  // namespace
+
+void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes) {
+  if (options.overwrite && options.resume) fail_input("--overwrite and --resume exclude each other");
+  check_around(options.out);
+  if (is_occupied(options.out)) check_occupied(options, command, writes);
+}
 
 RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)
     : root_(std::move(root)),
@@ -91,31 +144,25 @@ RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)
 
 RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description)
     : RunFolder(options.out, options.out, std::move(description)) {
-  if (options.overwrite && options.resume) fail_input("--overwrite and --resume exclude each other");
-  const auto refuse_unasked = [&] {
-    if (!options.overwrite && !options.resume)
-      fail_input("--out {}: exists; go on with --resume, replace it with --overwrite, or choose another",
-                 path_.string());
-  };
-  if (is_occupied(path_)) refuse_unasked();
+  check_out(options, description_.command, description_.writes);
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) fail_input("--out {}: cannot be made: {}", path_.string(), error.message());
   take_lock();
   if (is_occupied(path_)) {  // perhaps only now: another process was faster
-    refuse_unasked();
+    check_occupied(options, description_.command, description_.writes);
     open_existing(options);
   }
-  if (!already_complete_) begin();
+  if (!already_complete_) live([&] { begin(); });
 }
 
 RunFolder RunFolder::add_to(const fs::path& place) {
   const fs::path root = run_around(place);
-  if (root.empty()) fail_input("{}: is not a run folder: it holds no {}", place.string(), manifest_name);
+  if (root.empty()) read_manifest(place);  // throws, and says why
   RunFolder run(root, place, {});
   run.take_lock();
   run.keeps_status_ = true;
-  const fs::path inside = fs::absolute(place / "").parent_path().lexically_relative(root);
+  const fs::path inside = fs::absolute(place / "").lexically_normal().parent_path().lexically_relative(root);
   run.write_below(inside == "." ? fs::path() : inside);
   return run;
 }
@@ -125,6 +172,7 @@ void RunFolder::take_lock() {
   const fs::path file = root_ / lock_name;
   lock_ = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
   struct stat status {};
+  if (!lock_.open() && errno == ELOOP) fail_input("{}: is a symbolic link; remove it", file.string());
   if (!lock_.open() || ::fstat(lock_.get(), &status) != 0)
     fail_input("{}: cannot be written: {}: {}", root_.string(), lock_name, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
@@ -136,74 +184,84 @@ void RunFolder::take_lock() {
   if (const auto link = linked_entry(root_, names))
     fail_input("{}: is a symbolic link; a run is written inside its own folder only: put the file itself there",
                link->string());
+  if (const auto foreign = foreign_entry_of_the_life(root_, names))
+    fail_input("{}: is not of the run, yet lies where a run is written; move it elsewhere", foreign->string());
   repair(root_, names);
 }
 
 // What is there is a run: goes on with it or prepares to replace it.
 void RunFolder::open_existing(const RunFolderOptions& options) {
   const ordered_json manifest = read_manifest(root_);
-  const std::string command = manifest.value("command", "");
-  if (command != description_.command)
-    fail_input("--out {}: is a run of '{}', not of '{}'", path_.string(), command, description_.command);
   if (options.overwrite) {
-    if (const auto foreign = foreign_entry(root_, RunNames(manifest)))
+    check_inputs(path_, description_.inputs);
+    if (const auto foreign = foreign_entry(root_, names_in(root_)))
       fail_input("--overwrite {}: {} is not of the run; move it, or choose another folder", path_.string(),
                  foreign->lexically_relative(root_).string());
     replaces_ = keeps_status_ = true;
     return;
   }
-  const auto changed =
-      differences(manifest.value("config", ordered_json::object()), description_.config, description_.free_keys);
+  const auto changed = differences(manifest["config"], description_.config, description_.free_keys);
   if (!changed.empty())
-    fail_input("--resume {}: the configuration changed: {}", path_.string(), fmt::join(changed, ", "));
-  already_complete_ = manifest.value("status", "") == status_name(RunStatus::complete);
-  started_ = manifest.value("started", started_);
+    fail_input("--resume {}: the configuration changed: {}; give the flags of the run again", path_.string(),
+               fmt::join(changed, ", "));
+  already_complete_ = manifest["status"] == status_name(RunStatus::complete);
+  started_ = manifest["started"];
   replaces_ = description_.writes == RunWrites::at_the_end;
 }
 
 void RunFolder::begin() {
   if (description_.writes == RunWrites::at_the_end) {
     write_below({});
+    write(config_name, yaml_of(description_.config));
     if (!keeps_status_) write_manifest(root_, RunStatus::running, ordered_json::object());
-    return write(config_name, yaml_of(description_.config));
+    return;
   }
   if (replaces_) put_aside();
-  try {
-    write_manifest(root_, RunStatus::running, ordered_json::object());
-    write(config_name, yaml_of(description_.config));
-  } catch (...) {
-    if (aside_) put_back(root_);
-    throw;
-  }
+  write_manifest(root_, RunStatus::running, ordered_json::object());
+  write(config_name, yaml_of(description_.config));
 }
 
 void RunFolder::put_aside() {
-  set_aside(root_);
+  const RunNames names = names_in(root_);
+  try {
+    set_aside(root_, names);
+  } catch (...) {
+    put_back(root_, names);
+    throw;
+  }
   aside_ = true;
 }
 
 void RunFolder::write_below(const fs::path& inside) {
   const fs::path writing = root_ / writing_name;
   place_ = inside.empty() ? writing : writing / inside;
-  std::error_code error;
-  fs::create_directories(place_, error);
-  if (error) fail_runtime("cannot make the folder {}: {}", place_.string(), error.message());
+  make_folder(place_);
 }
 
 fs::path RunFolder::final_name(const fs::path& file) const {
   return path_ / file.lexically_relative(place_);
 }
 
+bool RunFolder::is_in_place() const {
+  struct stat locked {}, named {};
+  return ::fstat(lock_.get(), &locked) == 0 && ::stat((root_ / lock_name).c_str(), &named) == 0 &&
+         locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+}
+
+void RunFolder::check_in_place() const {
+  if (!is_in_place())
+    fail_runtime("{}: the run was moved away while it was written; nothing more is written here", root_.string());
+}
+
 void RunFolder::write(const fs::path& name, std::string_view content) const {
+  check_in_place();
   const fs::path file = place_ / name;
-  std::error_code error;
-  fs::create_directories(file.parent_path(), error);
-  if (error) fail_runtime("cannot make the folder {}: {}", file.parent_path().string(), error.message());
+  make_folder(file.parent_path());
   write_file(file, content);
 }
 
 void RunFolder::write_manifest(const fs::path& folder, RunStatus status, const ordered_json& results) const {
-  ordered_json manifest = {{"program", "headscope"},          {"version", HEADSCOPE_VERSION},
+  ordered_json manifest = {{"program", program_name},         {"version", HEADSCOPE_VERSION},
                            {"command", description_.command}, {"command_line", description_.command_line},
                            {"status", status_name(status)},   {"started", started_}};
   if (status != RunStatus::running) manifest["ended"] = utc_now();
@@ -214,6 +272,7 @@ void RunFolder::write_manifest(const fs::path& folder, RunStatus status, const o
 }
 
 void RunFolder::finish(RunStatus status, const ordered_json& results) {
+  check_in_place();
   if (place_ == path_) {
     write_manifest(root_, status, results);
   } else {
@@ -225,18 +284,21 @@ void RunFolder::finish(RunStatus status, const ordered_json& results) {
 }
 
 void RunFolder::finish() {
+  check_in_place();
   write_file(root_ / writing_name / manifest_name, read_file(root_ / manifest_name));
   publish(root_);
 }
 
 void RunFolder::fail(RunStatus status, const std::string& message) noexcept {
   try {
+    if (!is_in_place()) return;
     std::error_code error;
     if (fs::exists(root_ / publishing_name, error)) return;  // all is written: the next command finishes it
     const bool in_place = place_ == path_;
-    if (!in_place) remove_ours(root_, root_ / writing_name);
-    if (aside_ && (!in_place || has_only_begun())) return put_back(root_);
-    if (!keeps_status_ || in_place) write_manifest(root_, status, {{"error", message}});
+    if (!in_place) remove_ours(root_, writing_name);
+    if (aside_ && (!in_place || has_only_begun())) return put_back(root_, names_in(root_));
+    const bool is_as_it_was = already_complete_ || (keeps_status_ && !aside_);
+    if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
   } catch (const std::exception&) {
   }
 }

@@ -16,6 +16,7 @@
 
 #include "core/descriptor.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "run/manifest.h"
 
 namespace headscope {
@@ -38,8 +39,12 @@ struct RunDescription {
   nlohmann::ordered_json config;  // resolved
   nlohmann::ordered_json facts;   // whatever else makes the run self-describing: definitions, device, seeds
   RunWrites writes = RunWrites::at_the_end;
-  std::vector<std::string> free_keys = {};  // of the configuration: a resumed run may change them
+  std::vector<std::string> free_keys = {};         // of the configuration: a resumed run may change them
+  std::vector<std::filesystem::path> inputs = {};  // what is read; a run that holds it is not replaced
 };
+
+// Refuses what RunFolder would refuse, as far as that shows without the lock. Writes nothing.
+void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes);
 
 class RunFolder {
  public:
@@ -60,6 +65,9 @@ class RunFolder {
   // The folder was there and says it is complete: nothing is left to do.
   [[nodiscard]] bool already_complete() const { return already_complete_; }
 
+  // Throws Error(Fault::runtime) when the folder was moved away: another may have its name now.
+  void check_in_place() const;
+
   // A file of the run, written atomically; folders above it are made.
   void write(const std::filesystem::path& name, std::string_view content) const;
 
@@ -71,6 +79,7 @@ class RunFolder {
   // Returns body(). Whatever it throws becomes the status of the run and goes on to the caller.
   template <class Body>
   auto live(Body&& body) {
+    const InterruptGuard guard;
     try {
       return body();
     } catch (const Error& error) {
@@ -98,6 +107,7 @@ class RunFolder {
   void write_manifest(const std::filesystem::path& folder, RunStatus status,
                       const nlohmann::ordered_json& results) const;
   [[nodiscard]] bool has_only_begun() const;
+  [[nodiscard]] bool is_in_place() const;
 
   std::filesystem::path root_;  // holds the manifest and the lock; path_ may be a condition in it
   std::filesystem::path path_, place_;

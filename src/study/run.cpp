@@ -4,7 +4,8 @@
 #include "formats/parquet_table.h"
 #include "ops/device.h"
 #include "report/theme.h"
-#include "run/draw_or_warn.h"
+#include "report/draw_or_warn.h"
+#include "train/estimate.h"
 #include "train/loop.h"
 #include "train/torch_errors.h"
 
@@ -67,7 +68,7 @@ ConditionResults results_of(const fs::path& folder, std::size_t index, std::int6
   return results;
 }
 
-TrainJob train_job(const StudyJob& job, const Condition& condition) {
+TrainJob train_job(const StudyJob& job, const Condition& condition, const RunFolder& folder) {
   TrainJob train;
   train.folder = condition.folder;
   train.label = fmt::format("{} {}", condition_letters[condition.index], condition_tags[condition.index]);
@@ -80,6 +81,7 @@ TrainJob train_job(const StudyJob& job, const Condition& condition) {
   train.seed = condition.seed;
   train.config = to_json(job.options);
   train.config["model"]["qk_norm"] = json_value(train.model.qk_norm);
+  train.before_writing = [&folder] { folder.check_in_place(); };
   train.config["condition"] = {{"tag", condition_tags[condition.index]}, {"seed", condition.seed}};
   return train;
 }
@@ -90,8 +92,9 @@ double train_conditions(const StudyJob& job, const RunFolder& folder, const Corp
   double tokens_per_s = 0;
   for (const Condition& condition : conditions_to_train(job.options, folder.path())) {
     if (fs::exists(condition.folder / results_name)) continue;
+    folder.check_in_place();
     fs::create_directories(condition.folder);
-    tokens_per_s = train(train_job(job, condition), corpus, device, console).tokens_per_s;
+    tokens_per_s = train(train_job(job, condition, folder), corpus, device, console).tokens_per_s;
     const ConditionResults results = results_of(condition.folder, condition.index, job.options.model.layers);
     folder.write(fs::relative(condition.folder, folder.path()) / results_name, to_results_text(results));
   }
@@ -123,6 +126,7 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   study.title = job.options.preset;
   outcome.verdict = judge_study(study, folder.path(), job.options.tau, console);
   if (folder.already_complete()) return outcome;
+  folder.check_in_place();
   draw_or_warn(folder.path(), console, [&] { draw_study(study, folder.path(), job.theme); });
   outcome.verdict.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   write_combined(study, outcome.verdict, folder);
@@ -143,15 +147,18 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   const ComputeDevice device = choose_device(given.options.device, given.options.threads);
   StudyJob job = given;
   job.options = resolved(given.options, device);
+  check_out(job.folder, study_command, RunWrites::as_it_goes);
+  check_memory(job.options.model, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   RunFolder folder(job.folder, {.command = study_command,
                                 .command_line = job.command_line,
                                 .config = to_json(job.options),
                                 .facts = facts_of(job, device),
                                 .writes = RunWrites::as_it_goes,
-                                .free_keys = {"threads"}});
+                                .free_keys = {"threads"},
+                                .inputs = inputs_of(job.options.data)});
   return folder.live(
-      [&] { return in_one_line([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
+      [&] { return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
 }
 
 }  // namespace headscope

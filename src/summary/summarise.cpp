@@ -54,8 +54,8 @@ RunFacts facts_of_run(const fs::path& run) {
   if (around.empty()) return {};
   const ordered_json config = read_manifest(around).value("config", ordered_json::object());
   const ordered_json model = config.value("model", ordered_json::object());
-  const auto text = [](const ordered_json& value) { return value.is_string() ? value.get<std::string>() : ""; };
-  return {text(config.value("preset", ordered_json())), model.is_object() ? model.value("d_k", std::int64_t{0}) : 0};
+  const ordered_json d_k = model.is_object() ? model.value("d_k", ordered_json()) : ordered_json();
+  return {text_at(config, "preset"), d_k.is_number_integer() ? d_k.get<std::int64_t>() : 0};
 }
 
 Findings write_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& out) {
@@ -84,10 +84,10 @@ RolesResult write_roles(const RunTracks& tracks, const RunFacts& facts, const Ro
 RolesResult roles_again(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {
   const fs::path file = run / roles_name;
   if (!fs::exists(file)) return roles_of(roles_source(tracks), default_role_definition(), facts.d_k);
-  const ordered_json kept = ordered_json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
-  if (!kept.is_object() || !kept.contains("definition"))
+  const ordered_json kept = parse_json(read_file(file));
+  const ordered_json used = kept.is_object() ? kept.value("definition", ordered_json()) : ordered_json();
+  if (!used.is_object() || !used.contains("id") || !used.contains("roles"))
     fail_input("{}: is damaged; 'headscope roles {}' writes it anew", file.string(), run.string());
-  const ordered_json& used = kept["definition"];
   const RoleDefinition definition =
       parse_role_definition(yaml_of({{"id", used["id"]}, {"roles", used["roles"]}}), file.string());
   const bool from_training = kept.value("source", ordered_json()) == "train";

@@ -8,7 +8,7 @@
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "report/surgery_figures.h"
-#include "run/draw_or_warn.h"
+#include "report/draw_or_warn.h"
 #include "train/checkpoint.h"
 #include "train/torch_errors.h"
 
@@ -118,7 +118,7 @@ SurgeryOutcome read_outcome(const fs::path& run) {
   SurgeryOutcome outcome;
   outcome.out = run;
   outcome.losses.rows = read_parquet(run / table_name);
-  outcome.summary = ordered_json::parse(read_file(run / summary_name), nullptr, /*allow_exceptions=*/false);
+  outcome.summary = parse_json(read_file(run / summary_name));
   const auto number = [&](const char* key) {
     const ordered_json value =
         outcome.summary.is_object() ? outcome.summary.value(key, ordered_json("")) : ordered_json("");
@@ -126,6 +126,10 @@ SurgeryOutcome read_outcome(const fs::path& run) {
       fail_input("{}: is damaged: it has no number '{}'", (run / summary_name).string(), key);
     return value.is_null() ? std::nan("") : value.get<double>();
   };
+  for (const char* key : {"title", "order"})
+    if (!outcome.summary.is_object() || !outcome.summary.value(key, ordered_json()).is_string())
+      fail_input("{}: is damaged: it has no text '{}'", (run / summary_name).string(), key);
+  outcome.summary["d_k"] = number("d_k");
   outcome.losses.unmodified = number("unmodified_loss");
   outcome.losses.uniform = number("uniform_attention_loss");
   return outcome;
@@ -133,7 +137,7 @@ SurgeryOutcome read_outcome(const fs::path& run) {
 
 std::vector<fs::path> draw_outcome(const SurgeryOutcome& outcome, const fs::path& out, const std::string& theme) {
   const SurgeryLosses& losses = outcome.losses;
-  return draw_surgery_figures({outcome.summary.value("title", ""), losses.rows, losses.unmodified, losses.uniform},
+  return draw_surgery_figures({text_at(outcome.summary, "title"), losses.rows, losses.unmodified, losses.uniform},
                               out / plots_name, theme_named(theme));
 }
 
@@ -159,10 +163,10 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
-  const Patient patient = in_one_line([&] { return admit(job.options, console); });
+  const Patient patient = with_short_torch_errors([&] { return admit(job.options, console); });
   RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(patient.options), facts_of(patient)});
   if (folder.already_complete()) return read_outcome(folder.path());
-  return folder.live([&] { return in_one_line([&] { return operate(job, patient, folder, start, console); }); });
+  return folder.live([&] { return with_short_torch_errors([&] { return operate(job, patient, folder, start, console); }); });
 }
 
 std::vector<fs::path> draw_surgery_run(const fs::path& run, const fs::path& out, const std::string& theme) {

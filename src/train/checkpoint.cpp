@@ -39,8 +39,13 @@ std::vector<fs::path> complete_checkpoints(const fs::path& checkpoints) {
   return paths;
 }
 
-// Under another name first: a folder that is half removed must not look like a checkpoint.
+// Under another name first: a folder that is half removed must not look like a checkpoint. One in which the user keeps a
+// file stays.
 void remove_checkpoint(const fs::path& checkpoint) {
+  for (const auto& entry : fs::directory_iterator(checkpoint)) {
+    const fs::path name = entry.path().filename();
+    if (name != model_name && name != optimizer_name && name != state_name) return;
+  }
   const fs::path aside = checkpoint.parent_path() / (partial_prefix + checkpoint.filename().string());
   fs::rename(checkpoint, aside);
   fs::remove_all(aside);
@@ -65,12 +70,7 @@ std::string sealed(ordered_json object) {
 }
 
 ordered_json unsealed(const fs::path& file) {
-  const auto not_too_deep = [&](int depth, ordered_json::parse_event_t, const ordered_json&) {
-    constexpr int deepest = 64;  // dump() below calls itself for every level
-    if (depth > deepest) fail_damaged(file, "is nested too deep");
-    return true;
-  };
-  ordered_json object = ordered_json::parse(read_file(file), not_too_deep, /*allow_exceptions=*/false);
+  ordered_json object = parse_json(read_file(file));
   if (!object.is_object() || !object.contains("xxh3_128")) fail_damaged(file, "is not valid");
   const ordered_json hash = object["xxh3_128"];
   object.erase("xxh3_128");
@@ -232,11 +232,6 @@ void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const 
 }
 
 std::optional<fs::path> latest_checkpoint(const fs::path& checkpoints) {
-  std::error_code error;
-  std::vector<fs::path> leftovers;
-  for (const auto& entry : fs::directory_iterator(checkpoints, error))
-    if (entry.path().filename().string().starts_with(partial_prefix)) leftovers.push_back(entry.path());
-  for (const fs::path& leftover : leftovers) fs::remove_all(leftover, error);
   const std::vector<fs::path> complete = complete_checkpoints(checkpoints);
   if (complete.empty()) return std::nullopt;
   return complete.back();

@@ -1,6 +1,7 @@
 #include "train/estimate.h"
 
 #include <ATen/ATen.h>
+#include <unistd.h>
 
 #include <chrono>
 
@@ -18,11 +19,16 @@ double activation_bytes(const DecoderConfig& c, double element) {
   return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
 }
 
+// Weights, gradients, momentum of the matrices, two moments of the rest.
+double state_bytes(const ParameterCounts& parameters) {
+  const auto total = static_cast<double>(parameters.total), matrices = static_cast<double>(parameters.matrices);
+  return 4 * (2 * total + matrices + 2 * (total - matrices));
+}
+
 double memory_bytes(const Setup& setup, const ComputeDevice& device) {
   const ParameterCounts parameters = count_parameters(setup.model);
   const auto total = static_cast<double>(parameters.total), matrices = static_cast<double>(parameters.matrices);
   const double element = device.type == at::kFloat ? 4 : 2;
-  const double state = 4 * (2 * total + matrices + 2 * (total - matrices));  // weights, gradients, momentum, moments
   const double casts = device.type == at::kFloat ? 0 : 2 * total;
   const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
   const auto vocabulary = static_cast<double>(setup.model.vocabulary);
@@ -30,7 +36,7 @@ double memory_bytes(const Setup& setup, const ComputeDevice& device) {
                         4 * vocabulary * static_cast<double>(setup.model.d_model);
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
   const double program = 300.0 * (1 << 20);
-  return program + state + casts + std::max(activation_bytes(setup.model, element) * tokens + logits, update);
+  return program + state_bytes(parameters) + casts + std::max(activation_bytes(setup.model, element) * tokens + logits, update);
 }
 
 // Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the
@@ -90,6 +96,16 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
   estimate.seconds = (static_cast<double>(estimate.tokens) + probe_tokens) * flops_per_token(setup) /
                      (reached * measured_flops(setup, device));
   return estimate;
+}
+
+void check_memory(const DecoderConfig& model, const ComputeDevice& device) {
+  if (!device.device.is_cpu()) return;
+  constexpr double gigabyte = 1 << 30;
+  const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  const ParameterCounts parameters = count_parameters(model);
+  if (const double needed = state_bytes(parameters); needed > there)
+    fail_input("the model has {} parameters: {:.1f} GB to train them, without activations, and the machine has {:.1f}; choose a smaller model",
+               parameters.total, needed / gigabyte, there / gigabyte);
 }
 
 }  // namespace headscope

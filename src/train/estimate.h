@@ -20,4 +20,8 @@ struct TrainEstimate {
 // second on a model of the tiny preset's size, a few seconds at most).
 TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device);
 
+// Refuses a model whose weights, gradients and optimizer alone need more memory than the machine has. A GPU says so
+// itself.
+void check_memory(const DecoderConfig& model, const ComputeDevice& device);
+
 }  // namespace headscope

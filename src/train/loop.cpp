@@ -109,6 +109,7 @@ class TrainRun {
   }
 
   void flush() {
+    job_.before_writing();
     state_.rows = tables_.flush();
     flushed_ = Clock::now();
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/console.h"
@@ -18,6 +19,7 @@ struct TrainJob {
   TrackOptions track;
   std::uint64_t seed = 42;
   nlohmann::ordered_json config;  // resolved, for the checkpoints
+  std::function<void()> before_writing = [] {};  // throws when nothing may be written to the folder any more
 };
 
 struct TrainOutcome {

@@ -4,8 +4,9 @@
 
 #include "core/interrupt.h"
 #include "formats/parquet_table.h"
+#include "report/draw_or_warn.h"
 #include "report/theme.h"
-#include "run/draw_or_warn.h"
+#include "train/estimate.h"
 #include "train/loop.h"
 #include "train/torch_errors.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-TrainJob loop_job(const TrainRunJob& job) {
+TrainJob loop_job(const TrainRunJob& job, const RunFolder& folder) {
   TrainJob loop;
   loop.folder = job.folder.out;
   loop.label = "train";
@@ -24,6 +25,7 @@ TrainJob loop_job(const TrainRunJob& job) {
   loop.track = job.options.track;
   loop.seed = job.options.seed;
   loop.config = to_json(job.options);
+  loop.before_writing = [&folder] { folder.check_in_place(); };
   return loop;
 }
 
@@ -55,7 +57,8 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, const Corpus& corpus, cons
   outcome.unigram_entropy = corpus.unigram_entropy;
   outcome.true_entropy = corpus.true_entropy;
   const bool was_complete = folder.already_complete();
-  if (!was_complete) outcome.tokens_per_s = train(loop_job(job), corpus, device, console).tokens_per_s;
+  if (!was_complete) outcome.tokens_per_s = train(loop_job(job, folder), corpus, device, console).tokens_per_s;
+  folder.check_in_place();
   conclude(outcome, was_complete ? std::nullopt : std::optional(job.theme), console);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (!was_complete)
@@ -77,6 +80,8 @@ TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
   const ComputeDevice device = choose_device(given.options.device, given.options.threads);
   TrainRunJob job = given;
   job.options.device = device.device.is_cpu() ? "cpu" : "cuda";
+  check_out(job.folder, train_command, RunWrites::as_it_goes);
+  check_memory(job.options.model, device);
   const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   const nlohmann::ordered_json facts = {{"device", device.description},
                                         {"threads", device.threads},
@@ -87,9 +92,10 @@ TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
                                 .config = to_json(job.options),
                                 .facts = facts,
                                 .writes = RunWrites::as_it_goes,
-                                .free_keys = {"threads"}});
+                                .free_keys = {"threads"},
+                                .inputs = inputs_of(job.options.data)});
   return folder.live(
-      [&] { return in_one_line([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
+      [&] { return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
 }
 
 }  // namespace headscope

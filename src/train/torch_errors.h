@@ -9,7 +9,7 @@ namespace headscope {
 
 // Returns body().
 template <class Body>
-auto in_one_line(Body&& body) {
+auto with_short_torch_errors(Body&& body) {
   try {
     return body();
   } catch (const c10::Error& error) {

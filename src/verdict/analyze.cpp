@@ -19,14 +19,6 @@ void check(const AnalyzeJob& job) {
   if (job.folders.empty()) fail_input("--analyze DIR is required: a folder with QK/results.json and the like");
   if (!(job.tau > 0) || std::isinf(job.tau)) fail_input("--tau {}: expected a number above 0", job.tau);
   theme_named(job.theme);
-  // --overwrite empties the folder: it must not be, or hold, what is analysed.
-  const fs::path out = fs::weakly_canonical(job.folder.out);
-  for (const fs::path& folder : job.folders) {
-    const fs::path given = fs::weakly_canonical(folder);
-    const auto [end, rest] = std::mismatch(out.begin(), out.end(), given.begin(), given.end());
-    if (end == out.end())
-      fail_input("--out {}: holds the results that are to be analysed; choose another folder", job.folder.out.string());
-  }
 }
 
 // Names for the folders of seeds: their own where these are seed_N and differ, otherwise seed_1, seed_2, ...
@@ -146,7 +138,11 @@ AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console) {
   const Study study = load_study(job.folders);
   static_cast<void>(last_common_tokens(study));  // refused before a folder is made, not after
   const ordered_json facts = {{"definitions", study_definitions()}, {"device", "cpu"}};
-  RunFolder folder(job.folder, {study_command, job.command_line, config_of(job, study), facts});
+  RunFolder folder(job.folder, {.command = study_command,
+                                .command_line = job.command_line,
+                                .config = config_of(job, study),
+                                .facts = facts,
+                                .inputs = job.folders});
   return folder.live([&] {
     AnalyzeOutcome outcome = judge_study(study, folder.path(), job.tau, console);
     if (folder.already_complete()) return outcome;
@@ -165,7 +161,7 @@ std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, c
   theme_named(theme);  // an unknown name is refused before anything is read
   Study study = load_study({run});
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
-  study.title = config.value("title", config.value("preset", study.title));  // of an analysis, of training
+  study.title = text_at(config, "title", text_at(config, "preset", study.title));  // of an analysis, of training
   return draw_study(study, out, theme);
 }
 

@@ -39,8 +39,8 @@ std::string status_of(const fs::path& run) {
 }
 
 // A complete run with one table.
-void make_run(const fs::path& out, const std::string& table = "x\n1\n") {
-  RunFolder run({out}, description());
+void make_run(const fs::path& out, const std::string& table = "x\n1\n", RunWrites writes = RunWrites::at_the_end) {
+  RunFolder run({out}, description(1, writes));
   run.write("surgery.csv", table);
   run.finish(RunStatus::complete, {{"heads", 4}});
 }
@@ -104,11 +104,119 @@ TEST(RunFolder, AFileOfTheUserInARunSurvivesResumeAndForbidsOverwrite) {
   }
 }
 
+// What is written at the end takes the place of tables that are there, and of nothing else: neither of what was there
+// when a stopped run is done again, nor of what came while a run was replaced.
+TEST(RunFolder, AFileOfTheUserSurvivesWhatIsWrittenAtTheEnd) {
+  for (const char* name : {"notes.txt", ".git/HEAD", "plots/mine.png", "seed_1/QK/notes", "checkpoints/step-1/notes"}) {
+    for (const bool resume : {false, true}) {
+      const TemporaryFolder folder;
+      const fs::path run = folder / "run";
+      make_run(run, "old");
+      if (resume) {
+        ordered_json manifest = read_manifest(run);
+        manifest["status"] = "interrupted";
+        write_file(run / "manifest.json", manifest.dump());
+      }
+      const auto put = [&] {
+        fs::create_directories((run / name).parent_path());
+        write_file(run / name, "mine");
+      };
+      if (resume) put();
+      {
+        RunFolder again({run, !resume, resume}, description());
+        if (!resume) put();
+        again.write("surgery.parquet", "new");
+        again.write("plots/role_map.gp", "new");
+        again.finish(RunStatus::complete, {});
+      }
+      const auto files = files_in(run);
+      EXPECT_EQ(files.at(name), "mine");
+      EXPECT_EQ(files.at("surgery.parquet"), "new");
+      EXPECT_FALSE(files.contains("surgery.csv"));
+      EXPECT_EQ(files.size(), 5U) << name;  // manifest, configuration, table, figure, and the user's
+    }
+  }
+}
+
+TEST(RunFolder, TheManifestOfAnotherProgramMakesNoRun) {
+  for (const char* manifest : {R"({"name": "my web app"})", R"({"program": "other", "command": "measure"})", "{}", ""}) {
+    const TemporaryFolder folder;
+    fs::create_directories(folder / "app" / ".writing");
+    write_file(folder / "app" / "manifest.json", manifest);
+    write_file(folder / "app" / ".writing" / "thesis", "years of work");
+    const auto before = files_in(folder / "app");
+    for (const RunFolderOptions& options :
+         {RunFolderOptions{folder / "app"}, {folder / "app", true, false}, {folder / "app", false, true}})
+      expect_error(Fault::input, "is damaged or of another program", [&] { RunFolder(options, description()); });
+    expect_error(Fault::input, "is not a run folder", [&] { RunFolder::add_to(folder / "app"); });
+    EXPECT_EQ(files_in(folder / "app"), before);
+  }
+}
+
+// A kill after the old run was set aside, before the new one had a manifest.
+TEST(RunFolder, ARunThatWasSetAsideComesBackBesideFilesOfTheUser) {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "run";
+  make_run(run, "old");
+  const auto before = files_in(run);
+  fs::create_directory(run / ".replaced");
+  for (const char* name : {"manifest.json", "config.yaml", "surgery.csv"}) fs::rename(run / name, run / ".replaced" / name);
+  write_file(run / "notes.txt", "mine");
+  RunFolder::add_to(run).finish();
+  auto after = files_in(run);
+  EXPECT_EQ(after["notes.txt"], "mine");
+  after.erase("notes.txt");
+  EXPECT_EQ(after, before);
+}
+
+// A table puts its own folders in order: src/formats/part_table.h. A user's file may be in one of them.
+TEST(RunFolder, TheFolderOfAMergeIsLeftToItsTable) {
+  const TemporaryFolder folder;
+  make_run(folder / "run");
+  fs::create_directory(folder / "run" / ".heads.parquet.merged");
+  write_file(folder / "run" / ".heads.parquet.merged" / "notes", "mine");
+  RunFolder::add_to(folder / "run").finish();
+  EXPECT_EQ(files_in(folder / "run").at(".heads.parquet.merged/notes"), "mine");
+}
+
+TEST(RunFolder, AFailureAfterACompleteRunLeavesItComplete) {
+  for (const RunWrites writes : {RunWrites::at_the_end, RunWrites::as_it_goes}) {
+    const TemporaryFolder folder;
+    make_run(folder / "run", "old", writes);
+    const auto before = files_in(folder / "run");
+    RunFolder run({folder / "run", false, true}, description(1, writes));
+    EXPECT_ANY_THROW(run.live([]() -> int { throw Error(Fault::input, "roles.json is damaged"); }));
+    EXPECT_EQ(files_in(folder / "run"), before);
+  }
+}
+
+TEST(RunFolder, AnObstacleIsNamedBeforeAnythingIsMoved) {
+  const TemporaryFolder folder;
+  make_run(folder / "run");
+  write_file(folder / "run" / "plots", "a file in the place of a folder");
+  const auto before = files_in(folder / "run");
+  {
+    RunFolder run = RunFolder::add_to(folder / "run");
+    run.write("roles.json", "{}");
+    run.write("plots/role_map.gp", "x");
+    expect_error(Fault::runtime, "plots: is in the way of a folder", [&] { run.live([&] { run.finish(); }); });
+  }
+  EXPECT_EQ(files_in(folder / "run"), before);
+  expect_error(Fault::input, "plots is not of the run", [&] { RunFolder({folder / "run", true}, description()); });
+}
+
 TEST(RunFolder, ExistingRunsAreReplacedOnlyWhenAsked) {
   const TemporaryFolder folder;
   make_run(folder / "run", "old");
-  expect_error(Fault::input, "exists; go on with --resume, replace it with --overwrite",
+  expect_error(Fault::input, "exists and is complete; replace it with --overwrite",
                [&] { RunFolder({folder / "run"}, description()); });
+  for (const RunWrites writes : {RunWrites::at_the_end, RunWrites::as_it_goes}) {
+    const fs::path begun = folder / (writes == RunWrites::at_the_end ? "a" : "b");
+    { RunFolder(RunFolderOptions{begun}, description(1, writes)); }
+    expect_error(Fault::input,
+                 writes == RunWrites::at_the_end ? "exists; replace it" : "exists; go on with --resume, replace it",
+                 [&] { RunFolder({begun}, description(1, writes)); });
+  }
   {
     RunFolder run({folder / "run", true}, description(2));
     run.write("surgery.parquet", "new");
@@ -224,7 +332,7 @@ TEST(RunFolder, AKillBeforeTheFirstManifestLeavesAFolderThatCanBeUsed) {
   fs::create_directories(folder / "run");
   write_file(folder / "run" / ".lock", "");
   write_file(folder / "run" / ".manifest.json.17.0.tmp", "{\"half");
-  fs::create_directories(folder / "run" / ".drawing-abcdef" / "inner");
+  fs::create_directories(folder / "run" / ".drawing-abcdef");
   const RunFolder run({folder / "run", false, true}, streamed());
   EXPECT_FALSE(fs::exists(folder / "run" / ".manifest.json.17.0.tmp"));
   EXPECT_FALSE(fs::exists(folder / "run" / ".drawing-abcdef"));
@@ -271,7 +379,8 @@ TEST(RunFolder, AConditionIsAPartOfItsStudy) {
 TEST(RunFolder, ALinkIsNeverFollowed) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "outside");
-  write_file(folder / "outside" / "file", "mine");
+  make_run(folder / "other");
+  fs::rename(folder / "other" / "manifest.json", folder / "outside" / "file");  // valid where a manifest is read
   const auto before = files_in(folder / "outside");
   for (const char* name : {".lock", "plots", "manifest.json", "config.yaml", "checkpoints", "heads.parquet", ".writing",
                            ".publishing", ".replaced", ".removing", "QK", "finished_heads.journal"}) {
@@ -281,10 +390,70 @@ TEST(RunFolder, ALinkIsNeverFollowed) {
     const bool is_folder = std::string_view(name).find('.') == std::string_view::npos || name[0] == '.';
     fs::create_symlink(folder / "outside" / (is_folder && name != std::string(".lock") ? "" : "file"), run / name);
     for (const RunFolderOptions& options : {RunFolderOptions{run, true, false}, {run, false, true}})
-      EXPECT_THROW(RunFolder(options, streamed()), Error) << name;
-    EXPECT_THROW(RunFolder::add_to(run), Error) << name;
+      expect_error(Fault::input, "symbolic link", [&] { RunFolder(options, streamed()); });
+    expect_error(Fault::input, "symbolic link", [&] { RunFolder::add_to(run); });
     EXPECT_EQ(files_in(folder / "outside"), before) << name;
   }
+}
+
+TEST(RunFolder, AFileOfTheUserWhereRunsAreWrittenIsNeitherMovedNorRemoved) {
+  for (const char* name : {".writing/thesis", ".removing/thesis", ".publishing/thesis", ".publishing/.git/config",
+                           ".replaced/thesis", ".writing", ".removing/plots/mine.png"}) {
+    const TemporaryFolder folder;
+    const fs::path run = folder / "run";
+    make_run(run);
+    fs::create_directories((run / name).parent_path());
+    write_file(run / name, "years of work");
+    write_file(run / "thesis", "newer");
+    const auto before = files_in(run);
+    for (const RunFolderOptions& options : {RunFolderOptions{run, true, false}, {run, false, true}})
+      expect_error(Fault::input, "is not of the run, yet lies where a run is written",
+                   [&] { RunFolder(options, description()); });
+    expect_error(Fault::input, "is not of the run, yet lies where a run is written", [&] { RunFolder::add_to(run); });
+    EXPECT_EQ(files_in(run), before) << name;
+    // The same without a run beside it.
+    for (const auto& entry : fs::directory_iterator(run))
+      if (!entry.is_directory() && entry.path().filename() != name) fs::remove(entry);
+    expect_error(Fault::input, "so it is not a run folder", [&] { RunFolder({run}, description()); });
+    EXPECT_EQ(files_in(run), (std::map<std::string, std::string>{{name, "years of work"}}));
+  }
+}
+
+// Somebody moves the folder of a running command away and another run to its place.
+TEST(RunFolder, ARunThatWasMovedAwayWritesNothingInItsOldPlace) {
+  for (const RunWrites writes : {RunWrites::at_the_end, RunWrites::as_it_goes}) {
+    const TemporaryFolder folder;
+    make_run(folder / "precious", "old");
+    const auto before = files_in(folder / "precious");
+    RunFolder run({folder / "run"}, description(1, writes));
+    fs::rename(folder / "run", folder / "moved");
+    fs::rename(folder / "precious", folder / "run");
+    expect_error(Fault::runtime, "was moved away", [&] { run.live([&] { run.write("surgery.csv", "new"); }); });
+    expect_error(Fault::runtime, "was moved away", [&] { run.finish(RunStatus::complete, {}); });
+    EXPECT_EQ(files_in(folder / "run"), before);
+  }
+}
+
+TEST(RunFolder, WhatIsReadIsNotReplaced) {
+  const TemporaryFolder folder;
+  make_run(folder / "run");
+  const auto before = files_in(folder / "run");
+  RunDescription reads = streamed();
+  reads.inputs = {folder / "run" / "data"};
+  expect_error(Fault::input, "which is to be read", [&] { RunFolder({folder / "run", true}, reads); });
+  EXPECT_EQ(files_in(folder / "run"), before);
+  reads.inputs = {folder / "run2"};
+  RunFolder({folder / "run", true}, reads);
+}
+
+TEST(RunFolder, ARunInsideAnotherKeepsClearOfIt) {
+  const TemporaryFolder folder;
+  RunFolder outer({folder / "run"}, streamed());
+  for (const char* name : {"plots", "checkpoints", "seed_1", "QK", ".writing", ".replaced/QK"})
+    expect_error(Fault::input, "is a part of the run", [&] { RunFolder({folder / "run" / name}, description()); });
+  expect_error(Fault::input, "which another process is writing",
+               [&] { RunFolder({folder / "run" / "inspection"}, description()); });
+  EXPECT_FALSE(fs::exists(folder / "run" / "inspection"));
 }
 
 TEST(Manifest, DamageIsNamed) {
@@ -292,27 +461,54 @@ TEST(Manifest, DamageIsNamed) {
   expect_error(Fault::input, "holds no manifest.json", [&] { read_manifest(folder.path()); });
   write_file(folder / "manifest.json", "{\"status\": ");
   expect_error(Fault::input, "is damaged", [&] { read_manifest(folder.path()); });
-  write_file(folder / "manifest.json", R"({"status": 7})");
-  expect_error(Fault::input, "'status' is not a text", [&] { read_manifest(folder.path()); });
+  const auto write = [&](const char* key, const ordered_json& value) {
+    ordered_json manifest = {
+        {"program", "headscope"}, {"command", "x"}, {"status", "complete"}, {"started", "x"}, {"config", {{"a", 1}}}};
+    manifest[key] = value;
+    if (value.is_null()) manifest.erase(key);
+    write_file(folder / "manifest.json", manifest.dump());
+  };
+  for (const char* key : {"command", "status", "started"})
+    for (const ordered_json& value : {ordered_json(), ordered_json(7)}) {
+      write(key, value);
+      expect_error(Fault::input, fmt::format("it has no text '{}'", key), [&] { read_manifest(folder.path()); });
+    }
+  for (const ordered_json& value : {ordered_json(), ordered_json("x")}) {
+    write("config", value);
+    expect_error(Fault::input, "it has no object 'config'", [&] { read_manifest(folder.path()); });
+  }
+  write("more", 1);
+  EXPECT_EQ(read_manifest(folder.path()).at("more"), 1);
+  const std::size_t levels = 300'000;
+  write_file(folder / "manifest.json", R"({"program": "headscope", "config": )" + std::string(levels, '[') +
+                                           std::string(levels, ']') + "}");
+  expect_error(Fault::input, "is damaged", [&] { RunFolder::add_to(folder.path()); });
 }
 
 TEST(RunNames, AreThoseOfRunsAndNoOthers) {
   const RunNames names;
-  for (const char* name : {"manifest.json", "plots", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
-                           "seed_42/QK/steps.parquet", "NoQK/checkpoints/step-000120/state.json",
-                           "heads.parquet.parts/part-00000.parquet", "2_key_pr_causal.svg", "data/l00h01k/data.parquet",
-                           ".manifest.json.12.0.tmp", "plots/.role_map.png.7.12.tmp", ".replaced/QK/x"})
-    EXPECT_TRUE(names.is_ours(name)) << name;
+  for (const char* name : {"manifest.json", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
+                           "NoQK/checkpoints/step-000120/state.json", "heads.parquet.parts/part-00000.parquet",
+                           "2_key_pr_causal.svg", "data/l00h01k/data.parquet", ".manifest.json.12.0.tmp",
+                           "plots/.role_map.png.7.12.tmp", ".replaced/QK/results.json", ".writing/.replaced/config.yaml"})
+    EXPECT_TRUE(names.is_ours(name, /*is_folder=*/false)) << name;
+  for (const char* name : {"plots", "seed_42/QK/steps.parquet", "seed_42", ".heads.parquet.merged", ".replaced/QK", ".writing",
+                           "plots/.drawing-x7Za"})
+    EXPECT_TRUE(names.is_ours(name, /*is_folder=*/true)) << name;
+  for (const char* name : {"plots", "seed_42", "heads.parquet"})  // a file where we make a folder
+    EXPECT_FALSE(names.is_ours(name, /*is_folder=*/false)) << name;
+  EXPECT_FALSE(names.is_ours("manifest.json", /*is_folder=*/true));
   for (const char* name :
        {"thesis.tex", "plots/mine.png", ".git", "seed_/QK", "seed_42/notes", "heads.parquet/part-.parquet",
         "manifest.json~", "checkpoints/step-x", "plots/role_map.pdf", "data/l00h01k/more", ".mine.12.0.tmp", "QK/QK",
-        "my/.writing", "my.csv", "notes/.drawing-abcdef"})
-    EXPECT_FALSE(names.is_ours(name)) << name;
+        "my/.writing", "my.csv", "notes/.drawing-abcdef", ".writing/thesis", ".replaced/QK/x", ".drawing-x7Za/mine"})
+    for (const bool is_folder : {false, true}) EXPECT_FALSE(names.is_ours(name, is_folder)) << name;
   const ordered_json config = {{"output_csv", "my.csv"}, {"bucket_csv", "../thesis.csv"}, {"component_csv", 3}};
-  const RunNames chosen(ordered_json{{"config", config}});
-  EXPECT_TRUE(chosen.is_ours("my.csv"));
-  EXPECT_FALSE(chosen.is_ours("thesis.csv"));
-  EXPECT_FALSE(chosen.is_ours("../thesis.csv"));
+  RunNames chosen;
+  chosen.add_tables_of({{"config", config}});
+  EXPECT_TRUE(chosen.is_ours("my.csv", false));
+  EXPECT_FALSE(chosen.is_ours("thesis.csv", false));
+  EXPECT_FALSE(chosen.is_ours("../thesis.csv", false));
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   std::string deep = "[";
   for (int i = 0; i < 200'000; ++i) deep += '[';
   write_file(checkpoint / "state.json", deep);
-  expect_error(Fault::input, "state.json: is nested too deep", [&] { open_checkpoint(checkpoint, cpu().device); });
+  expect_error(Fault::input, "state.json: is not valid", [&] { open_checkpoint(checkpoint, cpu().device); });
   write_file(checkpoint / "state.json", untouched);
   EXPECT_EQ(open_checkpoint(folder / "run", cpu().device).step, 12);
 }

@@ -155,11 +155,13 @@ TEST(Analyze, NeverOverwritesWhatItReads) {
   analyze(job_of({folder / "data"}, folder / "run"));
   AnalyzeJob job = job_of({folder / "run"}, folder / "run");
   job.folder.overwrite = true;
-  expect_error(Fault::input, "holds the results that are to be analysed", [&] { analyze(job); });
-  job.folders = {folder / "run/../run/"};
-  expect_error(Fault::input, "holds the results that are to be analysed", [&] { analyze(job); });
+  expect_error(Fault::input, "which is to be read", [&] { analyze(job); });
+  for (const char* given : {"run/../run/", "run/QK/.."}) {
+    job.folders = {folder / given};
+    expect_error(Fault::input, "which is to be read", [&] { analyze(job); });
+  }
   job.folder.out = folder.path();
-  expect_error(Fault::input, "holds the results that are to be analysed", [&] { analyze(job); });
+  expect_error(Fault::input, "so it is not a run folder", [&] { analyze(job); });
   EXPECT_TRUE(fs::exists(folder / "run/QK/results.json"));
 }
 

@@ -14,8 +14,9 @@ void draw_or_warn(const std::filesystem::path& run, Console& console, Draw&& dra
   console.info("drawing figures");
   try {
     draw();
-  } catch (const Error& error) {
-    if (error.fault() == Fault::interrupted) throw;
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    if (ours != nullptr && ours->fault() == Fault::interrupted) throw;
     console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), run.string()));
   }
 }
