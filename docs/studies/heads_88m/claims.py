@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 # Hardware, date and time stand in no file of the repository. The cells quote the reports that the run is compared with.
 RECORDED = {
     "It ran on one NVIDIA H200 on 2026-11-15, in 4 min 10 s.",
+    "The text is that of qk_norm_88m.",
     "What two earlier reports (seeds 001 and 002) describe, and what this run shows.",
     "early layers damp their keys, middle and final ones dip and then rise above √d_k = 8",
     'the final profile is a "checkmark": low in layers 0 to 3, then linearly up',
@@ -22,23 +23,42 @@ RECORDED = {
     "and then fall.",
     "The last row is a question of the plan (seed 000, Phase 4).",
     "heads of a layer split into two populations of norms",
+    "keys become axis-aligned spikes, in middle and final layers",
     "deep layers become redundant: mean cosine above 0.5, early layers near 0.05",
     "keys collapse to few dimensions: 24 → 11 of 64 in middle layers",
     "a volume knob: keys or queries grow",
 }
 READING = {
     "Every head of 88m on English text",
+    "Tables and rules are in summary.md.",
+    "One seed describes one run.",
+    "reported",
+    "this run",
+    "Roles",
+    "See docs/train.md (flags, files, figures), docs/roles.md (roles), docs/surgery.md (operations).",
     "The only scale for chance that we have is in qk_norm_88m: its condition A is the same run again, on another batch for the measurements.",
     "The interval takes the heads as independent, and the heads of a layer share one gain.",
     "How much of it is due to depth is not measured here.",
-    "Final key norm of each layer",
     "Norm and sharpness inside a layer",
     "They cannot tell a moderate one from none, nor one layer from another.",
     "Gatherers are defined by a low key norm and retrieval heads by a high one, so where they lie follows in part from the norms by "
     "depth.",
     '"No induction head" says little: its probe is no text.',
     "Whether a head does induction on text is not measured here.",
-    "Entropy against key norm of every head over training",
+}
+FIGURES = {
+    "key_norm_evolution.png": (
+        "a558c0c5cd2db3e8c06fc2d1ca59e593885db1e71454a20f1f1e9254159c9d3f",
+        "Key norm by layer"),
+    "entropy_norm_scatter.png": (
+        "374c2e406b4ea0869ebc7aa59b20313b750e9c55da278d064d70e2666e861963",
+        "Entropy against key norm over training", "Entropy against key norm of every head over training"),
+    "key_magnitude_profile.png": (
+        "d8df2cc266491ea081c034af4b7e5a69779f474863c96998d9265eb7b689b3cf",
+        "Final key norm of each layer"),
+    "role_map.png": (
+        "ec114c2270984bb681ed926d9c6103c9c55c5a9d86bac3bae0bbd45b25f02a3a",
+        "Roles of heads"),
 }
 BATCH, PROBE_EVERY = 8, 100  # of the command in README.md
 

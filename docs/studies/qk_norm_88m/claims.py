@@ -14,17 +14,42 @@ RECORDED = {
     "It is one seed, too.",  # SEED = 42 in the script that the page cites
 }
 READING = {
+    "88m on English text",
+    "Over training",
+    "tokens",
+    "verdict",
+    "γ effect",
+    "norm effect",
+    "What the effects contain",
+    "Chance",
+    "By layer",
+    "Against the published run",
     "It does not test a difference between them.",
     "Chance has the only scale that we have.",
     "A verdict is about its probe, not about the whole run.",
     "B's keys are not isotropic, so this is an estimate.",
     "How much of A − B is learned in the keys before the gain is not measured here.",
+    "Part of B − C is the measure: the keys of C keep their lengths, those of B have one length.",
     "At the end this part is unknown.",
     "QK-Norm also changes the scale of the logits and the effective learning rate.",
     "A GPU does not repeat a run bit for bit (gpu.md), so it is a second run of A.",
     "Another seed may differ by more.",
     "Chance is not the only difference between the runs.",
     "Model size, text, vocabulary, batch and learning rates differ, so the comparison does not say what turns the signs.",
+}
+FIGURES = {
+    "2_key_pr_causal.png": (
+        "3cd35893c01bdd111ef5af9a867c7885a7da488a5faaec874f6ce51aa473ca6a",
+        "Key PR over training", "Key participation ratio of the three conditions over training"),
+    "3_per_layer.png": (
+        "52810e7f1a38370081eb6d0924cf6950768968f45f0ae428aaafd37e2b64b478",
+        "3_per_layer"),
+    "4_causal_decomposition.png": (
+        "672db1c34f36f174c94029be486caf3af116f7d7454a28f4b025efd71ac5f1bc",
+        "4_causal_decomposition"),
+    "5_gamma_cv.png": (
+        "9633a669f961b1167073963e2c27e00e57e66b8324c9328d3d2b091f5ed2d997",
+        "5_gamma_cv"),
 }
 # What the published results do not tell. Read in the commit that the page cites: research/qk_norm_25m_study.py (batch,
 # accumulation, probe_every) and configs/llm_config_1b.py (the rest).
@@ -100,9 +125,9 @@ def claims(context):
 def setup_claims(s, combined, context):
     preset, tokens, seconds = context.preset("of_88m"), s.tokens, round(combined["elapsed_s"])
     batch, length = tokens[1] / preset["probe_every"] / preset["seq_len"], preset["seq_len"]
-    yield ("The causal study (study.md) on the preset `88m` (# layers, d_k #), seed #: # M tokens a condition in updates of # × #, "
+    yield ("The [causal] study (study.md) on the preset `88m` (# layers, d_k #), seed #: # M tokens a condition in updates of # × #, "
            "a probe [every] # M tokens, # min # s for the # conditions.",
-           [s.layers, s.d_k, context.seed(), tokens[-1] / 1e6, batch, length,
+           [(True,), s.layers, s.d_k, context.seed(), tokens[-1] / 1e6, batch, length,
             (all(b - a == tokens[1] for a, b in zip(tokens, tokens[1:])), tokens), tokens[1] / 1e6,
             seconds // 60, seconds % 60, len(s.results)])
     yield ("The text is books, technical writing, speeches, textbooks and reference works: # M tokens of a byte-level BPE "
@@ -175,8 +200,7 @@ def contents_claims(s):
     yield ("B's layer PR times that over # predicts a mean [change] of #; A − B is #.",
            [s.d_k, (True,), statistics.fmean(predicted), s.gamma[-1]])
     yield "Over layers the correlation of the # is #.", [2, statistics.correlation(predicted, s.layer_gamma)]
-    # The keys of QK-Norm without a gain have the length sqrt(d_k), those of no QK-Norm any: docs/study.md.
-    yield ("Part of B − C is the measure: the keys of C keep their lengths, those of B have one length.", [])
+    # Equal initial weights: tests/model, Initial.WeightsAreTheSameInAllConditions.
     yield ("Before training, where B and C have the [same] weights, B − C is #.",
            [(s.tokens[0] == 0, s.tokens), s.norm[0]])
 
@@ -202,8 +226,8 @@ def chance_claims(s):
     yield ("At the end its key PR is # [above] A's in the early [third] of the layers, # [below] it in the middle [third] and # [above] it in "
            "the final [third].",
            [end[0], (end[0] > 0, end), (True,), -end[1], (end[1] < 0, end), (True,), end[2], (end[2] > 0, end), (True,)])
-    yield ("It was measured on a training batch, A on a held-out one: before training it is # [above] A's in [each third].",
-           [start[0], (min(start) > 0, start), (max(start) - min(start) < 0.1, start)])
+    yield ("It was measured on a [training batch], A on a held-out one: before training it is # [above] A's in [each third].",
+           [("measured on training batches" in other.text, "summary.md"), start[0], (min(start) > 0, start), (max(start) - min(start) < 0.1, start)])
     yield ("From one probe to the next the mean key PR [changes] by up to # (A), # (B) and # (C) in the second [half] of the run.",
            [(True,), *steps.values(), (2 * s.tokens[half] >= s.tokens[-1] > 2 * s.tokens[half - 1], half)])
 
