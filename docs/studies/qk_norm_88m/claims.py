@@ -194,8 +194,8 @@ def contents_claims(s):
     """Keys with the covariance of the identity, times a gain γ, have singular values in the ratio of |γ|."""
     rank = [sum(map(abs, gain)) ** 2 / sum(g * g for g in gain) for gain in s.gain]
     predicted = [pr * (r / s.d_k - 1) for pr, r in zip(s.last["B"], rank)]
-    yield ("Key PR is measured after the gain (study.md), so an uneven gain [lowers] it by itself: isotropic keys times γ have the singular "
-           "values |γ| and the PR (Σ|γ|)²/Σγ².", [(max(rank) < s.d_k, rank)])
+    yield ("Key PR is measured after the gain (study.md), so an uneven gain [changes] it by itself: isotropic keys times γ have singular "
+           "values in the ratio of |γ| and the PR (Σ|γ|)²/Σγ².", [(max(rank) < s.d_k, rank)])
     yield "With the gains of A at the end this is # to # of # by layer.", [*spread(rank), s.d_k]
     yield ("B's layer PR times that over # predicts a mean [change] of #; A − B is #.",
            [s.d_k, (True,), statistics.fmean(predicted), s.gamma[-1]])
