@@ -2,6 +2,7 @@
 
 import math
 import re
+import statistics
 import struct
 import zlib
 from pathlib import Path
@@ -11,26 +12,53 @@ HERE = Path(__file__).resolve().parent
 # Hardware, date and time stand in no file of the repository. The cells quote the reports that the run is compared with.
 RECORDED = {
     "It ran on one NVIDIA H200 on 2026-11-15, in 4 min 10 s.",
+    "The text is that of qk_norm_88m.",
     "What two earlier reports (seeds 001 and 002) describe, and what this run shows.",
     "early layers damp their keys, middle and final ones dip and then rise above √d_k = 8",
     'the final profile is a "checkmark": low in layers 0 to 3, then linearly up',
     "higher norm means sharper attention",
+    "The report's value may be the largest component of all keys (`k_max_abs`), which the summary does not hold.",
+    # key_norm_evolution.png: the thick curves, 9.7 at 6.9 M and 10.9 at 13.4 M tokens by its pixels.
+    "In between they are higher: read from the figure, middle layers reach about 9.7 near 7 M tokens and final ones about 10.9 near 13 M, "
+    "and then fall.",
+    "The last row is a question of the plan (seed 000, Phase 4).",
     "heads of a layer split into two populations of norms",
+    "keys become axis-aligned spikes, in middle and final layers",
     "deep layers become redundant: mean cosine above 0.5, early layers near 0.05",
     "keys collapse to few dimensions: 24 → 11 of 64 in middle layers",
     "a volume knob: keys or queries grow",
 }
 READING = {
     "Every head of 88m on English text",
-    "Nothing here says how much is chance.",
-    "Final key norm of each layer",
+    "Tables and rules are in summary.md.",
+    "One seed describes one run.",
+    "reported",
+    "this run",
+    "Roles",
+    "See docs/train.md (flags, files, figures), docs/roles.md (roles), docs/surgery.md (operations).",
+    "The only scale for chance that we have is in qk_norm_88m: its condition A is the same run again, on another batch for the measurements.",
+    "The interval takes the heads as independent, and the heads of a layer share one gain.",
+    "How much of it is due to depth is not measured here.",
     "Norm and sharpness inside a layer",
     "They cannot tell a moderate one from none, nor one layer from another.",
     "Gatherers are defined by a low key norm and retrieval heads by a high one, so where they lie follows in part from the norms by "
     "depth.",
     '"No induction head" says little: its probe is no text.',
     "Whether a head does induction on text is not measured here.",
-    "Entropy against key norm of every head over training",
+}
+FIGURES = {
+    "key_norm_evolution.png": (
+        "a558c0c5cd2db3e8c06fc2d1ca59e593885db1e71454a20f1f1e9254159c9d3f",
+        "Key norm by layer"),
+    "entropy_norm_scatter.png": (
+        "374c2e406b4ea0869ebc7aa59b20313b750e9c55da278d064d70e2666e861963",
+        "Entropy against key norm over training", "Entropy against key norm of every head over training"),
+    "key_magnitude_profile.png": (
+        "d8df2cc266491ea081c034af4b7e5a69779f474863c96998d9265eb7b689b3cf",
+        "Final key norm of each layer"),
+    "role_map.png": (
+        "ec114c2270984bb681ed926d9c6103c9c55c5a9d86bac3bae0bbd45b25f02a3a",
+        "Roles of heads"),
 }
 BATCH, PROBE_EVERY = 8, 100  # of the command in README.md
 
@@ -97,6 +125,21 @@ def least_rho(n):
 
 def fisher_mean(values):
     return math.tanh(sum(map(math.atanh, values)) / len(values))
+
+
+def fisher_interval(values):
+    """Student's 95 % interval of the mean of atanh over 22 layers."""
+    z = list(map(math.atanh, values))
+    if len(z) != 22:
+        raise ValueError("the quantile below is that of 21 degrees of freedom")
+    half = 2.079614 * statistics.stdev(z) / math.sqrt(len(z))
+    return math.tanh(statistics.fmean(z) - half), math.tanh(statistics.fmean(z) + half)
+
+
+def gaussian_energy(d):
+    """(E max|x_i| / E ‖x‖)² of d standard normal components: E max is the integral of P(max > t), by the midpoint rule."""
+    largest = sum(1 - math.erf((i + 0.5) / 1000 / math.sqrt(2)) ** d for i in range(10000)) / 1000
+    return (largest / (math.sqrt(2) * math.exp(math.lgamma((d + 1) / 2) - math.lgamma(d / 2)))) ** 2
 
 
 def pixels(path):
@@ -184,16 +227,22 @@ def norm_claims(s):
            [s.layers, len(odd), root, odd[0], s.norm[odd[0]]])
     bottom, top = s.norm.index(min(s.norm)), s.norm.index(max(s.norm))
     depth = spearman(s.norm[bottom:], list(range(bottom, s.layers)))
-    yield ("[Yes by the rule of the summary]: [lowest] in layer # (#), # in the [last], rank correlation with depth # from there on.",
-           [(3 * bottom < s.layers and depth >= 0.8 and s.norm[-1] >= 1.1 * s.norm[bottom], depth), (True,), bottom, s.norm[bottom],
+    yield ("[Yes by the rule of the summary], which asks [only] for this: [lowest] in layer # (#), # in the [last], rank correlation with depth "
+           "# from there on.",
+           [(3 * bottom < s.layers and depth >= 0.8 and s.norm[-1] >= 1.1 * s.norm[bottom], depth), ("`checkmark`" in s.text, "rules"),
+            (True,), bottom, s.norm[bottom],
             s.norm[-1], (True,), depth])
+    first, next_two = statistics.fmean(s.norm[:3]), statistics.fmean(s.norm[4:6])
+    yield ("Layers # to # are [not low]: [each is above] layer # (#), and their mean (#) is [above] that of layers # and # (#).",
+           [0, bottom - 1, (first > next_two, first, next_two), (min(s.norm[:3]) > s.norm[5], s.norm), 5, s.norm[5], first,
+            (first > next_two, first, next_two), 4, 5, next_two])
     yield ("[Not linear]: it is [highest] in layer # (#) and [falls over the last] # layers.",
            [(top < s.layers - 1, top), (True,), top, s.norm[top],
             (all(a > b for a, b in zip(s.norm[top:], s.norm[top + 1:])), s.norm[top:]), s.layers - 1 - top])
     rho = s.numbers(r"rank correlation of (\S+) \(95")[0]
-    yield ("[Yes over all] # query heads: Spearman's ρ is #.",
-           [(interval(rho, s.layers * s.query_heads)[1] < 0, rho), s.layers * s.query_heads, rho])
-    yield ("Inside layers it is [weaker] on average: see [below].", [(rho < fisher_mean(s.rho) < 0, rho, fisher_mean(s.rho)), (True,)])
+    yield ("Over [all] # query heads they [go together]: Spearman's ρ is #.",
+           [(True,), s.layers * s.query_heads, (interval(rho, s.layers * s.query_heads)[1] < 0, rho), rho])
+    yield ("Inside layers ρ is [nearer to #] on average: see [below].", [(rho < fisher_mean(s.rho) < 0, rho, fisher_mean(s.rho)), 0, (True,)])
 
 
 def head_claims(s):
@@ -204,14 +253,15 @@ def head_claims(s):
     yield "[Not seen]: the dip test over # key heads has p = #.", [(model[1] >= 0.05, model), heads, model[1]]
     yield ("By itself # layer of # has p < #, where chance gives #.", [len(passing), s.layers, 0.05, s.layers * 0.05])
     yield "The test has # heads in a layer, so a split could be missed.", [s.key_heads]
-    yield ("Heads do [differ]: [differences between] heads make # % of the variance at the start and # % at the end, [above one half] "
-           "in layer # [only] (# %).",
-           [(sum(share) > 0, share), (True,), s.numbers(r"\(([\d.]+) % at step 0\)")[0], sum(share) / s.layers, (share[wide[0]] > 50, share),
-            wide[0], (len(wide) == 1, wide), share[wide[0]]])
+    yield ("Heads do [differ]: [differences between] heads [make] # % of the variance at the end (# % at the start by construction: γ = # "
+           "gives [all] keys the norm #), [above one half] in layer # [only] (# %).",
+           [(sum(share) > 0, share), (True,), (True,), sum(share) / s.layers, s.numbers(r"\(([\d.]+) % at step 0\)")[0], 1,
+            (len(set(s.column("norm at start"))) == 1, s.column("norm at start")), s.column("norm at start")[0],
+            (share[wide[0]] > 50, share), wide[0], (len(wide) == 1, wide), share[wide[0]]])
     keys, queries = s.growth("k_norm"), s.growth("q_norm")
     stayed = int(queries["heads"]) - int(s.growth("qk_ratio")["grew"]) - int(s.growth("qk_ratio")["shrank"])
     limits = [tuple(map(float, row["95 % interval"].split(" to "))) for row in (keys, queries)]
-    yield ("[Neither] on average: factor # for key norms, # for query norms, and [both] intervals include #.",
+    yield ("[Neither] on average: factor # for key norms, # for query norms, and [both] intervals (heads taken as independent) include #.",
            [(max(float(row["end / start"]) for row in (keys, queries)) < 1.1, keys, queries), float(keys["end / start"]),
             float(queries["end / start"]), (all(low < 1 < high for low, high in limits), limits), 1])
     yield ("Single heads do: of # key heads # [grew] and # [shrank] by a factor of # or [more].",
@@ -226,6 +276,9 @@ def key_claims(s):
     lowest, step = s.rank("k_pr", "lowest")[2], s.rank("k_pr", "at step")[2]
     yield ("[No]: the [largest] component holds # % (middle) and # % (final) of a key's energy, and # % in early layers.",
            [(max(energy) < 50, energy), (True,), energy[1], energy[2], energy[0]])
+    yield ("This is (mean of the [largest] component / mean norm)²; Gaussian keys of # dimensions have # %.",
+           [("(k_max_abs_mean / k_norm)^2" in s.text, "rules"), s.column("norm at start")[0] ** 2,
+            100 * gaussian_energy(round(s.column("norm at start")[0] ** 2))])
     yield "# of # key heads are one-hot.", [one_hot, heads]
     yield ("In # of # the [same] dimension is [largest in at least half] of the keys.",
            [*s.numbers(r"(\d+) of (\d+) key heads have a privileged"), (True,),
@@ -233,7 +286,7 @@ def key_claims(s):
     yield ("Middle layers [yes] (# → #), final layers [no] (# → #).",
            [(end[1] > 0.5, end), start[1], end[1], (end[2] <= 0.5, end), start[2], end[2]])
     yield "Early layers are [above] # (# → #).", [(min(start[0], end[0]) > 0.05, start[0], end[0]), 0.05, start[0], end[0]]
-    yield "They [fall].", [(all(a > b for ends in (vector, pr) for a, b in zip(*ends)), vector, pr)]
+    yield "They end [lower].", [(all(a > b for ends in (vector, pr) for a, b in zip(*ends)), vector, pr)]
     yield ("By the [same] measure (`k_pr_vector`) # → # / # / # (early, middle, final); by `k_pr` # / # / # → # / # / #.",
            [(max(vector[0]) - min(vector[0]) < 0.1, vector[0]), vector[0][0], *vector[1], *pr[0], *pr[1]])
     yield ("In final layers `k_pr` is [lowest] at step # (#) and [higher] at the end.", [(True,), step, lowest, (pr[1][2] > lowest, pr[1][2])])
@@ -244,20 +297,32 @@ def sharpness_claims(s):
     below = [layer for layer in range(s.layers) if s.above[layer] < 0]
     negative = sum(value < 0 for value in s.rho)
     table = [abs(interval(value, n)[1] - above) for value, above in zip(s.rho, s.above)]
+    wider = [interval(value, s.key_heads)[1] - interval(value, n)[1] for value in s.rho]
+    spans = [float(high) - float(low) for low, high in (row["range of its heads"].split(" to ") for row in s.table("range of its heads"))]
+    ratio = s.growth("qk_ratio")
+    apart, heads = int(ratio["grew"]) + int(ratio["shrank"]), int(ratio["heads"])
+    start = {row["norm at start"] for row in s.table("norm at start")}
     yield "Over [all] heads ρ of key norm and entropy is # (# % interval # to #).", [(True,), rho[0], 95, *interval(rho[0], s.layers * n)]
-    yield ("Inside single layers # of # ρ are [negative], from # to #, and their Fisher mean (tanh of the mean of atanh ρ) is #.",
-           [negative, s.layers, (True,), min(s.rho), max(s.rho), fisher_mean(s.rho)])
-    yield ("So [most layers have the same sign], and the relation inside a layer is on average [weaker than] over the whole model.",
-           [(negative > s.layers / 2 and rho[0] < 0, negative), (rho[0] < fisher_mean(s.rho) < 0, rho[0], fisher_mean(s.rho))])
-    yield "# of # intervals lie [below] #.", [len(below), s.layers, (True,), 0]
+    yield "Were the # layers the units, the [same] ρ would have the interval # to #.", [s.layers, (True,), *interval(rho[0], s.layers)]
+    # Both norms start at sqrt(d_k), so the growth of their ratio is the ratio at the end.
+    yield ("Key norm and query norm are [nearly one variable] here: at the end they are [within] a factor of # of [each] other in # of # "
+           "heads.",
+           [(apart < 0.1 * heads and len(start) == 1, apart, start), (True,), s.numbers(r"mean growth is at least ([\d.]+)")[0], (True,),
+            heads - apart, heads])
+    yield "So the # is [about both, and about] depth.", [rho[0], (apart < 0.1 * heads and spearman(s.norm, list(range(s.layers))) > 0.8, s.norm)]
+    yield "Inside single layers # of # ρ are [negative], from # to #.", [negative, s.layers, (True,), min(s.rho), max(s.rho)]
+    yield ("Their Fisher mean (tanh of the mean of atanh ρ) is #, with a # % interval over layers of # to #.",
+           [fisher_mean(s.rho), 95, *fisher_interval(s.rho)])
+    yield ("It can[not] be compared with the # as it is: the key norms of a layer's heads span # on average, the norms of the layers #, and a "
+           "[narrow range by itself brings a correlation nearer to #].",
+           [(True,), rho[0], statistics.fmean(spans), max(s.norm) - min(s.norm),
+            (max(spans) < (max(s.norm) - min(s.norm)) / 4, spans), 0])
+    yield "# of # intervals of single layers lie [below] #.", [len(below), s.layers, (True,), 0]
     yield ("This count says [little about] the layers: with # heads a # % interval excludes # [only] where |ρ| is [above] #.",
            [(least_rho(n) > 0.5, least_rho(n)), n, 95, 0, (max(table) < 0.01, table), (True,), least_rho(n)])
-    yield ("The # query heads of a layer read # key heads, so their norms come in [equal pairs] and are [not independent]: [all] "
-           "intervals here are [too narrow].",
-           [n, s.key_heads, (n == 2 * s.key_heads, n), ("share a key head are not independent" in s.text, "summary.md"), (True,),
-            ("too confident" in s.text, "summary.md")])
+    yield "The # query heads of a layer read # key heads, so their norms come in [equal pairs].", [n, s.key_heads, (n == 2 * s.key_heads, n)]
+    yield ("With # heads instead of # [each] of these intervals would be [wider].", [s.key_heads, n, (True,), (min(wider) > 0, wider)])
     yield "# heads can show a [strong] relation, as in layers #, # and #.", [n, (max(s.rho[layer] for layer in below) < -0.7, below), *below]
-    yield "How [much] of the # is due to depth is [not] measured here.", [(True,), rho[0], (True,)]
 
 
 def role_claims(s, context):
