@@ -1,5 +1,6 @@
 #include "ops/device.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -19,6 +20,12 @@
 
 namespace headscope {
 namespace {
+
+// MKL's vector functions choose their code in the first call. Where two threads make that call at once, one of them may
+// get other code, which rounds in another way: so it is made here, by one thread.
+void choose_vector_functions() {
+  at::zeros({1}).exp_();
+}
 
 ComputeDevice cpu() {
   const int threads = at::get_num_threads();
@@ -46,6 +53,7 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   check_size("threads", threads, 0, most_threads);
   // Without a number, torch's own choice: OMP_NUM_THREADS, or all cores.
   if (threads > 0 && threads != at::get_num_threads()) at::set_num_threads(static_cast<int>(threads));
+  choose_vector_functions();
 #ifdef HEADSCOPE_CUDA
   if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();
   if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");

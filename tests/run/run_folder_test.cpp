@@ -148,7 +148,7 @@ TEST(RunFolder, TheManifestOfAnotherProgramMakesNoRun) {
     for (const RunFolderOptions& options :
          {RunFolderOptions{folder / "app"}, {folder / "app", true, false}, {folder / "app", false, true}})
       expect_error(Fault::input, "is damaged or of another program", [&] { RunFolder(options, description()); });
-    expect_error(Fault::input, "is not a run folder", [&] { RunFolder::add_to(folder / "app"); });
+    expect_error(Fault::input, "is damaged or of another program", [&] { RunFolder::add_to(folder / "app"); });
     EXPECT_EQ(files_in(folder / "app"), before);
   }
 }

@@ -186,7 +186,7 @@ TEST_F(Surgery, FiguresCanBeDrawnAgain) {
 TEST_F(Surgery, ACompleteRunIsShownAgain) {
   const SurgeryLosses first = run(job_of("learned")).losses;
   SurgeryJob job = job_of("learned");
-  expect_error(Fault::input, "exists; ", [&] { run(job); });
+  expect_error(Fault::input, "exists and is complete; ", [&] { run(job); });
   job.folder.resume = true;
   EXPECT_EQ(run(job).losses.rows.numbers("loss"), first.rows.numbers("loss"));
 }
