@@ -74,7 +74,7 @@ void add_training_flags(CLI::App& command, std::vector<ConfigEntry>& entries) {
   add_key_flag(command, entries, "--batch", "train.batch", "N", "Sequences of a forward step");
   add_key_flag(command, entries, "--seq", "train.seq_len", "N", "Tokens of a sequence");
   add_key_flag(command, entries, "--accumulation", "train.accumulation", "N", "Forward steps of an update");
-  add_key_flag(command, entries, "--threads", "threads", "N", "Threads on the CPU [all cores]");
+  add_key_flag(command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   add_key_flag(command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
   add_set_flag(command, entries, "Any key of the configuration");
 }

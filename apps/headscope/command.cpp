@@ -8,14 +8,9 @@ void add_common_flags(CLI::App& command, CommonFlags& flags) {
   command.add_flag("-v,--verbose", flags.console.verbose, "Print details, too");
 }
 
-namespace {
-
-// An empty variable of a script must not mean the default folder.
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "the name of a folder is empty" : "";
+std::string not_empty(const std::string& name) {
+  return name.empty() ? "the name of a folder is empty" : "";
 }
-
-}  // namespace
 
 void add_out_flags(CLI::App& command, RunFolderOptions& folder) {
   command.add_option("--out", folder.out, "Folder for the results (default: a new one in runs/)")

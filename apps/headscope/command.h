@@ -27,6 +27,9 @@ using Command = std::function<int()>;
 void add_common_flags(CLI::App& command, CommonFlags& flags);
 void add_out_flags(CLI::App& command, RunFolderOptions& folder);
 
+// A check of --out: an empty variable of a script must not mean the default folder.
+std::string not_empty(const std::string& name);
+
 // `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
 void choose_out(RunFolderOptions& folder, const std::string& name);
 

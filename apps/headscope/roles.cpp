@@ -35,7 +35,9 @@ void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, job->changes, "--data", "data.path", "PATH", "Of a checkpoint: data to measure on");
   command->add_option("--device", job->device, "Of a checkpoint: auto, cpu or cuda [auto]")->type_name("NAME");
   command->add_option("--theme", job->theme, "Figures: light or dark [light]")->type_name("NAME");
-  command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself]")->type_name("DIR");
+  command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself]")
+      ->type_name("DIR")
+      ->check(not_empty);
   command->add_flag("--overwrite", job->folder.overwrite, "Replace the run that is in --out");
   add_common_flags(*command, common);
   command->callback([job, &common, &chosen] { chosen = [job, &common] { return roles_command_line(*job, common); }; });

@@ -119,7 +119,8 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
                "Which to train [QK,QK_frozen,NoQK]");
   add_key_flag(*command, flags->entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
-  add_key_flag(*command, flags->entries, "--threads", "threads", "N", "Threads on the CPU [all cores]");
+  add_key_flag(*command, flags->entries, "--threads", "threads", "N",
+               "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command
       ->add_option("--analyze", flags->analyze,

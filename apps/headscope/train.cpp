@@ -77,7 +77,7 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
       "metrics [all]");
   add_key_flag(*command, entries, "--seed", "train.seed", "N", "Seed of the weights and of the order of the data [42]");
   add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
-  add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [all cores]");
+  add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->folder);

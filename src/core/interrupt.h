@@ -3,8 +3,8 @@
 
 namespace headscope {
 
-// While one lives, the two signals set a flag instead of ending the process; a second signal ends it at once. One inside
-// another changes nothing.
+// While one lives, the two signals set a flag instead of ending the process; a second signal ends it at once. One
+// inside another changes nothing.
 class InterruptGuard {
  public:
   InterruptGuard();

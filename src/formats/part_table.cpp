@@ -71,7 +71,8 @@ bool exchange(const fs::path& a, const fs::path& b) {
 // The names that we make in the folder of a table: part-00000.parquet, and the temporary name of one.
 bool is_part(std::string_view name) {
   constexpr std::string_view before = "part-", behind = ".parquet";
-  if (!name.starts_with(before) || !name.ends_with(behind) || name.size() <= before.size() + behind.size()) return false;
+  if (!name.starts_with(before) || !name.ends_with(behind) || name.size() <= before.size() + behind.size())
+    return false;
   name = name.substr(before.size(), name.size() - before.size() - behind.size());
   return name.find_first_not_of("0123456789") == std::string_view::npos;
 }

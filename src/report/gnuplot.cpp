@@ -73,7 +73,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 // In the child, between fork and exec: only calls that are safe there. A parent that is killed takes the child along,
 // which would otherwise go on writing into a folder that nobody has locked.
-[[noreturn]] void become_gnuplot(char* const* arguments, const char* folder, const char* log, pid_t parent, int report) {
+[[noreturn]] void become_gnuplot(char* const* arguments, const char* folder, const char* log, pid_t parent,
+                                 int report) {
   const auto stand_in = [](const char* file, int flags, int descriptor) {
     const int opened = ::open(file, flags, 0644);
     return opened >= 0 && ::dup2(opened, descriptor) >= 0;

@@ -1,5 +1,6 @@
 // Pieces of gnuplot scripts. A text of a file, a name or a flag never becomes code: a Script is made of string literals
-// of this program, finite numbers, checked names and texts in quotes. The compiler refuses anything else.
+// of this program (constant arrays of characters), finite numbers, checked names and texts in quotes. The compiler
+// refuses anything else.
 #pragma once
 
 #include <fmt/format.h>

@@ -46,7 +46,8 @@ constexpr std::array<std::string_view, 7> of_a_training = {
     "role_transitions.parquet",
 };
 
-constexpr std::array<std::string_view, 3> of_a_checkpoint = {"model.safetensors", "optimizer.safetensors", "state.json"};
+constexpr std::array<std::string_view, 3> of_a_checkpoint = {"model.safetensors", "optimizer.safetensors",
+                                                             "state.json"};
 
 constexpr std::array<std::string_view, 5> growing_tables = {"steps", "probes", "layers", "heads", "gamma"};
 

@@ -27,9 +27,9 @@ void put_back(const std::filesystem::path& run, const RunNames& names);
 // The new run is complete: what it replaced goes away.
 void drop_replaced(const std::filesystem::path& run);
 
-// .writing becomes .publishing, and its files take their places, the manifest last. Files of the same name are replaced,
-// others stay. Throws Error(Fault::runtime), and has changed nothing, when a file has the name of a folder that is
-// needed, or a folder that of a file.
+// .writing becomes .publishing, and its files take their places, the manifest last. Files of the same name are
+// replaced, others stay. Throws Error(Fault::runtime), and has changed nothing, when a file has the name of a folder
+// that is needed, or a folder that of a file.
 void publish(const std::filesystem::path& run);
 
 // After a kill: finishes what was begun, or takes it back, and removes leftovers.

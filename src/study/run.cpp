@@ -3,8 +3,8 @@
 #include "core/interrupt.h"
 #include "formats/parquet_table.h"
 #include "ops/device.h"
-#include "report/theme.h"
 #include "report/draw_or_warn.h"
+#include "report/theme.h"
 #include "train/estimate.h"
 #include "train/loop.h"
 #include "train/torch_errors.h"
@@ -157,8 +157,9 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
                                 .writes = RunWrites::as_it_goes,
                                 .free_keys = {"threads"},
                                 .inputs = inputs_of(job.options.data)});
-  return folder.live(
-      [&] { return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
+  return folder.live([&] {
+    return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); });
+  });
 }
 
 }  // namespace headscope

@@ -7,8 +7,8 @@
 #include "core/json_text.h"
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
-#include "report/surgery_figures.h"
 #include "report/draw_or_warn.h"
+#include "report/surgery_figures.h"
 #include "train/checkpoint.h"
 #include "train/torch_errors.h"
 
@@ -166,7 +166,8 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const Patient patient = with_short_torch_errors([&] { return admit(job.options, console); });
   RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(patient.options), facts_of(patient)});
   if (folder.already_complete()) return read_outcome(folder.path());
-  return folder.live([&] { return with_short_torch_errors([&] { return operate(job, patient, folder, start, console); }); });
+  return folder.live(
+      [&] { return with_short_torch_errors([&] { return operate(job, patient, folder, start, console); }); });
 }
 
 std::vector<fs::path> draw_surgery_run(const fs::path& run, const fs::path& out, const std::string& theme) {

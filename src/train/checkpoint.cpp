@@ -39,8 +39,8 @@ std::vector<fs::path> complete_checkpoints(const fs::path& checkpoints) {
   return paths;
 }
 
-// Under another name first: a folder that is half removed must not look like a checkpoint. One in which the user keeps a
-// file stays.
+// Under another name first: a folder that is half removed must not look like a checkpoint. One in which the user keeps
+// a file stays.
 void remove_checkpoint(const fs::path& checkpoint) {
   for (const auto& entry : fs::directory_iterator(checkpoint)) {
     const fs::path name = entry.path().filename();

@@ -36,7 +36,8 @@ double memory_bytes(const Setup& setup, const ComputeDevice& device) {
                         4 * vocabulary * static_cast<double>(setup.model.d_model);
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
   const double program = 300.0 * (1 << 20);
-  return program + state_bytes(parameters) + casts + std::max(activation_bytes(setup.model, element) * tokens + logits, update);
+  return program + state_bytes(parameters) + casts +
+         std::max(activation_bytes(setup.model, element) * tokens + logits, update);
 }
 
 // Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the
@@ -104,8 +105,10 @@ void check_memory(const DecoderConfig& model, const ComputeDevice& device) {
   const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
   const ParameterCounts parameters = count_parameters(model);
   if (const double needed = state_bytes(parameters); needed > there)
-    fail_input("the model has {} parameters: {:.1f} GB to train them, without activations, and the machine has {:.1f}; choose a smaller model",
-               parameters.total, needed / gigabyte, there / gigabyte);
+    fail_input(
+        "the model has {} parameters: {:.1f} GB to train them, without activations, and the machine has {:.1f}; choose "
+        "a smaller model",
+        parameters.total, needed / gigabyte, there / gigabyte);
 }
 
 }  // namespace headscope

@@ -18,7 +18,7 @@ struct TrainJob {
   TrainOptions options;
   TrackOptions track;
   std::uint64_t seed = 42;
-  nlohmann::ordered_json config;  // resolved, for the checkpoints
+  nlohmann::ordered_json config;                 // resolved, for the checkpoints
   std::function<void()> before_writing = [] {};  // throws when nothing may be written to the folder any more
 };
 

@@ -94,8 +94,9 @@ TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
                                 .writes = RunWrites::as_it_goes,
                                 .free_keys = {"threads"},
                                 .inputs = inputs_of(job.options.data)});
-  return folder.live(
-      [&] { return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); }); });
+  return folder.live([&] {
+    return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); });
+  });
 }
 
 }  // namespace headscope

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -153,6 +154,88 @@ class Files(Program):
             self.refused(*command, self.folder / long, words=("File name too long",) if command[0] == "train" else ())
         self.refused("plasticity", words=("no data: give the folder", "--demo"))
         self.refused("study", "--analyze", "")
+
+
+class Folders(Program):
+    """--out and what is in it. tests/run has the rest."""
+
+    def train(self, *more: object, **options: object) -> subprocess.CompletedProcess:
+        return run("train", *settings(), "--out", self.out, *more, **options)
+
+    def test_AnEmptyName_IsNotTheDefault(self):
+        for command in (["train", *settings()], ["roles", self.out]):
+            self.refused(*command, "--out", "", words=("the name of a folder is empty",))
+
+    def test_WhatIsRead_IsNotReplaced(self):
+        self.assertEqual(run("plasticity", "--demo", "--no-figures", "--out", self.out).returncode, DONE)
+        before = {path: path.read_bytes() for path in self.out.rglob("*") if path.is_file()}
+        self.refused("plasticity", self.out / "data", "--out", self.out, "--overwrite", words=("which is to be read",))
+        self.assertEqual({path: path.read_bytes() for path in self.out.rglob("*") if path.is_file()}, before)
+
+    def test_TheDryRun_LooksAtTheFolder(self):
+        self.assertEqual(self.train().returncode, DONE)
+        self.refused("train", *settings(), "--out", self.out, "--dry-run", words=("exists and is complete",))
+
+    def test_ALimitOnTheSizeOfFiles_IsOneLineAndAStatus(self):
+        result = subprocess.run(["bash", "-c", 'ulimit -f 8; "$@"', "bash", str(headscope), "train", *settings(),
+                                 "--out", str(self.out), "-q"], capture_output=True, text=True, timeout=PATIENCE)
+        self.assert_one_line(result, FAILED, "File too large")
+        self.assertEqual(json.loads((self.out / "manifest.json").read_text())["status"], "failed")
+        self.assertEqual(self.train("--resume").returncode, DONE)
+
+    def test_AModelThatNoMemoryHolds_IsRefusedBeforeAFolderIsMade(self):
+        self.refused("train", *settings("model.d_model=1048576", "model.d_ff=16777216"), "--out", self.out,
+                     words=("parameters", "the machine has"))
+        self.assertFalse(self.out.exists())
+
+    def test_ControlCharactersInAName_DoNotReachTheTerminal(self):
+        self.out = self.folder / "a\x1b[31m\x07\nb"
+        self.assertEqual(self.train("-q").returncode, DONE)
+        for line in (["plot", self.out], ["roles", self.out], ["inspect", self.out, "--out", f"{self.out}2"],
+                     ["train", *settings(), "--out", self.out, "--resume"]):
+            result = run(*line)
+            self.assertEqual(result.returncode, DONE, result)
+            for character in "\x1b\x07":
+                self.assertNotIn(character, result.stdout + result.stderr, line)
+
+
+class Gnuplot(Program):
+    """One that never ends."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.assertEqual(run("train", *settings(), "--out", self.out, "-q").returncode, DONE)
+        (self.folder / "bin").mkdir()
+        program = self.folder / "bin" / "gnuplot"
+        program.write_text(f"#!/bin/sh\necho $$ >>'{self.folder}/pids'\nexec sleep 300\n")
+        program.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+        self.before = {path: path.read_bytes() for path in self.out.rglob("*") if path.is_file()}
+        self.plot = subprocess.Popen([str(headscope), "plot", str(self.out)], env=environment, text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(self.plot.kill)
+        deadline = time.monotonic() + PATIENCE
+        while not (self.folder / "pids").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def assert_all_end(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        for pid in (self.folder / "pids").read_text().split():
+            while Path("/proc", pid).exists() and "sleep" in Path("/proc", pid, "cmdline").read_text():
+                self.assertLess(time.monotonic(), deadline, "gnuplot goes on without its parent")
+                time.sleep(0.02)
+
+    def test_CtrlC_EndsIt(self):
+        self.plot.send_signal(signal.SIGINT)
+        _, printed = self.plot.communicate(timeout=PATIENCE)
+        self.assertEqual((self.plot.returncode, printed), (130, "headscope: interrupted while drawing figures\n"))
+        self.assert_all_end()
+        self.assertEqual({path: path.read_bytes() for path in self.out.rglob("*") if path.is_file()}, self.before)
+
+    def test_KilledWithItsParent_ItWritesNoMore(self):
+        self.plot.kill()
+        self.plot.communicate(timeout=PATIENCE)
+        self.assert_all_end()
 
 
 class Numbers(Program):

@@ -1,13 +1,11 @@
 #include "formats/journal.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-
-#include <csignal>
 
 #include "core/atomic_file.h"
 #include "support/expect_error.h"
+#include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
 #include "support/time_limit.h"
 
@@ -15,6 +13,7 @@ namespace headscope {
 namespace {
 
 using testing::expect_error;
+using testing::FileSizeLimit;
 using testing::TemporaryFolder;
 namespace fs = std::filesystem;
 
@@ -82,16 +81,13 @@ TEST(Journal, AFlippedByteEndsTheRecordsBeforeIt) {
 // A limit on file sizes stands in for a full disk: a write ends in the middle of a record.
 TEST(Journal, AFullDiskKeepsWholeRecordsAndSaysHowToGoOn) {
   const TemporaryFolder folder;
-  rlimit before{};
-  ::getrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, SIG_IGN);
   {
     Journal journal(folder / "j");
     journal.append("kept");
-    const rlimit small{100, before.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &small);
-    expect_error(Fault::runtime, "go on with --resume", [&] { journal.append(std::string(1000, 'x')); });
-    ::setrlimit(RLIMIT_FSIZE, &before);
+    {
+      const FileSizeLimit full(100);
+      expect_error(Fault::runtime, "go on with --resume", [&] { journal.append(std::string(1000, 'x')); });
+    }
     journal.append("later");
   }
   EXPECT_EQ(Journal(folder / "j").records(), (std::vector<std::string>{"kept", "later"}));

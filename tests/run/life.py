@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as parquet
@@ -37,7 +37,6 @@ class Command:
     flags: tuple[str, ...] = ()
     into: str = ""
     again: tuple[str, ...] = ("--resume",)  # how it goes on after it was stopped
-    quick: bool = field(default=False)  # does not load torch
 
     def line(self, out: Path, *more: str) -> list[str]:
         inputs = [str(out)] if self.into else [str(RUNS[name]) for name in self.inputs]
@@ -51,17 +50,17 @@ class Command:
 
 
 COMMANDS = (
-    Command("plasticity", ("plasticity",), ("data",), ("--no-figures", "--workers", "1"), quick=True),
-    Command("compare", ("plasticity", "compare"), ("plasticity", "plasticity"), quick=True),
-    Command("analyze", ("study", "--analyze"), ("study",), quick=True),
+    Command("plasticity", ("plasticity",), ("data",), ("--no-figures", "--workers", "1")),
+    Command("compare", ("plasticity", "compare"), ("plasticity", "plasticity")),
+    Command("analyze", ("study", "--analyze"), ("study",)),
     Command("train", ("train",), (), SETTINGS),
     Command("study", ("study",), (), SETTINGS + ("--conditions", "QK,NoQK")),
     Command("inspect", ("inspect",), ("train",)),
     Command("surgery", ("surgery",), ("train",), ("--shares", "0,0.5", "--repeats", "1", "--bits", "4")),
     Command("roles of a checkpoint", ("roles",), ("checkpoint",), again=("--overwrite",)),
-    Command("roles elsewhere", ("roles",), ("train",), again=("--overwrite",), quick=True),
-    Command("roles", ("roles",), into="train", again=(), quick=True),
-    Command("plot", ("plot",), into="train", flags=("--theme", "dark"), again=(), quick=True),
+    Command("roles elsewhere", ("roles",), ("train",), again=("--overwrite",)),
+    Command("roles", ("roles",), into="train", again=()),
+    Command("plot", ("plot",), into="train", flags=("--theme", "dark"), again=()),
 )
 
 

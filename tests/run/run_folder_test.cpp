@@ -139,7 +139,8 @@ TEST(RunFolder, AFileOfTheUserSurvivesWhatIsWrittenAtTheEnd) {
 }
 
 TEST(RunFolder, TheManifestOfAnotherProgramMakesNoRun) {
-  for (const char* manifest : {R"({"name": "my web app"})", R"({"program": "other", "command": "measure"})", "{}", ""}) {
+  for (const char* manifest :
+       {R"({"name": "my web app"})", R"({"program": "other", "command": "measure"})", "{}", ""}) {
     const TemporaryFolder folder;
     fs::create_directories(folder / "app" / ".writing");
     write_file(folder / "app" / "manifest.json", manifest);
@@ -160,7 +161,8 @@ TEST(RunFolder, ARunThatWasSetAsideComesBackBesideFilesOfTheUser) {
   make_run(run, "old");
   const auto before = files_in(run);
   fs::create_directory(run / ".replaced");
-  for (const char* name : {"manifest.json", "config.yaml", "surgery.csv"}) fs::rename(run / name, run / ".replaced" / name);
+  for (const char* name : {"manifest.json", "config.yaml", "surgery.csv"})
+    fs::rename(run / name, run / ".replaced" / name);
   write_file(run / "notes.txt", "mine");
   RunFolder::add_to(run).finish();
   auto after = files_in(run);
@@ -480,20 +482,21 @@ TEST(Manifest, DamageIsNamed) {
   write("more", 1);
   EXPECT_EQ(read_manifest(folder.path()).at("more"), 1);
   const std::size_t levels = 300'000;
-  write_file(folder / "manifest.json", R"({"program": "headscope", "config": )" + std::string(levels, '[') +
-                                           std::string(levels, ']') + "}");
+  write_file(folder / "manifest.json",
+             R"({"program": "headscope", "config": )" + std::string(levels, '[') + std::string(levels, ']') + "}");
   expect_error(Fault::input, "is damaged", [&] { RunFolder::add_to(folder.path()); });
 }
 
 TEST(RunNames, AreThoseOfRunsAndNoOthers) {
   const RunNames names;
-  for (const char* name : {"manifest.json", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
-                           "NoQK/checkpoints/step-000120/state.json", "heads.parquet.parts/part-00000.parquet",
-                           "2_key_pr_causal.svg", "data/l00h01k/data.parquet", ".manifest.json.12.0.tmp",
-                           "plots/.role_map.png.7.12.tmp", ".replaced/QK/results.json", ".writing/.replaced/config.yaml"})
+  for (const char* name :
+       {"manifest.json", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
+        "NoQK/checkpoints/step-000120/state.json", "heads.parquet.parts/part-00000.parquet", "2_key_pr_causal.svg",
+        "data/l00h01k/data.parquet", ".manifest.json.12.0.tmp", "plots/.role_map.png.7.12.tmp",
+        ".replaced/QK/results.json", ".writing/.replaced/config.yaml"})
     EXPECT_TRUE(names.is_ours(name, /*is_folder=*/false)) << name;
-  for (const char* name : {"plots", "seed_42/QK/steps.parquet", "seed_42", ".heads.parquet.merged", ".replaced/QK", ".writing",
-                           "plots/.drawing-x7Za"})
+  for (const char* name : {"plots", "seed_42/QK/steps.parquet", "seed_42", ".heads.parquet.merged", ".replaced/QK",
+                           ".writing", "plots/.drawing-x7Za"})
     EXPECT_TRUE(names.is_ours(name, /*is_folder=*/true)) << name;
   for (const char* name : {"plots", "seed_42", "heads.parquet"})  // a file where we make a folder
     EXPECT_FALSE(names.is_ours(name, /*is_folder=*/false)) << name;
