@@ -11,20 +11,12 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::cpu;
 using testing::expect_error;
+using testing::run;
 using testing::small_corpus;
 using testing::small_job;
 using testing::TemporaryFolder;
-
-const ComputeDevice& cpu() {
-  static const ComputeDevice device = choose_device("cpu");
-  return device;
-}
-
-void run(const TrainJob& job) {
-  Console quiet({.quiet = true});
-  train(job, small_corpus(job.options), cpu(), quiet);
-}
 
 // What a checkpoint that someone made up may say; its hash is right.
 void write_state(const fs::path& checkpoint, const std::function<void(nlohmann::ordered_json&)>& change) {
@@ -34,6 +26,28 @@ void write_state(const fs::path& checkpoint, const std::function<void(nlohmann::
   change(state);
   state["xxh3_128"] = content_hash(state.dump());
   write_file(file, state.dump());
+}
+
+// Old checkpoints go away, but for one in which the user keeps a file; so stays what only resembles a half-written one.
+TEST(Checkpoint, FilesOfTheUserStay) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder / "run");
+  job.options.checkpoint_every = 4;
+  job.options.keep_checkpoints = 1;
+  const fs::path checkpoints = job.folder / "checkpoints", notes = checkpoints / "step-000004" / "notes",
+                 mine = checkpoints / ".partial-mine" / "notes";
+  job.before_writing = [&] {
+    if (!fs::exists(notes.parent_path())) return;
+    write_file(notes, "mine");
+    fs::create_directories(mine.parent_path());
+    write_file(mine, "mine");
+  };
+  run(job);
+  EXPECT_EQ(read_file(notes), "mine");
+  EXPECT_TRUE(fs::exists(checkpoints / "step-000004" / "state.json"));
+  EXPECT_FALSE(fs::exists(checkpoints / "step-000008"));
+  EXPECT_EQ(latest_checkpoint(checkpoints), checkpoints / "step-000012");
+  EXPECT_EQ(read_file(mine), "mine");
 }
 
 TEST(Checkpoint, ThatIsMadeUpIsRefused) {

@@ -13,21 +13,13 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::cpu;
 using testing::expect_error;
+using testing::run;
 using testing::small_corpus;
 using testing::small_job;
 using testing::TemporaryFolder;
 using testing::weights_of;
-
-const ComputeDevice& cpu() {
-  static const ComputeDevice device = choose_device("cpu");
-  return device;
-}
-
-void run(const TrainJob& job) {
-  Console quiet({.quiet = true});
-  train(job, small_corpus(job.options), cpu(), quiet);
-}
 
 std::string bytes_of(const fs::path& file) {
   return read_file(file);

@@ -46,4 +46,14 @@ inline NamedTensors weights_of(const Trainer& trainer) {
   return weights;
 }
 
+inline const ComputeDevice& cpu() {
+  static const ComputeDevice device = choose_device("cpu");
+  return device;
+}
+
+inline void run(const TrainJob& job) {
+  Console quiet({.quiet = true});
+  train(job, small_corpus(job.options), cpu(), quiet);
+}
+
 }  // namespace headscope::testing
