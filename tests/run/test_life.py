@@ -202,6 +202,15 @@ class SomebodysFiles(Life):
                 self.assertEqual(done.returncode, WRONG_USAGE if "--overwrite" in command.again else DONE, done.stderr)
                 self.assertEqual(content(out).keys(), before.keys())
                 self.assertEqual(files(out)[".git/HEAD"], b"mine")
+                if "--resume" not in command.again:
+                    continue
+                manifest = out / "manifest.json"
+                manifest.write_text(manifest.read_text().replace('"status": "complete"', '"status": "interrupted"'))
+                done = run(*command.line(out, "--resume"))
+                self.assertEqual(done.returncode, DONE, done.stderr)
+                self.assertEqual(content(out).keys(), before.keys())
+                for name in (".git/HEAD", "plots/.git/HEAD", "notes.txt"):
+                    self.assertEqual(files(out)[name], b"mine")
 
     def test_OverwriteKnowsEveryNameThatACommandMakes(self):
         for command in (command for command in COMMANDS if not command.into):
@@ -212,6 +221,32 @@ class SomebodysFiles(Life):
                 done = run(*command.line(out, "--overwrite"))
                 self.assertEqual(done.returncode, DONE, done.stderr)
                 self.assert_same(out, expected)
+
+
+# "$0" read-only, for one command and what it starts.
+READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+
+
+class ReadOnly(Life):
+    def test_AFolder_IsNamedInOneLine_AndStays(self):
+        if run("unshare", "-m", "sh", "-c", READ_ONLY, self.folder, "true").returncode != DONE:
+            self.skipTest("needs the right to mount")
+        for command in COMMANDS:
+            with self.subTest(command.name):
+                out = self.folder / command.name
+                if not command.into:  # the folder above it
+                    done = run("unshare", "-m", "sh", "-c", READ_ONLY, self.folder, *command.line(out))
+                    self.assertEqual(done.returncode, WRONG_USAGE, done.stderr)
+                    self.assert_one_line(done)
+                    self.assertFalse(out.exists())
+                command.prepare(out)
+                self.assertEqual(run(*command.line(out)).returncode, DONE)
+                before = files(out)
+                for flags in ((), ("--overwrite",)) if not command.into else ((),):
+                    done = run("unshare", "-m", "sh", "-c", READ_ONLY, out, *command.line(out, *flags))
+                    self.assertEqual(done.returncode, WRONG_USAGE, done.stderr)
+                    self.assert_one_line(done)
+                    self.assertEqual(files(out), before)
 
 
 class Resumed(Life):
