@@ -7,9 +7,11 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "core/bounds.h"
 #include "core/config.h"
+#include "core/parallel.h"
 
 #ifdef HEADSCOPE_CUDA
 #include <ATen/SDPBackend.h>
@@ -20,6 +22,12 @@
 
 namespace headscope {
 namespace {
+
+// Always set, even to the number that torch would take: otherwise MKL may use fewer where it likes to, and sums change.
+std::int64_t default_threads() {
+  static const int of_the_environment = at::get_num_threads();  // before the first change
+  return std::getenv("OMP_NUM_THREADS") != nullptr ? of_the_environment : static_cast<std::int64_t>(available_cores());
+}
 
 // MKL's vector functions choose their code in the first call. Where two threads make that call at once, one of them may
 // get other code, which rounds in another way: so it is made here, by one thread.
@@ -51,8 +59,7 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   constexpr std::array known = {"auto", "cpu", "cuda"};
   if (std::ranges::find(known, name) == known.end()) fail_input("{}", unknown_name("device", name, known));
   check_size("threads", threads, 0, most_threads);
-  // Without a number, torch's own choice: OMP_NUM_THREADS, or all cores.
-  if (threads > 0 && threads != at::get_num_threads()) at::set_num_threads(static_cast<int>(threads));
+  at::set_num_threads(static_cast<int>(threads > 0 ? threads : default_threads()));
   choose_vector_functions();
 #ifdef HEADSCOPE_CUDA
   if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();

@@ -3,6 +3,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "core/parallel.h"
 #include "core/random.h"
 #include "data/blocks.h"
 #include "support/expect_error.h"
@@ -138,14 +139,15 @@ TEST(Estimate, OfTheLargestSetupIsFinite) {
 }
 
 TEST(Device, UsesTheThreadsAskedFor) {
-  const int torchs_own_choice = at::get_num_threads();
-  EXPECT_EQ(choose_device("cpu").threads, torchs_own_choice);
+  const bool is_given = std::getenv("OMP_NUM_THREADS") != nullptr;
+  const std::int64_t without = is_given ? at::get_num_threads() : static_cast<std::int64_t>(available_cores());
+  EXPECT_EQ(choose_device("cpu").threads, without);
   for (const std::int64_t threads : {1, 3}) {
     const ComputeDevice device = choose_device("cpu", threads);
     EXPECT_EQ(device.threads, threads);
     EXPECT_EQ(at::get_num_threads(), threads);
   }
-  at::set_num_threads(torchs_own_choice);
+  EXPECT_EQ(choose_device("cpu").threads, without);
   for (const std::int64_t threads : {-1, 1025})
     expect_error(Fault::input, "threads is ", [&] { choose_device("cpu", threads); });
 }
