@@ -55,7 +55,9 @@ TEST(StartOfCorpus, OfMuchDataStopsEarly) {
   expect_error(Fault::input, "a.jsonl: line 31: not valid JSON", [&] { whole(folder / "a.jsonl"); });
   EXPECT_FALSE(start(folder / "a.jsonl", /*train=*/100, /*validation=*/100).cut);  // both parts are full
   // One document of the two that are needed to split: more would come.
-  write_file(folder / "b.txt", std::string(40 << 20, 'x') + "\n<|endoftext|>\nsecond");
+  std::string long_text(40 << 20, 'x');
+  long_text += "\n<|endoftext|>\nsecond";
+  write_file(folder / "b.txt", long_text);
   EXPECT_NO_THROW(start(folder / "b.txt"));
 }
 
