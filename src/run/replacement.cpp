@@ -98,7 +98,7 @@ void set_aside(const fs::path& run, const RunNames& names) {
   if (is_there(replaced)) return remove_run(run, names);
   make_folder(replaced);
   std::vector<fs::path> entries = our_entries(run, names);
-  std::ranges::stable_partition(entries, [](const fs::path& entry) { return entry != manifest_name; });
+  std::stable_partition(entries.begin(), entries.end(), [](const fs::path& entry) { return entry != manifest_name; });
   for (const fs::path& entry : entries) {
     const fs::path place = replaced / entry;
     make_folder(place.parent_path());
