@@ -5,6 +5,7 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "run/absolute_folder.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -56,8 +57,7 @@ bool is_complete(const fs::path& run) {
 }
 
 fs::path run_around(const fs::path& folder) {
-  std::error_code error;
-  fs::path place = fs::absolute(folder / "", error).lexically_normal().parent_path();
+  fs::path place = absolute_folder(folder);
   constexpr int deepest = 3;  // STUDY/seed_42/QK
   for (int up = 0; up < deepest && !place.empty(); ++up, place = place.parent_path())
     if (is_run(place)) return place;

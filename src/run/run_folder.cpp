@@ -13,6 +13,7 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/json_text.h"
+#include "run/absolute_folder.h"
 #include "run/names.h"
 #include "run/replacement.h"
 
@@ -91,7 +92,7 @@ bool is_locked(const fs::path& run) {
 
 // A run may lie inside another one, but neither among its files nor while it is written.
 void check_around(const fs::path& out) {
-  const fs::path place = fs::absolute(out / "").lexically_normal().parent_path();
+  const fs::path place = absolute_folder(out);
   const fs::path around = run_around(place.parent_path());
   if (around.empty()) return;
   if (RunNames().is_ours(place.lexically_relative(around), /*is_folder=*/true))
@@ -162,7 +163,7 @@ RunFolder RunFolder::add_to(const fs::path& place) {
   RunFolder run(root, place, {});
   run.take_lock();
   run.keeps_status_ = true;
-  const fs::path inside = fs::absolute(place / "").lexically_normal().parent_path().lexically_relative(root);
+  const fs::path inside = absolute_folder(place).lexically_relative(root);
   run.write_below(inside == "." ? fs::path() : inside);
   return run;
 }
@@ -243,8 +244,8 @@ fs::path RunFolder::final_name(const fs::path& file) const {
 }
 
 bool RunFolder::is_in_place() const {
-  struct stat locked {
-  }, named{};
+  struct stat locked {};
+  struct stat named {};
   return ::fstat(lock_.get(), &locked) == 0 && ::stat((root_ / lock_name).c_str(), &named) == 0 &&
          locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }

@@ -1,0 +1,47 @@
+#include "run/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include "core/atomic_file.h"
+#include "run/run_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::expect_error;
+using testing::TemporaryFolder;
+
+TEST(Manifest, DamageIsNamed) {
+  const TemporaryFolder folder;
+  expect_error(Fault::input, "holds no manifest.json", [&] { read_manifest(folder.path()); });
+  write_file(folder / "manifest.json", "{\"status\": ");
+  expect_error(Fault::input, "is damaged", [&] { read_manifest(folder.path()); });
+  const auto write = [&](const char* key, const ordered_json& value) {
+    ordered_json manifest = {
+        {"program", "headscope"}, {"command", "x"}, {"status", "complete"}, {"started", "x"}, {"config", {{"a", 1}}}};
+    manifest[key] = value;
+    if (value.is_null()) manifest.erase(key);
+    write_file(folder / "manifest.json", manifest.dump());
+  };
+  for (const char* key : {"command", "status", "started"})
+    for (const ordered_json& value : {ordered_json(), ordered_json(7)}) {
+      write(key, value);
+      expect_error(Fault::input, fmt::format("it has no text '{}'", key), [&] { read_manifest(folder.path()); });
+    }
+  for (const ordered_json& value : {ordered_json(), ordered_json("x")}) {
+    write("config", value);
+    expect_error(Fault::input, "it has no object 'config'", [&] { read_manifest(folder.path()); });
+  }
+  write("more", 1);
+  EXPECT_EQ(read_manifest(folder.path()).at("more"), 1);
+  const std::size_t levels = 300'000;
+  write_file(folder / "manifest.json",
+             R"({"program": "headscope", "config": )" + std::string(levels, '[') + std::string(levels, ']') + "}");
+  expect_error(Fault::input, "is damaged", [&] { RunFolder::add_to(folder.path()); });
+}
+
+}  // namespace
+}  // namespace headscope
