@@ -401,7 +401,8 @@ class FullDisk(Robustness):
         try:
             yield disk
         finally:
-            subprocess.run(["umount", disk], check=True)
+            # Lazy: Arrow's threads may close the last table a moment after it was read.
+            subprocess.run(["umount", "--lazy", disk], check=True)
 
     def fill(self, disk: Path, free: int) -> Path:
         filler = disk / "filler"
