@@ -1,23 +1,75 @@
-# headscope_folder(NAME LINKS target...): the static library of one folder of src, named as the folder.
-# A public link is a statement of the architecture: only to folders below (see the root CMakeLists.txt).
+# The folders of src, each a static library named as the folder. headscope_folder(NAME LINKS folder... PACKAGES target...)
+# is the architecture: a folder includes itself, the folders that it links, and those below them. CheckIncludes.cmake
+# stops the build at any other include, and at an include of torch in a folder without it.
+# A unit of the build is a batch of sources: headers are read once for the batch. Batches are small where a touched file
+# should be compiled soon, and whole folders under sanitizers, where a folder is built once.
+set(HEADSCOPE_BATCH 4 CACHE STRING "Sources of one unit; 0: all of a folder")
+set(HEADSCOPE_TORCH_FOLDERS "")
+
+# One precompiled header for the torch-free half; Torch.cmake has the other.
+file(WRITE "${CMAKE_BINARY_DIR}/precompiled.cpp" "")
+add_library(headscope_precompiled OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+target_link_libraries(headscope_precompiled PUBLIC headscope_flags fmt::fmt nlohmann_json::nlohmann_json)
+target_precompile_headers(headscope_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/precompiled.h")
+
 function(headscope_folder name)
-  cmake_parse_arguments(ARG "" "" "LINKS;PRIVATE_LINKS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  cmake_parse_arguments(ARG "TORCH" "" "LINKS;PACKAGES;PRIVATE_PACKAGES" ${ARGN})
+  set(folder "${CMAKE_SOURCE_DIR}/src/${name}")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   add_library(headscope_${name} STATIC ${sources})
-  target_link_libraries(headscope_${name} PUBLIC headscope_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
-  target_precompile_headers(headscope_${name} PRIVATE "${CMAKE_SOURCE_DIR}/cmake/precompiled.h")
+  list(TRANSFORM ARG_LINKS PREPEND headscope_ OUTPUT_VARIABLE libraries)
+  target_link_libraries(headscope_${name} PUBLIC headscope_flags ${libraries} ${ARG_PACKAGES} PRIVATE ${ARG_PRIVATE_PACKAGES})
+  set_target_properties(headscope_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HEADSCOPE_BATCH})
+  if(ARG_TORCH)
+    target_link_libraries(headscope_${name} PUBLIC headscope_torch)
+    target_precompile_headers(headscope_${name} REUSE_FROM headscope_torch_precompiled)
+    if(HEADSCOPE_CUDA AND EXISTS "${folder}/cuda")
+      headscope_cuda_sources(${name})
+    endif()
+  else()
+    target_precompile_headers(headscope_${name} REUSE_FROM headscope_precompiled)
+  endif()
+  headscope_check_includes(${name} "${ARG_TORCH}" ${ARG_LINKS})
 endfunction()
 
-# headscope_test(NAME LINKS target...): one test program of all .cpp files in tests/NAME.
+# The folders that NAME may include, and a step before its first unit that looks at every include.
+function(headscope_check_includes name torch)
+  set(allowed ${name})
+  foreach(link ${ARGN})
+    get_property(below GLOBAL PROPERTY HEADSCOPE_INCLUDES_${link})
+    if(NOT below)
+      message(FATAL_ERROR "src/${name} links src/${link}, which is not below it: see the list in CMakeLists.txt")
+    endif()
+    list(APPEND allowed ${below})
+  endforeach()
+  list(REMOVE_DUPLICATES allowed)
+  set_property(GLOBAL PROPERTY HEADSCOPE_INCLUDES_${name} "${allowed}")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/*.h" "${CMAKE_SOURCE_DIR}/src/${name}/*.cpp"
+    "${CMAKE_SOURCE_DIR}/src/${name}/*.cu" "${CMAKE_SOURCE_DIR}/src/${name}/*.cuh")
+  set(stamp "${CMAKE_BINARY_DIR}/includes/${name}.checked")
+  string(REPLACE ";" "," allowed "${allowed}")
+  add_custom_command(OUTPUT "${stamp}" DEPENDS ${files} "${CMAKE_SOURCE_DIR}/cmake/CheckIncludes.cmake"
+    COMMAND "${CMAKE_COMMAND}" "-DROOT=${CMAKE_SOURCE_DIR}" "-DNAME=${name}" "-DALLOWED=${allowed}" "-DTORCH=${torch}"
+      "-DSTAMP=${stamp}" -P "${CMAKE_SOURCE_DIR}/cmake/CheckIncludes.cmake"
+    COMMENT "Checking the includes of src/${name}" VERBATIM)
+  add_custom_target(headscope_${name}_includes DEPENDS "${stamp}")
+  add_dependencies(headscope_${name} headscope_${name}_includes)
+endfunction()
+
+# headscope_test(NAME LINKS folder... PACKAGES target... [TORCH]): one test program of all .cpp files in tests/NAME.
 function(headscope_test name)
-  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
-  if(NOT sources)
-    return()
-  endif()
+  cmake_parse_arguments(ARG "TORCH" "" "LINKS;PACKAGES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp" "${CMAKE_SOURCE_DIR}/tests/${name}/captured_*.cpp")
+  list(REMOVE_DUPLICATES sources)
   add_executable(test_${name} ${sources})
-  target_link_libraries(test_${name} PRIVATE ${ARG_LINKS} headscope_test_support GTest::gmock GTest::gtest_main)
-  target_precompile_headers(test_${name} PRIVATE "${CMAKE_SOURCE_DIR}/cmake/precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
+  list(TRANSFORM ARG_LINKS PREPEND headscope_ OUTPUT_VARIABLE libraries)
+  target_link_libraries(test_${name} PRIVATE ${libraries} ${ARG_PACKAGES} headscope_test_support GTest::gmock GTest::gtest_main)
+  if(ARG_TORCH)
+    target_precompile_headers(test_${name} REUSE_FROM headscope_torch_test_precompiled)
+  else()
+    target_precompile_headers(test_${name} REUSE_FROM headscope_test_precompiled)
+  endif()
+  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HEADSCOPE_BATCH})
   target_compile_options(test_${name} PRIVATE -O1)  # what is tested is optimised; the tests compile faster
   add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
 endfunction()

@@ -34,16 +34,16 @@ endif()
 # headscope_cuda_sources(NAME): compiles cuda/*.cu of a folder into its library. By hand, because CMake's own CUDA support
 # wants a whole toolkit, and the wheels are only a compiler.
 function(headscope_cuda_sources name)
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/cuda/*.cu")
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/cuda/*.cu")
   set(targets)
   foreach(architecture ${HEADSCOPE_CUDA_ARCHITECTURES})
     list(APPEND targets "-gencode=arch=compute_${architecture},code=[sm_${architecture},compute_${architecture}]")
   endforeach()
   foreach(source ${sources})
     get_filename_component(stem "${source}" NAME_WE)
-    set(object "${CMAKE_CURRENT_BINARY_DIR}/cuda/${stem}.o")
+    set(object "${CMAKE_BINARY_DIR}/cuda/${name}/${stem}.o")
     add_custom_command(OUTPUT "${object}" DEPFILE "${object}.d" DEPENDS "${source}"
-      COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_CURRENT_BINARY_DIR}/cuda"
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_BINARY_DIR}/cuda/${name}"
       COMMAND "${HEADSCOPE_NVCC}" -c -O3 -std=c++20 ${targets} -Xcompiler=-fPIC,-Wall -MD -MF "${object}.d"
         "-I${CMAKE_SOURCE_DIR}/src" "-I${cuda_runtime}/include" -o "${object}" "${source}"
       COMMENT "Building CUDA object ${stem}.o" VERBATIM)
@@ -52,36 +52,7 @@ function(headscope_cuda_sources name)
   endforeach()
 endfunction()
 
-# One precompiled header for all folders that use torch, one for their tests: each takes as long as five sources.
-add_library(headscope_torch_precompiled OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")
-target_link_libraries(headscope_torch_precompiled PUBLIC headscope_flags headscope_torch headscope_formats headscope_data)
+# One precompiled header for all folders of the torch half: it takes as long as five sources.
+add_library(headscope_torch_precompiled OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+target_link_libraries(headscope_torch_precompiled PUBLIC headscope_flags headscope_torch fmt::fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(headscope_torch_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h")
-
-# headscope_torch_folder(NAME LINKS target...): as headscope_folder, for a folder of the torch half.
-function(headscope_torch_folder name)
-  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
-  add_library(headscope_${name} STATIC ${sources})
-  target_link_libraries(headscope_${name} PUBLIC headscope_flags headscope_torch headscope_formats headscope_data ${ARG_LINKS})
-  target_precompile_headers(headscope_${name} REUSE_FROM headscope_torch_precompiled)
-endfunction()
-
-# headscope_torch_test(NAME LINKS target...): as headscope_test, for a folder of the torch half.
-function(headscope_torch_test name)
-  cmake_parse_arguments(ARG "" "" "LINKS" ${ARGN})
-  if(NOT TARGET headscope_torch_test_precompiled)
-    # A program, though nobody runs it: programs are compiled with other flags than libraries.
-    add_executable(headscope_torch_test_precompiled "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.cpp")
-    target_link_libraries(headscope_torch_test_precompiled PRIVATE
-      headscope_torch headscope_formats headscope_data headscope_test_support GTest::gmock GTest::gtest_main)
-    target_compile_options(headscope_torch_test_precompiled PRIVATE -O1)
-    target_precompile_headers(headscope_torch_test_precompiled PRIVATE
-      "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h" <gmock/gmock.h> <gtest/gtest.h>)
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
-  add_executable(test_${name} ${sources})
-  target_link_libraries(test_${name} PRIVATE ${ARG_LINKS} headscope_test_support GTest::gmock GTest::gtest_main)
-  target_compile_options(test_${name} PRIVATE -O1)
-  target_precompile_headers(test_${name} REUSE_FROM headscope_torch_test_precompiled)
-  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
-endfunction()

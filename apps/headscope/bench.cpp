@@ -1,8 +1,8 @@
 #include "command.h"
 #include "core/bounds.h"
-#include "study/options.h"
-#include "tracks/metrics.h"
-#include "train/benchmark.h"
+#include "experiments/benchmark.h"
+#include "experiments/study_options.h"
+#include "heads/metrics.h"
 
 namespace headscope {
 namespace {

@@ -1,7 +1,7 @@
 #include "dry_run.h"
 
-#include "report/theme.h"
-#include "train/estimate.h"
+#include "experiments/estimate.h"
+#include "figures/theme.h"
 
 namespace headscope {
 

@@ -1,9 +1,9 @@
-#include "inspect/inspect.h"
+#include "experiments/inspect.h"
 
 #include <unistd.h>
 
 #include "command.h"
-#include "inspect/head_map.h"
+#include "experiments/head_map.h"
 
 namespace headscope {
 namespace {

@@ -1,12 +1,12 @@
 #include "command.h"
 #include "core/error.h"
-#include "inspect/roles_run.h"
+#include "experiments/roles_run.h"
+#include "experiments/surgery/run.h"
+#include "experiments/train_run.h"
+#include "figures/theme.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
-#include "report/theme.h"
-#include "surgery/run.h"
-#include "train/run.h"
-#include "verdict/analyze.h"
+#include "study/analyze.h"
 
 namespace headscope {
 namespace {

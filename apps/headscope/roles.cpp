@@ -1,5 +1,5 @@
 #include "command.h"
-#include "inspect/roles_run.h"
+#include "experiments/roles_run.h"
 
 namespace headscope {
 namespace {

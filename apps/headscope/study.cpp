@@ -1,9 +1,9 @@
 #include <cmath>
 
 #include "dry_run.h"
+#include "experiments/study_run.h"
 #include "stats/welch.h"
-#include "study/run.h"
-#include "verdict/analyze.h"
+#include "study/analyze.h"
 
 namespace headscope {
 namespace {

@@ -1,7 +1,7 @@
 #include "command.h"
 #include "core/error.h"
-#include "report/surgery_figures.h"
-#include "surgery/run.h"
+#include "experiments/surgery/run.h"
+#include "heads/figures/surgery_figures.h"
 
 namespace headscope {
 namespace {

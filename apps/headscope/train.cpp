@@ -1,5 +1,5 @@
 #include "dry_run.h"
-#include "train/run.h"
+#include "experiments/train_run.h"
 
 namespace headscope {
 namespace {

@@ -32,13 +32,13 @@ class InfoReader {
 
   [[nodiscard]] std::int64_t needed_number(const char* key, std::int64_t least, std::int64_t most) const {
     const auto value = number(key, least, most);
-    if (!value) missing(key);
+    if (!value) fail_missing(key);
     return *value;
   }
 
   [[nodiscard]] std::string needed_text(const char* key, const char* expected) const {
     const auto found = object_.find(key);
-    if (found == object_.end()) missing(key);
+    if (found == object_.end()) fail_missing(key);
     if (!found->is_string()) fail_input("{}: '{}' is {}; expected {}", origin_, key, shown(*found), expected);
     return found->get<std::string>();
   }
@@ -49,7 +49,7 @@ class InfoReader {
   }
 
  private:
-  [[noreturn]] void missing(const char* key) const {
+  [[noreturn]] void fail_missing(const char* key) const {
     fail_input(
         R"({}: '{}' is missing; expected {{"type": "u16", "vocabulary": N, "tokenizer": "...", "end_of_text": N}})",
         origin_, key);

@@ -49,10 +49,10 @@ class Room {
 
 template <class ArrayType, class Value>
 void append(const arrow::Array& array, std::vector<Value>& out) {
-  constexpr Value missing = std::numeric_limits<Value>::quiet_NaN();  // whole numbers are never null: 0
+  constexpr Value null_value = std::numeric_limits<Value>::quiet_NaN();  // whole numbers are never null: 0
   const auto& values = static_cast<const ArrayType&>(array);
   for (std::int64_t row = 0; row < values.length(); ++row)
-    out.push_back(values.IsNull(row) ? missing : static_cast<Value>(values.Value(row)));
+    out.push_back(values.IsNull(row) ? null_value : static_cast<Value>(values.Value(row)));
 }
 
 // False for types that are not numbers.

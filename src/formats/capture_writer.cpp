@@ -51,14 +51,14 @@ std::shared_ptr<arrow::Array> int32_array(const std::filesystem::path& file, std
 }
 
 template <class ArrayType, class Values>
-std::shared_ptr<arrow::Array> array_of(const Values& values) {
+std::shared_ptr<arrow::Array> wrapped_array(const Values& values) {
   return std::make_shared<ArrayType>(static_cast<std::int64_t>(values.size()),
                                      arrow::Buffer::Wrap(values.data(), values.size()));
 }
 
 std::string bytes_of(const std::filesystem::path& file, const CapturedVectors& vectors) {
-  const auto components = vectors.vector64.empty() ? array_of<arrow::FloatArray>(vectors.vector32)
-                                                   : array_of<arrow::DoubleArray>(vectors.vector64);
+  const auto components = vectors.vector64.empty() ? wrapped_array<arrow::FloatArray>(vectors.vector32)
+                                                   : wrapped_array<arrow::DoubleArray>(vectors.vector64);
   const auto list = value_of(arrow::FixedSizeListArray::FromArrays(components, static_cast<std::int32_t>(vectors.dim)));
   const auto table = arrow::Table::Make(
       arrow::schema({arrow::field("bucket", arrow::int32()), arrow::field("example_id", arrow::int32()),

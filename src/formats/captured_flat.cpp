@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/missing.h"
+
 namespace headscope {
 
 namespace {
@@ -77,7 +79,7 @@ std::vector<double> windows(const FlatValues<Value>& flat) {
   for (std::size_t row = 0; row < out.size(); ++row) {
     const auto window = static_cast<double>(static_cast<As>(flat.values[row]));
     if (std::isinf(window)) column_fault("row {} is infinite; leave it null where there is no window", row);
-    out[row] = flat.is_null(row) ? std::numeric_limits<double>::quiet_NaN() : window;
+    out[row] = flat.is_null(row) ? missing : window;
   }
   return out;
 }

@@ -25,9 +25,9 @@ using FileBytes = std::vector<std::byte, UninitialisedAllocator<std::byte>>;
 constexpr std::int64_t largest_bucket = 1'000'000;
 
 // Values decoded at a time: 64 KiB of float32, so that the check for NaN finds them in the cache.
-constexpr int batch = 16384;
+constexpr int decoded_at_once = 16384;
 
-FileBytes read_file(const std::filesystem::path& file) {
+FileBytes read_bytes(const std::filesystem::path& file) {
   const RegularFile opened = open_regular_file(file);
   FileBytes bytes(opened.size);
   for (std::size_t done = 0; done < bytes.size();) {
@@ -107,7 +107,7 @@ VectorShape read_vectors_as(const CapturedColumn& column, const parquet::ReaderP
       follow_rows(column, *page, rows);
       values.start(*page, page->levels);
       for (int left = page->levels; left > 0;) {
-        const int count = std::min(batch, left);
+        const int count = std::min(decoded_at_once, left);
         values.decode(next, count);
         shape.finite &= all_finite(next, static_cast<std::size_t>(count));
         next += count;
@@ -216,7 +216,7 @@ CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const s
 CapturedVectors read_captured_vectors(const std::filesystem::path& file, const CaptureReadOptions& options) {
   const std::string origin = file.string();
   try {
-    return parse_captured_vectors(read_file(file), origin, options);
+    return parse_captured_vectors(read_bytes(file), origin, options);
   } catch (const std::bad_alloc&) {
     fail_runtime("{}: not enough memory to read it", origin);
   }

@@ -5,11 +5,10 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/missing.h"
 
 namespace headscope {
 namespace {
-
-constexpr double missing = std::numeric_limits<double>::quiet_NaN();
 
 template <class Number>
 std::optional<Number> parse_number(std::string_view text) {

@@ -107,7 +107,7 @@ bool read_column(ParquetSource source, CappedPool& pool, const std::string& orig
 }
 
 template <class Body>
-bool reading(const std::string& origin, Body&& body) {
+bool in_text_column(const std::string& origin, Body&& body) {
   try {
     return body();
   } catch (const Error&) {
@@ -122,7 +122,7 @@ bool reading(const std::string& origin, Body&& body) {
 }  // namespace
 
 bool for_each_text(const std::filesystem::path& file, const std::string& column, const OnText& on_text) {
-  return reading(file.string(), [&] {
+  return in_text_column(file.string(), [&] {
     CappedPool pool(decoded_base);
     ParquetSource source = open_parquet(file, pool);
     pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(source.size));
@@ -132,7 +132,7 @@ bool for_each_text(const std::filesystem::path& file, const std::string& column,
 
 bool for_each_text(std::span<const std::byte> bytes, const std::string& origin, const std::string& column,
                    const OnText& on_text) {
-  return reading(origin, [&] {
+  return in_text_column(origin, [&] {
     CappedPool pool(decoded_limit(bytes.size()));
     return read_column(parquet_in(bytes), pool, origin, column, on_text);
   });

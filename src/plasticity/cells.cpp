@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/missing.h"
 #include "stats/normal.h"
 
 namespace headscope {
@@ -82,7 +83,7 @@ ScoreModel diagonal_model(const QueryModel& model, const QueryBucket& bucket) {
   ScoreModel score;
   score.mean_d = model.alpha_d + model.beta_d * bucket.mean_position;
   score.variance_d = model.resid_var_d.unaryExpr([](double value) { return value <= 0 ? variance_floor : value; });
-  score.variance_if_zero = std::numeric_limits<double>::quiet_NaN();
+  score.variance_if_zero = missing;
   return score;
 }
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/missing.h"
 #include "plasticity/keys.h"
 #include "plasticity/queries.h"
 #include "plasticity/stages.h"
@@ -23,9 +24,9 @@ struct Cell {
   std::int64_t q_bucket = 0, k_bucket = 0;
   std::size_t key_bucket_index = 0;  // place in Keys::buckets
   double weight = 1;                 // in the head's mean
-  double plasticity = std::numeric_limits<double>::quiet_NaN();
+  double plasticity = missing;
   std::int64_t n_pairs = 0;
-  double se_pairs = std::numeric_limits<double>::quiet_NaN();  // standard error of the mean over pairs
+  double se_pairs = missing;  // standard error of the mean over pairs
   std::vector<ExampleSum> examples;
 
   [[nodiscard]] bool empty() const { return n_pairs == 0; }

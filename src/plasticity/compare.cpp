@@ -5,9 +5,10 @@
 #include <map>
 
 #include "core/json_text.h"
+#include "core/missing.h"
 #include "formats/table.h"
+#include "plasticity/comparison_figures.h"
 #include "plasticity/tables.h"
-#include "report/comparison_figures.h"
 #include "stats/normal.h"
 
 namespace headscope {
@@ -17,10 +18,9 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* comparison_csv = "comparison.csv";
-constexpr const char* plots_name = "plots";
 
 struct HeadOfRun {
-  double value = undefined, standard_error = undefined;
+  double value = missing, standard_error = missing;
   std::string examples_hash;
   std::vector<double> replicates;
 };
@@ -82,14 +82,14 @@ HeadDifference difference_of(const HeadId& id, const Run& run_1, const HeadOfRun
   result.paired = can_be_paired(run_1, head_1, run_2, head_2);
   result.standard_error =
       result.paired ? paired_error(head_1, head_2) : std::hypot(head_1.standard_error, head_2.standard_error);
-  const Estimate estimate{result.difference, result.standard_error, undefined};
+  const Estimate estimate{result.difference, result.standard_error, missing};
   result.low = estimate.low();
   result.high = estimate.high();
   if (result.standard_error > 0)
     result.p_value = 2 * normal_cdf(-std::abs(result.difference) / result.standard_error);
   else
     result.p_value = result.difference == 0 ? 1 : 0;
-  if (std::isnan(result.standard_error)) result.p_value = undefined;
+  if (std::isnan(result.standard_error)) result.p_value = missing;
   return result;
 }
 
@@ -141,7 +141,7 @@ CompareOutcome compare_runs(const CompareJob& job) {
   return folder.live([&] {
     const Table table = to_table(outcome.heads);
     folder.write(comparison_csv, to_csv(table));
-    draw_comparison_figure({table, run_1.name, run_2.name}, folder.place() / plots_name, theme_named(job.theme));
+    draw_comparison_figure({table, run_1.name, run_2.name}, folder.place() / "plots", theme_named(job.theme));
     folder.finish(RunStatus::complete, {{"heads", outcome.heads.size()}, {"only_in_one", outcome.only_in_one}});
     return outcome;
   });
@@ -151,7 +151,7 @@ std::vector<fs::path> draw_comparison_run(const fs::path& run, const fs::path& o
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
   const PlasticityComparison comparison{read_csv(run / comparison_csv), text_at(config, "name_1"),
                                         text_at(config, "name_2")};
-  return draw_comparison_figure(comparison, out / plots_name, theme_named(theme));
+  return draw_comparison_figure(comparison, out / "plots", theme_named(theme));
 }
 
 }  // namespace headscope

@@ -12,9 +12,9 @@ namespace headscope {
 namespace {
 
 constexpr std::int64_t layers = 2, q_heads = 4, k_heads = 2;
-constexpr Eigen::Index dim = 16, key_rank = 3;  // three directions: the cosine with a fixed vector is then uniform
+constexpr Eigen::Index demo_dim = 16, key_rank = 3;  // three directions: the cosine with a fixed vector is then uniform
 constexpr std::int64_t examples = 48, length = 512;
-constexpr int buckets = 9;  // floor(log2(position + 1)) for positions below 512
+constexpr int demo_buckets = 9;  // floor(log2(position + 1)) for positions below 512
 
 // Standard normal numbers by the method of Box and Muller.
 class Gaussian {
@@ -57,10 +57,11 @@ struct HeadTruth {
 GroupTruth group_truth(std::int64_t layer, std::int64_t k_head, std::uint64_t seed, bool isotropic) {
   Gaussian gaussian(seed + 1000 + static_cast<std::uint64_t>(layer * k_heads + k_head));
   GroupTruth group;
-  group.axes_dd = orthonormal(gaussian.matrix(dim, dim));
+  group.axes_dd = orthonormal(gaussian.matrix(demo_dim, demo_dim));
   group.deviation_d =
-      isotropic ? Eigen::VectorXd::Ones(dim) : Eigen::VectorXd(gaussian.matrix(dim, 1).array().abs() + 0.5);
-  for (int bucket = 0; bucket < buckets; ++bucket) group.keys_dr.push_back(orthonormal(gaussian.matrix(dim, key_rank)));
+      isotropic ? Eigen::VectorXd::Ones(demo_dim) : Eigen::VectorXd(gaussian.matrix(demo_dim, 1).array().abs() + 0.5);
+  for (int bucket = 0; bucket < demo_buckets; ++bucket)
+    group.keys_dr.push_back(orthonormal(gaussian.matrix(demo_dim, key_rank)));
   return group;
 }
 
@@ -69,7 +70,7 @@ HeadTruth head_truth(const HeadId& head, const GroupTruth& group, std::uint64_t 
   const auto index = static_cast<double>(head.layer * q_heads + head.q_head);
   Gaussian gaussian(seed + 2000 + static_cast<std::uint64_t>(index));
   HeadTruth truth;
-  truth.offset_d = gaussian.matrix(dim, 1) * (0.1 + 0.5 * index);
+  truth.offset_d = gaussian.matrix(demo_dim, 1) * (0.1 + 0.5 * index);
   truth.slope_d = group.axes_dd.col(0) * (1.0 + 1.5 * static_cast<double>(head.q_head)) / static_cast<double>(length);
   return truth;
 }
@@ -82,7 +83,7 @@ int bucket_of(std::int64_t position) {
 CapturedVectors every_position() {
   CapturedVectors vectors;
   vectors.rows = static_cast<std::size_t>(examples * (length - 1));
-  vectors.dim = static_cast<std::size_t>(dim);
+  vectors.dim = static_cast<std::size_t>(demo_dim);
   for (std::int64_t example = 0; example < examples; ++example)
     for (std::int64_t position = 0; position + 1 < length; ++position) {
       vectors.example_id.push_back(example);
@@ -97,7 +98,7 @@ template <class Row>
 CapturedVectors fill(Row row) {
   CapturedVectors vectors = every_position();
   for (std::size_t r = 0; r < vectors.rows; ++r)
-    Eigen::Map<Eigen::VectorXf>(vectors.vector32.data() + r * vectors.dim, dim) =
+    Eigen::Map<Eigen::VectorXf>(vectors.vector32.data() + r * vectors.dim, demo_dim) =
         row(vectors.position[r], static_cast<std::size_t>(vectors.bucket[r])).template cast<float>();
   return vectors;
 }
@@ -113,14 +114,14 @@ void write_queries(const Dataset& dataset, const HeadId& head, std::uint64_t see
   const Eigen::MatrixXd colour_dd = group.axes_dd * group.deviation_d.asDiagonal();
   write_captured_vectors(dataset.query_file(head), fill([&](std::int64_t position, std::size_t) -> Eigen::VectorXd {
                            return truth.offset_d + truth.slope_d * static_cast<double>(position) +
-                                  colour_dd * gaussian.matrix(dim, 1);
+                                  colour_dd * gaussian.matrix(demo_dim, 1);
                          }));
 }
 
 void write_keys(const Dataset& dataset, const HeadId& head, std::uint64_t seed, bool isotropic) {
   const GroupTruth group = group_truth(head.layer, head.k_head, seed, isotropic);
   Gaussian gaussian(noise_seed(seed, head.layer, head.k_head, true));
-  const Eigen::VectorXd centre_d = gaussian.matrix(dim, 1);
+  const Eigen::VectorXd centre_d = gaussian.matrix(demo_dim, 1);
   const Eigen::MatrixXd spread_dd = group.axes_dd * group.deviation_d.cwiseInverse().asDiagonal();
   write_captured_vectors(dataset.key_file(head), fill([&](std::int64_t, std::size_t bucket) -> Eigen::VectorXd {
                            return centre_d + spread_dd * (group.keys_dr[bucket] * gaussian.matrix(key_rank, 1));

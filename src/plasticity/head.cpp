@@ -1,5 +1,7 @@
 #include "plasticity/head.h"
 
+#include "core/missing.h"
+
 namespace headscope {
 namespace {
 
@@ -49,7 +51,7 @@ using nlohmann::json;
 template <class T>
 void load(const json& value, T& target) {
   if constexpr (std::is_same_v<T, double>)
-    target = value.is_null() ? undefined : value.get<double>();
+    target = value.is_null() ? missing : value.get<double>();
   else if constexpr (std::is_same_v<T, std::vector<double>>)
     for (const json& item : value) load(item, target.emplace_back());
   else

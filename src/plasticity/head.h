@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/missing.h"
 #include "plasticity/cells.h"
 #include "plasticity/dataset.h"
 #include "plasticity/keys.h"
@@ -17,14 +18,14 @@ namespace headscope {
 
 struct CellResult {
   std::int64_t q_bucket = 0, k_bucket = 0, n_pairs = 0, n_examples = 0;
-  double plasticity = undefined, se_pairs = undefined, se_examples = undefined;
+  double plasticity = missing, se_pairs = missing, se_examples = missing;
 };
 
 struct HeadResult {
   HeadId id;
   std::int64_t n_q_tokens = 0, n_k_tokens = 0, dim = 0;
   QueryMetrics metrics;
-  double ap_overall = undefined;
+  double ap_overall = missing;
   std::vector<CellResult> cells;
   std::vector<double> component_r2, component_weight;
   Estimate overall, first_20, last_20, drop;

@@ -28,14 +28,14 @@ std::vector<std::string> load_plasticity_config(const std::filesystem::path& fil
 }
 
 void validate(const PlasticityOptions& options) {
-  constexpr std::int64_t most_heads = 100'000;            // as many as a folder's name has digits for
+  constexpr std::int64_t most_per_layer = 100'000;        // as many as a folder's name has digits for
   constexpr std::int64_t most_heads_in_all = 10'000'000;  // their list is kept in memory
   constexpr std::int64_t most_vectors = 1LL << 40;        // of a file: more than any disk holds
   constexpr std::int64_t largest_dimension = 1 << 20;
   constexpr std::int64_t most_draws = 1 << 20;  // of a cell, or kept of a head: more are no more exact
-  check_size("num_layers", options.num_layers.value_or(1), 1, most_heads);
-  check_size("num_q_heads", options.num_q_heads.value_or(1), 1, most_heads);
-  check_size("num_k_heads", options.num_k_heads.value_or(1), 1, most_heads);
+  check_size("num_layers", options.num_layers.value_or(1), 1, most_per_layer);
+  check_size("num_q_heads", options.num_q_heads.value_or(1), 1, most_per_layer);
+  check_size("num_k_heads", options.num_k_heads.value_or(1), 1, most_per_layer);
   checked_product({{"num_layers", options.num_layers.value_or(1)}, {"num_q_heads", options.num_q_heads.value_or(1)}},
                   most_heads_in_all, "heads");
   check_size("max_tokens_per_head", options.max_tokens_per_head, 1, most_vectors);

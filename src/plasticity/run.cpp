@@ -9,11 +9,11 @@
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/parallel.h"
+#include "figures/draw_or_warn.h"
 #include "formats/journal.h"
 #include "plasticity/demo.h"
+#include "plasticity/plasticity_figures.h"
 #include "plasticity/tables.h"
-#include "report/draw_or_warn.h"
-#include "report/plasticity_figures.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -24,7 +24,6 @@ using nlohmann::ordered_json;
 
 constexpr const char* journal_name = "finished_heads.journal";
 constexpr const char* demo_data_name = "data";
-constexpr const char* plots_name = "plots";
 
 // Keys that several query heads share: read by the first that asks, freed by the last that is done.
 class SharedKeys {
@@ -338,7 +337,7 @@ std::vector<fs::path> draw_run(const fs::path& run, const fs::path& out, const s
   PlasticityFigureOptions options;
   options.theme = theme_named(theme);
   options.per_head = per_head;
-  return draw_plasticity_figures(tables, out / plots_name, options);
+  return draw_plasticity_figures(tables, out / "plots", options);
 }
 
 }  // namespace headscope

@@ -6,6 +6,8 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/missing.h"
+
 namespace headscope {
 namespace {
 
@@ -100,8 +102,7 @@ std::set<std::int64_t> fifth_of_distances(const std::vector<Cell>& cells, bool n
 
 Estimate estimate(const CellMean& mean, bool several_examples) {
   if (mean.weight == 0) return {};
-  return {mean.value / mean.weight, mean.se_pairs(),
-          several_examples ? sample_deviation(mean.replicates()) : undefined};
+  return {mean.value / mean.weight, mean.se_pairs(), several_examples ? sample_deviation(mean.replicates()) : missing};
 }
 
 }  // namespace
@@ -137,7 +138,7 @@ HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys&
   CellMean overall(replicates), first(replicates), last(replicates);
   for (const Cell& cell : cells) {
     const Eigen::VectorXd values = replicate_cell(cell, keys, weights, replicates);
-    result.cell_se_examples.push_back(cell.examples.size() < 2 ? undefined : sample_deviation(values));
+    result.cell_se_examples.push_back(cell.examples.size() < 2 ? missing : sample_deviation(values));
     if (cell.empty()) continue;
     const std::int64_t distance = cell.q_bucket - cell.k_bucket;
     overall.add(cell, values);
@@ -155,7 +156,7 @@ HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys&
   } else {
     result.drop = {result.first_20.value - result.last_20.value,
                    std::hypot(result.first_20.se_pairs, result.last_20.se_pairs),
-                   several ? sample_deviation(first.replicates() - last.replicates()) : undefined};
+                   several ? sample_deviation(first.replicates() - last.replicates()) : missing};
   }
   if (overall.weight == 0) result.drop = {};
   if (several) result.overall_replicates = overall.replicates();
@@ -166,7 +167,7 @@ double sample_deviation(const Eigen::ArrayXd& values) {
   double sum = 0, count = 0, squares = 0;
   for (const double value : values)
     if (!std::isnan(value)) sum += value, ++count;
-  if (count < 2) return undefined;
+  if (count < 2) return missing;
   for (const double value : values)
     if (!std::isnan(value)) squares += (value - sum / count) * (value - sum / count);
   return std::sqrt(squares / (count - 1));
@@ -179,7 +180,7 @@ double weighted_mean(const std::vector<Cell>& cells) {
     sum += cell.weight * cell.plasticity;
     weight += cell.weight;
   }
-  return weight > 0 ? sum / weight : undefined;
+  return weight > 0 ? sum / weight : missing;
 }
 
 }  // namespace headscope

@@ -7,16 +7,15 @@
 #include <limits>
 #include <vector>
 
+#include "core/missing.h"
 #include "plasticity/cells.h"
 
 namespace headscope {
 
-inline constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-
 struct Estimate {
-  double value = undefined;
-  double se_pairs = undefined;     // pairs as independent draws: the error of sampling pairs
-  double se_examples = undefined;  // bootstrap over examples: texts vary, and pairs of one text go together
+  double value = missing;
+  double se_pairs = missing;     // pairs as independent draws: the error of sampling pairs
+  double se_examples = missing;  // bootstrap over examples: texts vary, and pairs of one text go together
 
   // 95 % interval: normal, with the error over examples where it is known.
   [[nodiscard]] double standard_error() const;
@@ -42,10 +41,10 @@ double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64
 HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
                                      std::int64_t replicates);
 
-// Standard deviation (n - 1) of the values that are not NaN; undefined for fewer than two.
+// Standard deviation (n - 1) of the values that are not NaN; missing for fewer than two.
 double sample_deviation(const Eigen::ArrayXd& values);
 
-// The head's value: weighted mean over non-empty cells; undefined when there is none.
+// The head's value: weighted mean over non-empty cells; missing when there is none.
 double weighted_mean(const std::vector<Cell>& cells);
 
 }  // namespace headscope

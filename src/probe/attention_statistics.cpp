@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/missing.h"
 #include "probe/attention_rows.h"
 
 #ifdef HEADSCOPE_CUDA
@@ -101,15 +102,14 @@ OneHead means_of(const HeadSums& sums, double sequences, double t) {
   // Mutual information of query and key over the entropy of keys; queries that all attend to one key (to what float32
   // can tell) are constant.
   const double constancy = profile_entropy > 1e-6 ? std::min(1.0, mean_entropy / profile_entropy) : 1.0;
-  const double nan = std::numeric_limits<double>::quiet_NaN();
   return {{"entropy", mean_entropy},
           {"entropy_norm", sums.entropy_norm / later},
           {"max_logit", sums.max_logit},
           {"sink", sums.sink / later},
           {"previous", sums.previous / later},
           {"self", sums.self / rows},
-          {"constancy", std::isnan(mean_entropy) ? nan : constancy},
-          {"consistency", sequences > 1 ? 1 - sums.divergence / (t - 1) : nan}};
+          {"constancy", std::isnan(mean_entropy) ? missing : constancy},
+          {"consistency", sequences > 1 ? 1 - sums.divergence / (t - 1) : missing}};
 }
 
 HeadValues means_of(const std::vector<HeadSums>& sums, const at::Tensor& q_bthd) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "core/missing.h"
 #include "core/parallel.h"
 #include "stats/spectrum.h"
 #include "stats/sums.h"
@@ -22,8 +23,6 @@
 
 namespace headscope {
 namespace {
-
-constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
 // The keys of one head in memory: n rows of d values, `stride` apart.
 struct KeyRows {
@@ -89,10 +88,10 @@ OneHead head_statistics(const KeyRows& keys) {
           {"k_max_abs", *std::max_element(tops.begin(), tops.end())},
           {"k_axis", axis / count},
           {"k_pr_vector", ratio / count},
-          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : absent},
+          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : missing},
           {"k_top_energy", top_energy / all_energy},
           {"k_top_share", static_cast<double>(on_top) / count},
-          {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : absent}};
+          {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : missing}};
 }
 
 #ifdef HEADSCOPE_CUDA
@@ -135,10 +134,10 @@ OneHead statistics_of_sums(const double* sums, const cuda::KeyShape& shape) {
           {"k_max_abs", sums[cuda::largest_top]},
           {"k_axis", sums[cuda::axes] / count},
           {"k_pr_vector", sums[cuda::ratios] / count},
-          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : absent},
+          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : missing},
           {"k_top_energy", energy[top_dim] / all_energy},
           {"k_top_share", vector(cuda::on_top)[top_dim] / count},
-          {"k_cosine", count > 1 ? (square_of_units - count) / (count * (count - 1)) : absent}};
+          {"k_cosine", count > 1 ? (square_of_units - count) / (count * (count - 1)) : missing}};
 }
 
 HeadValues kernel_statistics(const at::Tensor& k_bthd) {
@@ -178,19 +177,20 @@ HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
   const at::Tensor at_top_nh =
       size_nhd.gather(-1, top_dim_h.view({1, -1, 1}).expand({k_nhd.size(0), -1, 1})).squeeze(-1);
   const at::Tensor units_hd = (k_nhd / norm_nh.unsqueeze(-1)).where(alive_nh.unsqueeze(-1), 0.0).sum(0);
-  return {{"k_norm", to_doubles(norm_nh.mean(0))},
-          {"k_norm_std", to_doubles(norm_nh.std(at::IntArrayRef{0}, /*unbiased=*/false))},
-          {"k_std", to_doubles(k_nhd.std(at::IntArrayRef{0, 2}, /*unbiased=*/false))},
-          {"k_token0_norm", to_doubles(norm_nh.unflatten(0, {k_bthd.size(0), -1}).select(1, 0).mean(0))},
-          {"k_max_abs_mean", to_doubles(top_nh.mean(0))},
-          {"k_max_abs", to_doubles(top_nh.amax(0))},
-          {"k_axis", mean_alive(top_nh / norm_nh)},
-          {"k_pr_vector", mean_alive(squares_nhd.sum(-1).square() / squares_nhd.square().sum(-1))},
-          {"k_top_dim", to_doubles(top_dim_h.to(at::kDouble).where(total_h > 0, absent))},
-          {"k_top_energy", to_doubles(top_energy_h / total_h)},
-          {"k_top_share", mean_alive((at_top_nh == top_nh).to(at::kDouble))},
-          {"k_cosine",
-           to_doubles(((units_hd.square().sum(-1) - count_h) / (count_h * (count_h - 1))).where(count_h > 1, absent))}};
+  return {
+      {"k_norm", to_doubles(norm_nh.mean(0))},
+      {"k_norm_std", to_doubles(norm_nh.std(at::IntArrayRef{0}, /*unbiased=*/false))},
+      {"k_std", to_doubles(k_nhd.std(at::IntArrayRef{0, 2}, /*unbiased=*/false))},
+      {"k_token0_norm", to_doubles(norm_nh.unflatten(0, {k_bthd.size(0), -1}).select(1, 0).mean(0))},
+      {"k_max_abs_mean", to_doubles(top_nh.mean(0))},
+      {"k_max_abs", to_doubles(top_nh.amax(0))},
+      {"k_axis", mean_alive(top_nh / norm_nh)},
+      {"k_pr_vector", mean_alive(squares_nhd.sum(-1).square() / squares_nhd.square().sum(-1))},
+      {"k_top_dim", to_doubles(top_dim_h.to(at::kDouble).where(total_h > 0, missing))},
+      {"k_top_energy", to_doubles(top_energy_h / total_h)},
+      {"k_top_share", mean_alive((at_top_nh == top_nh).to(at::kDouble))},
+      {"k_cosine",
+       to_doubles(((units_hd.square().sum(-1) - count_h) / (count_h * (count_h - 1))).where(count_h > 1, missing))}};
 }
 
 HeadValues key_statistics(const at::Tensor& k_bthd) {

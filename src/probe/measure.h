@@ -1,9 +1,9 @@
 // All measurements of the heads of a layer, and of a model.
 #pragma once
 
+#include "heads/metrics.h"
 #include "model/decoder.h"
 #include "probe/head_values.h"
-#include "tracks/metrics.h"
 
 namespace headscope {
 

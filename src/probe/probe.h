@@ -4,9 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "heads/metrics.h"
 #include "model/decoder.h"
 #include "probe/head_values.h"
-#include "tracks/metrics.h"
 
 namespace headscope {
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/missing.h"
 #include "core/random.h"
 
 namespace headscope {
 namespace {
-
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
 using Places = std::vector<std::ptrdiff_t>;  // indices into the sorted sample
 
@@ -94,7 +93,7 @@ double above_chord(const std::vector<double>& x, std::ptrdiff_t low, std::ptrdif
 
 double dip_statistic(std::span<const double> values) {
   if (values.size() < 4 || std::ranges::any_of(values, [](double value) { return !std::isfinite(value); }))
-    return undefined;
+    return missing;
   std::vector<double> x(values.begin(), values.end());
   std::ranges::sort(x);
   if (x.front() == x.back()) return 0;
@@ -132,7 +131,7 @@ const std::vector<double>& DipTester::uniform_dips(std::size_t n) {
 }
 
 DipTest DipTester::test(std::span<const double> values) {
-  DipTest result{dip_statistic(values), undefined, values.size()};
+  DipTest result{dip_statistic(values), missing, values.size()};
   if (std::isnan(result.dip)) return result;
   const std::vector<double>& dips = uniform_dips(values.size());
   const auto as_large = std::ranges::end(dips) - std::ranges::lower_bound(dips, result.dip);

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "core/missing.h"
+
 namespace headscope {
 
 // The largest distance of the empirical distribution function from the nearest unimodal one, exactly: between 1/(2n)
@@ -17,8 +19,8 @@ namespace headscope {
 double dip_statistic(std::span<const double> values);
 
 struct DipTest {
-  double dip = std::numeric_limits<double>::quiet_NaN();
-  double p_value = std::numeric_limits<double>::quiet_NaN();  // of one population; NaN where the dip is
+  double dip = missing;
+  double p_value = missing;  // of one population; NaN where the dip is
   std::size_t n = 0;
 
   [[nodiscard]] bool rejects() const { return p_value < 0.05; }  // that there is one population

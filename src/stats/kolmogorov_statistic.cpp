@@ -14,13 +14,12 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/missing.h"
 #include "stats/kolmogorov.h"
 #include "stats/normal.h"
 
 namespace headscope {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Below this, sorting everything is faster than looking at every bin.
 constexpr std::size_t kSortAll = 128;
@@ -78,7 +77,7 @@ double deviation_at(std::span<const double> phi_sorted, std::size_t rank, std::s
 }
 
 double by_sorting(std::vector<double> z) {
-  if (std::ranges::any_of(z, [](double value) { return std::isnan(value); })) return kNaN;
+  if (std::ranges::any_of(z, [](double value) { return std::isnan(value); })) return missing;
   std::ranges::sort(z);
   normal_cdf(z, z);
   return deviation_at(z, 0, z.size());
@@ -150,7 +149,7 @@ double by_bins(std::size_t n, const SampleAt& z_at) {
   std::vector<std::int32_t> count(bins.count());
   visit_bins(bins, n, z_at, [&](std::size_t, std::size_t bin) { ++count[bin]; });
   for (std::size_t i = 0; i < n && count[0] > 0; ++i) {
-    if (std::isnan(z_at(i))) return kNaN;
+    if (std::isnan(z_at(i))) return missing;
   }
   Search search = find_candidates(bins, count, n);
   std::vector<double> z(search.samples), phi(search.samples);
@@ -169,7 +168,7 @@ double by_bins(std::size_t n, const SampleAt& z_at) {
 
 template <class SampleAt>
 double statistic(std::size_t n, const SampleAt& z_at) {
-  if (n == 0) return kNaN;
+  if (n == 0) return missing;
   if (n > kSortAll) return by_bins(n, z_at);
   std::vector<double> z(n);
   for (std::size_t i = 0; i < n; ++i) z[i] = z_at(i);

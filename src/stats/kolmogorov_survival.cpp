@@ -13,6 +13,7 @@
 #include <limits>
 #include <numbers>
 
+#include "core/missing.h"
 #include "stats/kolmogorov.h"
 
 namespace headscope {
@@ -173,7 +174,7 @@ double cdf_by_pelz_good(double x, std::int64_t n) {
 }  // namespace
 
 double ks_survival(double d, std::int64_t n) {
-  if (std::isnan(d) || n < 1) return std::numeric_limits<double>::quiet_NaN();
+  if (std::isnan(d) || n < 1) return missing;
   const auto size = static_cast<double>(n);
   const double t = size * d;
   const double nxx = t * d;

@@ -5,12 +5,11 @@
 #include <cmath>
 #include <limits>
 
+#include "core/missing.h"
 #include "stats/sums.h"
 
 namespace headscope {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 bool numerically_constant(const Moments& m) {
   const double rounding = std::numeric_limits<double>::epsilon() * m.mean;
@@ -20,7 +19,7 @@ bool numerically_constant(const Moments& m) {
 }  // namespace
 
 Moments moments(std::span<const double> x) {
-  if (x.empty()) return {.mean = kNaN, .m2 = kNaN, .m3 = kNaN, .m4 = kNaN, .n = 0};
+  if (x.empty()) return {.mean = missing, .m2 = missing, .m3 = missing, .m4 = missing, .n = 0};
   const auto n = static_cast<double>(x.size());
   const double centre = rough_mean(x);
   const auto [s1, s2, s3, s4] = sums<4>(x.size(), [&](std::size_t i) {
@@ -41,12 +40,12 @@ Moments moments(std::span<const double> x) {
 }
 
 double Moments::variance() const {
-  return n < 2 ? kNaN : m2 * static_cast<double>(n) / static_cast<double>(n - 1);
+  return n < 2 ? missing : m2 * static_cast<double>(n) / static_cast<double>(n - 1);
 }
 
 // Adjusted Fisher-Pearson coefficient; too few values for the adjustment give the plain one.
 double Moments::skewness() const {
-  if (n == 0 || numerically_constant(*this)) return kNaN;
+  if (n == 0 || numerically_constant(*this)) return missing;
   const auto count = static_cast<double>(n);
   const double plain = m3 / (m2 * std::sqrt(m2));
   return n > 2 ? plain * std::sqrt(count * (count - 1)) / (count - 2) : plain;
@@ -54,7 +53,7 @@ double Moments::skewness() const {
 
 // k-statistics: (n-1)/((n-2)(n-3)) ((n+1) m4/m2^2 - 3 (n-1)); too few values give the plain m4/m2^2 - 3.
 double Moments::excess_kurtosis() const {
-  if (n == 0 || numerically_constant(*this)) return kNaN;
+  if (n == 0 || numerically_constant(*this)) return missing;
   const auto count = static_cast<double>(n);
   const double plain = m4 / (m2 * m2);
   if (n <= 3) return plain - 3;
@@ -63,7 +62,7 @@ double Moments::excess_kurtosis() const {
 
 double median(std::vector<double> values) {
   const bool undefined = std::any_of(values.begin(), values.end(), [](double value) { return std::isnan(value); });
-  if (values.empty() || undefined) return kNaN;
+  if (values.empty() || undefined) return missing;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;

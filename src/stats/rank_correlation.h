@@ -6,16 +6,17 @@
 #include <span>
 #include <vector>
 
+#include "core/missing.h"
+
 namespace headscope {
 
 // Ranks 1..n; equal values share the mean of their ranks. No value may be NaN.
 std::vector<double> average_ranks(std::span<const double> values);
 
 struct RankCorrelation {
-  static constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-  double rho = unknown;
-  double low = unknown, high = unknown;  // 95 % interval
-  double p_value = unknown;              // two-sided, of no association
+  double rho = missing;
+  double low = missing, high = missing;  // 95 % interval
+  double p_value = missing;              // two-sided, of no association
   std::size_t n = 0;                     // pairs that counted
 };
 

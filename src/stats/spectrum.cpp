@@ -5,11 +5,10 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/missing.h"
 
 namespace headscope {
 namespace {
-
-constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
 double sum_of(std::span<const double> values) {
   double sum = 0;
@@ -42,7 +41,7 @@ std::vector<double> normalised(std::span<const double> values, double unit) {
 std::vector<double> singular_values_of_gram(std::span<const double> gram, std::int64_t d) {
   HEADSCOPE_CHECK(static_cast<std::int64_t>(gram.size()) == d * d, "{} values, d {}", gram.size(), d);
   const Eigen::Map<const Eigen::MatrixXd> matrix(gram.data(), d, d);
-  if (!matrix.allFinite()) return std::vector<double>(static_cast<std::size_t>(d), std::nan(""));
+  if (!matrix.allFinite()) return std::vector<double>(static_cast<std::size_t>(d), missing);
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix, Eigen::EigenvaluesOnly);
   std::vector<double> values;
   for (Eigen::Index i = d - 1; i >= 0; --i)
@@ -52,7 +51,7 @@ std::vector<double> singular_values_of_gram(std::span<const double> gram, std::i
 
 double effective_rank(std::span<const double> singular_values) {
   const std::vector<double> shares = normalised(singular_values, sum_of(singular_values));
-  if (shares.empty()) return absent;
+  if (shares.empty()) return missing;
   double entropy = 0;
   for (const double share : shares)
     if (share > 0) entropy -= share * std::log(share);
@@ -61,18 +60,18 @@ double effective_rank(std::span<const double> singular_values) {
 
 double participation_ratio(std::span<const double> singular_values) {
   const std::vector<double> s = normalised(singular_values, largest(singular_values));
-  return s.empty() ? absent : std::pow(sum_of(s), 2) / sum_of_squares(s);
+  return s.empty() ? missing : std::pow(sum_of(s), 2) / sum_of_squares(s);
 }
 
 double eigen_participation_ratio(std::span<const double> singular_values) {
   std::vector<double> s = normalised(singular_values, largest(singular_values));
   for (double& value : s) value *= value;
-  return s.empty() ? absent : std::pow(sum_of(s), 2) / sum_of_squares(s);
+  return s.empty() ? missing : std::pow(sum_of(s), 2) / sum_of_squares(s);
 }
 
 double stable_rank(std::span<const double> singular_values) {
   const std::vector<double> s = normalised(singular_values, largest(singular_values));
-  return s.empty() ? absent : sum_of_squares(s);
+  return s.empty() ? missing : sum_of_squares(s);
 }
 
 }  // namespace headscope

@@ -5,12 +5,11 @@
 #include <limits>
 #include <numbers>
 
+#include "core/missing.h"
 #include "stats/normal.h"
 
 namespace headscope {
 namespace {
-
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
 // From here on the continued fraction loses more to cancellation (about df eps) than Hill's expansion leaves out.
 constexpr double many_degrees = 1e4;
@@ -82,7 +81,7 @@ double normal_equivalent(double t, double df) {
 }  // namespace
 
 double regularised_incomplete_beta(double a, double b, double x, double y) {
-  if (!(a > 0 && b > 0 && x >= 0 && y >= 0) || std::isinf(a) || std::isinf(b)) return undefined;
+  if (!(a > 0 && b > 0 && x >= 0 && y >= 0) || std::isinf(a) || std::isinf(b)) return missing;
   if (x == 0) return 0;
   if (y == 0) return 1;
   const double front = std::exp(a * log_of(x, y) + b * log_of(y, x) - log_beta(a, b));
@@ -91,7 +90,7 @@ double regularised_incomplete_beta(double a, double b, double x, double y) {
 }
 
 double student_t_two_sided(double t, double df) {
-  if (std::isnan(t) || !(df > 0)) return undefined;
+  if (std::isnan(t) || !(df > 0)) return missing;
   const double size = std::fabs(t);
   if (df > many_degrees) return 2 * normal_cdf(-normal_equivalent(size, df));
   const double square = size / df * size;
@@ -109,7 +108,7 @@ double student_t_cdf(double t, double df) {
 }
 
 double student_t_quantile(double p, double df) {
-  if (!(p > 0 && p < 1) || !(df > 0)) return undefined;
+  if (!(p > 0 && p < 1) || !(df > 0)) return missing;
   if (p == 0.5) return 0;
   const double tail = std::min(p, 1 - p);  // exact: 1 - p loses nothing above 1/2
   // Bisection on the bits' scale of t: the tail falls from 1/2 at 0 to 0 at infinity.

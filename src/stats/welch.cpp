@@ -3,13 +3,12 @@
 #include <cmath>
 #include <limits>
 
+#include "core/missing.h"
 #include "stats/moments.h"
 #include "stats/student_t.h"
 
 namespace headscope {
 namespace {
-
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 constexpr double upper_end = 0.975;  // of a two-sided interval of 95 %
 
 double variance_of_mean(const Moments& sample) {
@@ -20,7 +19,7 @@ double variance_of_mean(const Moments& sample) {
 
 MeanInterval mean_interval(std::span<const double> values) {
   const Moments sample = moments(values);
-  MeanInterval result{undefined, undefined, undefined, undefined, sample.n};
+  MeanInterval result{missing, missing, missing, missing, sample.n};
   if (sample.n == 0) return result;
   result.mean = sample.mean;
   if (sample.n == 1) return result;
@@ -33,7 +32,7 @@ MeanInterval mean_interval(std::span<const double> values) {
 
 WelchTest welch_test(std::span<const double> a, std::span<const double> b) {
   const Moments first = moments(a), second = moments(b);
-  WelchTest test{undefined, undefined, undefined, undefined, undefined, undefined, undefined};
+  WelchTest test{missing, missing, missing, missing, missing, missing, missing};
   if (first.n == 0 || second.n == 0) return test;
   test.difference = first.mean - second.mean;
   if (first.n == 1 || second.n == 1) return test;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "core/interrupt.h"
+#include "core/missing.h"
 #include "probe/measure.h"
 #include "train/checkpoint.h"
 #include "train/tables.h"
@@ -93,10 +94,10 @@ class TrainRun {
   // The first probe has no losses: nothing was trained.
   void probe() {
     const bool with_loss = trainer_.steps_done() > 0;
-    const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : std::nan("");
+    const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
     const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
     const ProbeResult result = trainer_.probe(chosen_, with_loss);
-    tables_.add_probe(now.moment, loss, result.val_loss.value_or(std::nan("")), result.layers);
+    tables_.add_probe(now.moment, loss, result.val_loss.value_or(missing), result.layers);
     tables_.add_heads(now, result.layers);
     tables_.add_gains(now, result.gains, /*with_vectors=*/true);
     state_.loss_sum = 0;

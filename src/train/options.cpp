@@ -1,7 +1,7 @@
 #include "train/options.h"
 
 #include "core/bounds.h"
-#include "tracks/metrics.h"
+#include "heads/metrics.h"
 
 namespace headscope {
 namespace {

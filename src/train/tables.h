@@ -7,7 +7,7 @@
 #include <string>
 
 #include "formats/part_table.h"
-#include "tracks/tracks.h"
+#include "heads/tracks.h"
 #include "train/trainer.h"
 
 namespace headscope {

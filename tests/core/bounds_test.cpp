@@ -10,7 +10,7 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
+using test::expect_error;
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
 

@@ -16,7 +16,7 @@ struct EnumNames<Shape> {
 
 namespace {
 
-using testing::expect_error;
+using test::expect_error;
 
 struct Options {
   std::int64_t count = 3;

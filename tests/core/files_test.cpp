@@ -15,8 +15,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 
 std::size_t entries(const std::filesystem::path& folder) {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));

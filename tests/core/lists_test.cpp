@@ -7,7 +7,7 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
+using test::expect_error;
 
 TEST(CommaSeparated, HasAPartMoreThanCommas) {
   EXPECT_EQ(comma_separated("a,bc,"), (std::vector<std::string>{"a", "bc", ""}));

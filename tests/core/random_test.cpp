@@ -38,7 +38,7 @@ void expect_same_call(NumpyGenerator& generator, const nlohmann::json& call) {
 }
 
 TEST(NumpyGenerator, InterleavedCallsAreNumpysBitForBit) {
-  const auto generators = testing::stats_oracle("random");
+  const auto generators = test::stats_oracle("random");
   ASSERT_GT(generators.size(), 100U);
   for (const auto& oracle : generators) {
     NumpyGenerator generator(oracle["seed"].get<std::uint64_t>());

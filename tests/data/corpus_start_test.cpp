@@ -9,8 +9,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 
 constexpr std::int64_t any = 1'000'000'000'000;
 

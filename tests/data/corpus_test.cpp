@@ -7,6 +7,7 @@
 
 #include "core/atomic_file.h"
 #include "core/config.h"
+#include "data/all_tokens.h"
 #include "data/language.h"
 #include "data/language_reader.h"
 #include "data/token_file.h"
@@ -16,9 +17,9 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::LanguageReader;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::LanguageReader;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t everything = std::int64_t{1} << 40;
@@ -35,17 +36,11 @@ Corpus load_file(const fs::path& path) {
   return load(options);
 }
 
-std::vector<std::int64_t> all(const Tokens& tokens) {
-  std::vector<std::int64_t> values(static_cast<std::size_t>(tokens.size()));
-  tokens.copy(0, tokens.size(), values.data());
-  return values;
-}
-
 // The documents of byte tokens: each begins with 257 and ends with 256.
 std::vector<std::string> documents(const Tokens& tokens) {
   std::vector<std::string> texts;
   bool inside = false;
-  for (const std::int64_t token : all(tokens)) {
+  for (const std::int64_t token : test::all_tokens(tokens)) {
     if (token == 257) {
       EXPECT_FALSE(inside);
       texts.emplace_back();
@@ -85,12 +80,12 @@ TEST(LanguageCorpus, HoldsWhatIsWantedAndNoDocumentTwice) {
 
 TEST(LanguageCorpus, WantingMoreOnlyAppendsAndLeavesTheOtherPartAsItIs) {
   const Corpus few = load({}, 20000, 5000), more = load({}, 40000, 5000), other = load({}, 20000, 9000);
-  auto longer = all(more.train);
+  auto longer = test::all_tokens(more.train);
   ASSERT_GT(more.train.size(), few.train.size());
   longer.resize(static_cast<std::size_t>(few.train.size()));
-  EXPECT_EQ(longer, all(few.train));
-  EXPECT_EQ(all(more.validation), all(few.validation));
-  EXPECT_EQ(all(other.train), all(few.train));
+  EXPECT_EQ(longer, test::all_tokens(few.train));
+  EXPECT_EQ(test::all_tokens(more.validation), test::all_tokens(few.validation));
+  EXPECT_EQ(test::all_tokens(other.train), test::all_tokens(few.train));
   EXPECT_GT(other.validation.size(), few.validation.size());
 }
 
@@ -165,7 +160,7 @@ TEST(TextCorpus, SomeDocumentIsAlwaysForValidation) {
   const Corpus corpus = load(options);
   EXPECT_EQ(corpus.validation_documents, 1);
   EXPECT_EQ(corpus.train_documents, 4);
-  EXPECT_EQ(all(load(options, 1).validation), all(corpus.validation));
+  EXPECT_EQ(test::all_tokens(load(options, 1).validation), test::all_tokens(corpus.validation));
 }
 
 TEST(TextCorpus, NoTextIsAnError) {
@@ -202,7 +197,7 @@ TEST(TokenCorpus, IsSplitAtEndOfText) {
   std::multiset<std::vector<std::int64_t>> found;
   for (const Tokens* part : {&corpus.train, &corpus.validation}) {
     std::vector<std::int64_t> document;
-    for (const std::int64_t token : all(*part)) {
+    for (const std::int64_t token : test::all_tokens(*part)) {
       document.push_back(token);
       if (token != 0 && token != 299) continue;
       found.insert(document);

@@ -12,8 +12,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 std::vector<std::string> documents(const fs::path& file, const std::string& column = "text") {

@@ -14,7 +14,7 @@
 
 #include "data/grammar.h"
 
-namespace headscope::testing {
+namespace headscope::test {
 
 class LanguageReader {
  public:
@@ -183,4 +183,4 @@ class LanguageReader {
   std::set<std::vector<std::string>> phrases_;
 };
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -12,7 +12,7 @@
 namespace headscope {
 namespace {
 
-using testing::LanguageReader;
+using test::LanguageReader;
 
 TEST(Language, ADocumentDependsOnSeedAndIndexAlone) {
   const Language language(7);

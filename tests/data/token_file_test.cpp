@@ -8,8 +8,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 std::string valid_info(const std::string& type = "u16") {

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "data/all_tokens.h"
 #include "data/blocks.h"
 #include "data/mixed_seed.h"
 #include "data/split.h"
@@ -13,13 +14,7 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-
-std::vector<std::int64_t> all(const Tokens& tokens) {
-  std::vector<std::int64_t> values(static_cast<std::size_t>(tokens.size()));
-  tokens.copy(0, tokens.size(), values.data());
-  return values;
-}
+using test::expect_error;
 
 // 0, 1, 2, ...
 Tokens counting(std::int64_t size, std::int64_t vocabulary = 65536) {
@@ -38,7 +33,7 @@ TEST(Tokens, AreRangesOfAStoreOneAfterAnother) {
   const Tokens tokens(buffer, buffer->span(), ranges);
   const std::vector<std::int64_t> expected = {11, 12, 13, 16, 17, 10};
   ASSERT_EQ(tokens.size(), 6);
-  EXPECT_EQ(all(tokens), expected);
+  EXPECT_EQ(test::all_tokens(tokens), expected);
   for (std::int64_t first = 0; first <= 6; ++first)
     for (std::int64_t count = 0; first + count <= 6; ++count) {
       std::vector<std::int64_t> part(static_cast<std::size_t>(count));
@@ -54,7 +49,8 @@ TEST(Tokens, OfALargeVocabularyKeepAllBits) {
   const auto buffer = std::make_shared<TokenBuffer>(70000);
   buffer->append(std::vector<std::uint32_t>{69999, 65536, 1});
   const TokenRange whole{0, 3};
-  EXPECT_EQ(all(Tokens(buffer, buffer->span(), {&whole, 1})), (std::vector<std::int64_t>{69999, 65536, 1}));
+  EXPECT_EQ(test::all_tokens(Tokens(buffer, buffer->span(), {&whole, 1})),
+            (std::vector<std::int64_t>{69999, 65536, 1}));
 }
 
 TEST(BlockOrder, IsNumpysChoiceForSeedAndEpoch) {

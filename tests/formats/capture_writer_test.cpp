@@ -11,8 +11,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 
 CapturedVectors three_rows() {
   CapturedVectors vectors;

@@ -10,7 +10,7 @@
 
 namespace headscope::test {
 
-std::filesystem::path TemporaryFolder::file(std::string_view bytes) const {
+std::filesystem::path CaptureFolder::file(std::string_view bytes) const {
   const auto name = path() / "data.parquet";
   std::ofstream(name, std::ios::binary) << bytes;
   return name;

@@ -22,7 +22,7 @@
 namespace headscope::test {
 
 // A folder for one file, removed at the end of the test.
-class TemporaryFolder : public testing::TemporaryFolder {
+class CaptureFolder : public TemporaryFolder {
  public:
   // Writes bytes to data.parquet in it.
   [[nodiscard]] std::filesystem::path file(std::string_view bytes) const;

@@ -26,8 +26,8 @@ std::string path_refusal(const std::filesystem::path& file) {
 }
 
 TEST(CapturedRefusals, FilesThatCannotBeOpened) {
-  const testing::TimeLimit limit(10);
-  const TemporaryFolder folder;
+  const test::TimeLimit limit(10);
+  const CaptureFolder folder;
   EXPECT_THAT(path_refusal(folder.path() / "data.parquet"), EndsWith("No such file or directory"));
   EXPECT_THAT(path_refusal("no/such/place"), EndsWith("No such file or directory"));
   const auto file = folder.file(Capture().write());

@@ -202,7 +202,7 @@ TEST(CapturedVectors, RowGroupsWithoutRowsAreSkipped) {
 }
 
 TEST(CapturedVectors, TheHashIsThatOfTheFile) {
-  const TemporaryFolder folder;
+  const CaptureFolder folder;
   const std::string bytes = Capture().write();
   const auto captured = read_captured_vectors(folder.file(bytes));
   expect_capture(captured, 6, 4);

@@ -12,9 +12,9 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::FileSizeLimit;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::FileSizeLimit;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 TEST(Journal, KeepsWholeRecordsWhereverTheFileIsCut) {
@@ -60,7 +60,7 @@ TEST(Journal, ALinkIsRefusedAndItsTargetKept) {
 }
 
 TEST(Journal, ANamedPipeIsRefusedAtOnce) {
-  const testing::TimeLimit limit(10);
+  const test::TimeLimit limit(10);
   const TemporaryFolder folder;
   ASSERT_EQ(::mkfifo((folder / "j").c_str(), 0600), 0);
   expect_error(Fault::input, "j: is not a regular file", [&] { Journal(folder / "j"); });

@@ -17,9 +17,9 @@
 namespace headscope {
 namespace {
 
+using test::expect_error;
+using test::TemporaryFolder;
 using test::Thrift;
-using testing::expect_error;
-using testing::TemporaryFolder;
 namespace footer = test::footer;
 
 // One column, compressed, with Arrow's own types kept: categories stay a dictionary when they are read.
@@ -176,7 +176,7 @@ TEST(ParquetBounds, ASchemaOfGroupsInGroups) {
 }
 
 TEST(ParquetBounds, ANamedPipeIsRefusedAtOnce) {
-  const testing::TimeLimit limit(10);
+  const test::TimeLimit limit(10);
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "t");
   const auto pipe = folder / "t" / "part-00000.parquet";

@@ -15,9 +15,9 @@
 namespace headscope {
 namespace {
 
+using test::expect_error;
+using test::TemporaryFolder;
 using ::testing::ElementsAre;
-using testing::expect_error;
-using testing::TemporaryFolder;
 
 template <class Builder, class... Values>
 std::shared_ptr<arrow::Array> array_of(std::shared_ptr<arrow::DataType> type, Values... values) {

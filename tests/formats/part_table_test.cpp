@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/atomic_file.h"
+#include "core/missing.h"
 #include "support/expect_error.h"
 #include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
@@ -14,10 +15,9 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+using test::expect_error;
+using test::TemporaryFolder;
 using ::testing::ElementsAre;
-using testing::expect_error;
-using testing::TemporaryFolder;
-constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
 
 // Rows `begin` to `end` of one long table.
 Table rows(std::int64_t begin, std::int64_t end) {
@@ -27,7 +27,7 @@ Table rows(std::int64_t begin, std::int64_t end) {
   Vectors vector;
   for (std::int64_t row = begin; row < end; ++row) {
     step.push_back(row);
-    value.push_back(row % 5 == 3 ? nan_value : static_cast<double>(row) / 7);
+    value.push_back(row % 5 == 3 ? missing : static_cast<double>(row) / 7);
     metric.push_back(row % 2 == 0 ? "k_norm" : "k_pr");
     vector.push_back(Numbers(static_cast<std::size_t>(row % 3), static_cast<double>(row)));
   }
@@ -266,7 +266,7 @@ TEST(PartTable, AFullDiskLeavesTheTableAsItWas) {
   table.append(rows(0, 2000));
   table.append(rows(2000, 4000));
   {
-    const testing::FileSizeLimit limit(4096);
+    const test::FileSizeLimit limit(4096);
     expect_error(Fault::runtime, "part-00002.parquet: File too large while writing",
                  [&] { table.append(rows(4000, 8000)); });
     expect_error(Fault::runtime, "part-00000.parquet: File too large while writing", [&] { table.merge(); });

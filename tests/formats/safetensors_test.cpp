@@ -16,9 +16,9 @@
 namespace headscope {
 namespace {
 
+using test::expect_error;
+using test::TemporaryFolder;
 using ::testing::ElementsAre;
-using testing::expect_error;
-using testing::TemporaryFolder;
 
 std::span<const std::byte> as_span(std::string_view text) {
   return std::as_bytes(std::span(text));
@@ -114,7 +114,7 @@ TEST(Safetensors, ReadsAFileOfAnotherWriter) {
 }
 
 TEST(Safetensors, ReadsAPublishedFile) {
-  const auto file = testing::shared_folder() / "reference/models/tiny/llama/model.safetensors";
+  const auto file = test::shared_folder() / "reference/models/tiny/llama/model.safetensors";
   HEADSCOPE_NEEDS_SHARED(file);
   const Safetensors model(file);
   const TensorView& embedding = model.get("model.embed_tokens.weight");
@@ -145,7 +145,7 @@ TEST(Safetensors, AFullDiskIsReportedAndLeavesNothingNew) {
   const std::string values(1 << 22, 'v');
   const std::vector<TensorView> tensors = {{"w", TensorType::u8, {1 << 22}, as_span(values)}};
   write_file(folder / "a", "old");
-  const testing::FileSizeLimit limit(3 << 20);
+  const test::FileSizeLimit limit(3 << 20);
   expect_error(Fault::runtime, "a: File too large while writing; nothing was changed",
                [&] { write_safetensors(folder / "a", tensors); });
   EXPECT_EQ(read_file(folder / "a"), "old");

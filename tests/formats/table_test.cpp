@@ -8,18 +8,18 @@
 #include <random>
 
 #include "core/atomic_file.h"
+#include "core/missing.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+using test::expect_error;
 
 TEST(Csv, WritesShortestNumbersAndEmptyForMissing) {
   Table table;
-  table.add("n", Integers{1, -2}).add("x", Numbers{0.1, nan_value}).add("text", Texts{"plain", "a,\"b\"\nc"});
+  table.add("n", Integers{1, -2}).add("x", Numbers{0.1, missing}).add("text", Texts{"plain", "a,\"b\"\nc"});
   EXPECT_EQ(to_csv(table), "n,x,text\n1,0.1,plain\n-2,,\"a,\"\"b\"\"\nc\"\n");
 }
 

@@ -9,11 +9,11 @@
 #include <optional>
 
 #include "core/error.h"
-#include "report/every_figure.h"
-#include "report/gnuplot_skeleton.h"
+#include "figures/every_figure.h"
+#include "figures/gnuplot_skeleton.h"
 
 using namespace headscope;
-using namespace headscope::testing;
+using namespace headscope::test;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "verdict/results.h"
+#include "study/results.h"
 
 using namespace headscope;
 

@@ -2,6 +2,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 
+#include "experiments/benchmark.h"
 #include "model/decoder.h"
 #include "ops/attention.h"
 #include "ops/device.h"
@@ -14,12 +15,11 @@
 #include "probe/key_statistics.h"
 #include "probe/probe.h"
 #include "support/gradients.h"
-#include "train/benchmark.h"
 
 namespace headscope {
 namespace {
 
-using testing::random_tensor;
+using test::random_tensor;
 
 const ComputeDevice& gpu() {
   static const ComputeDevice device = choose_device("cuda");

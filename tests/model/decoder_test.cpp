@@ -12,9 +12,9 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::largest_difference;
-using testing::TensorOracle;
+using test::expect_error;
+using test::largest_difference;
+using test::TensorOracle;
 
 // The reference model with its weights, in float32.
 Decoder reference_model(const TensorOracle& oracle, QkNorm qk_norm) {
@@ -77,7 +77,7 @@ TEST_P(Reference, GradientsOfTheWholeModelAgreeWithCentralDifferences) {
   const Decoder exact = converted(model, at::kDouble);
   std::vector<at::Tensor> parameters;
   for_each_parameter(exact, [&](const std::string&, const at::Tensor& value) { parameters.push_back(value); });
-  testing::expect_gradients(
+  test::expect_gradients(
       parameters, [&] { return next_token_loss(exact, oracle.get("tokens"), oracle.get("targets"), at::kDouble); });
 }
 

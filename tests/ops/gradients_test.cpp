@@ -11,8 +11,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_gradients;
-using testing::random_tensor;
+using test::expect_gradients;
+using test::random_tensor;
 
 at::Tensor leaf(at::IntArrayRef shape, std::uint64_t seed) {
   return random_tensor(shape, seed).set_requires_grad(true);

@@ -14,7 +14,7 @@
 namespace headscope {
 namespace {
 
-using testing::random_tensor;
+using test::random_tensor;
 
 constexpr double float32_eps = 1.2e-7;
 
@@ -102,7 +102,7 @@ TEST(LinearCrossEntropy, SurvivesHugeLogits) {
 }
 
 TEST(Device, AnUnknownNameIsRefused) {
-  testing::expect_error(Fault::input, "unknown device 'tpu'; did you mean 'cpu'?", [] { choose_device("tpu"); });
+  test::expect_error(Fault::input, "unknown device 'tpu'; did you mean 'cpu'?", [] { choose_device("tpu"); });
 }
 
 TEST(Device, TheCpuComputesInFloat32) {

@@ -11,9 +11,9 @@
 namespace headscope {
 namespace {
 
-using testing::largest_difference;
-using testing::random_tensor;
-using testing::TensorOracle;
+using test::largest_difference;
+using test::random_tensor;
+using test::TensorOracle;
 
 class Optimizer : public ::testing::Test {
  protected:

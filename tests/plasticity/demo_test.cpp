@@ -11,7 +11,7 @@
 namespace headscope {
 namespace {
 
-using testing::TemporaryFolder;
+using test::TemporaryFolder;
 
 TEST(PlasticityOfUniform, EqualsTheIntegral) {
   for (const double r : {1e-6, 9e-4, 1.1e-3, 0.1, 1.0, 3.0, 10.0, 40.0}) {

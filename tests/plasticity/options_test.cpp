@@ -11,8 +11,8 @@
 namespace headscope {
 namespace {
 
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 TEST(PlasticityConfig, TheShippedFilesAreValid) {
@@ -94,11 +94,11 @@ TEST(HeadRecord, SurvivesExactly) {
   head.id = {3, 5, 1};
   head.metrics.r2_pos = 0.1 + 0.2;
   head.ap_overall = 5e-324;
-  head.cells = {{4, 2, 256, 40, 1.0 / 3, undefined, 0.25}, {5, 2, 0, 0, undefined, undefined, undefined}};
-  head.component_r2 = {1e-300, undefined};
+  head.cells = {{4, 2, 256, 40, 1.0 / 3, missing, 0.25}, {5, 2, 0, 0, missing, missing, missing}};
+  head.component_r2 = {1e-300, missing};
   head.component_weight = {0.75, 0.25};
-  head.overall = {0.5, 0.01, undefined};
-  head.replicates = {0.49, undefined};
+  head.overall = {0.5, 0.01, missing};
+  head.replicates = {0.49, missing};
   head.constant_components = {7};
   head.examples_hash = "x00";
   const HeadResult again = from_record(to_record(head));

@@ -35,7 +35,7 @@ Cell cell_of(std::size_t bucket, const std::vector<double>& values, double weigh
     ++cell.n_pairs;
   }
   const auto n = static_cast<double>(values.size());
-  cell.plasticity = values.empty() ? undefined : sum / n;
+  cell.plasticity = values.empty() ? missing : sum / n;
   for (const double value : values) squares += (value - sum / n) * (value - sum / n);
   cell.se_pairs = std::sqrt(squares / (n - 1) / n);
   return cell;

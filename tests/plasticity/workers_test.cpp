@@ -14,7 +14,7 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::TemporaryFolder;
+using test::TemporaryFolder;
 
 constexpr int layers = 2, query_heads = 4, key_heads = 2;
 

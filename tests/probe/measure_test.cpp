@@ -12,7 +12,7 @@
 namespace headscope {
 namespace {
 
-using testing::TensorOracle;
+using test::TensorOracle;
 
 // Attention is in float32: scores of size s have errors of s · eps, and so has the logarithm of what they make. All
 // else is summed in float64 from the same float32 values.

@@ -11,8 +11,8 @@ namespace headscope {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 
 TEST(Manifest, DamageIsNamed) {
   const TemporaryFolder folder;

@@ -13,8 +13,8 @@ namespace headscope {
 namespace {
 
 using nlohmann::ordered_json;
-using testing::expect_error;
-using testing::TemporaryFolder;
+using test::expect_error;
+using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 RunDescription description(int rate = 1, RunWrites writes = RunWrites::at_the_end) {

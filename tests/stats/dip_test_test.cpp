@@ -22,7 +22,7 @@ Values uniform_sample(std::size_t n, std::uint64_t seed) {
 }
 
 TEST(Dip, IsTheDistanceFromTheNearestUnimodalDistribution) {
-  for (const auto& one : testing::stats_oracle("dip"))
+  for (const auto& one : test::stats_oracle("dip"))
     // The reference solves linear programs with a tolerance of 1e-7.
     EXPECT_NEAR(dip_statistic(one.at("values").get<Values>()), one.at("dip").get<double>(), 1e-7) << one.dump();
 }

@@ -53,7 +53,7 @@ TEST(Householder, TurnsTheFirstAxisIntoBeta) {
 }
 
 TEST(Householder, AgreesWithFiftyDigits) {
-  for (const auto& oracle : testing::stats_oracle("householder")) {
+  for (const auto& oracle : test::stats_oracle("householder")) {
     const auto beta = oracle["beta"].get<std::vector<double>>();
     const Reflection reflection =
         reflection_onto(Eigen::Map<const Eigen::VectorXd>(beta.data(), static_cast<Eigen::Index>(beta.size())));

@@ -9,15 +9,13 @@
 #include <limits>
 #include <vector>
 
+#include "core/missing.h"
 #include "core/random.h"
 #include "stats/normal.h"
 #include "stats/oracle.h"
 
 namespace headscope {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // The definition: sort, then the largest deviation just before or at any sample.
 double by_definition(std::vector<double> z) {
@@ -56,7 +54,7 @@ const std::vector<Shape>& shapes() {
       {"heavy-tailed", [](NumpyGenerator& g) { return std::tan(3.14 * (g.uniform() - 0.5)); }},
       {"beyond the bins", [](NumpyGenerator& g) { return g.uniform() < 0.5 ? -9 - g.uniform() : 9 + g.uniform(); }},
       {"huge", [](NumpyGenerator& g) { return (g.uniform() - 0.5) * 1e300; }},
-      {"infinite", [](NumpyGenerator& g) { return g.uniform() < 0.1 ? -kInfinity : kInfinity; }},
+      {"infinite", [](NumpyGenerator& g) { return g.uniform() < 0.1 ? -test::infinity : test::infinity; }},
       {"constant", [](NumpyGenerator&) { return 0.25; }},
       {"two points", [](NumpyGenerator& g) { return g.uniform() < 0.4 ? -1.0 : 0.7; }},
       {"two close points", [](NumpyGenerator& g) { return g.uniform() < 0.4 ? 0.1 : std::nextafter(0.1, 1.0); }},
@@ -118,15 +116,15 @@ TEST(KsStatistic, OfUndefinedValuesIsUndefined) {
   EXPECT_TRUE(std::isnan(ks_statistic(std::vector<double>{})));
   for (const std::size_t n : {2U, 100U, 20'000U}) {
     auto z = sample(shapes()[0], n, 0);
-    z[n / 2] = kNaN;
+    z[n / 2] = missing;
     EXPECT_TRUE(std::isnan(ks_statistic(z))) << n;
-    z[n / 2] = -kNaN;
+    z[n / 2] = -missing;
     EXPECT_TRUE(std::isnan(ks_statistic(z))) << n;
   }
 }
 
 TEST(KsStatistic, AgreesWithScipy) {
-  for (const auto& oracle : testing::stats_oracle("statistic")) {
+  for (const auto& oracle : test::stats_oracle("statistic")) {
     const auto z = sample(shapes()[0], oracle["n"].get<std::size_t>(), oracle["seed"].get<std::uint64_t>());
     // scipy's Phi and ours differ by a few roundings
     EXPECT_NEAR(ks_statistic(z), oracle["d"].get<double>(), 1e-15) << "n = " << oracle["n"];
@@ -134,7 +132,7 @@ TEST(KsStatistic, AgreesWithScipy) {
 }
 
 TEST(KsSurvival, AgreesWithScipyInEveryBranch) {
-  for (const auto& row : testing::stats_oracle("survival")) {
+  for (const auto& row : test::stats_oracle("survival")) {
     const std::int64_t n = row[0];
     const double d = row[1], expected = row[2];
     EXPECT_NEAR(ks_survival(d, n), expected, 1e-13) << "n = " << n << ", d = " << d;
@@ -143,7 +141,7 @@ TEST(KsSurvival, AgreesWithScipyInEveryBranch) {
 
 TEST(KsSurvival, KeepsRelativeAccuracyInTheUpperTail) {
   int compared = 0;
-  for (const auto& row : testing::stats_oracle("survival")) {
+  for (const auto& row : test::stats_oracle("survival")) {
     const std::int64_t n = row[0];
     const double d = row[1], expected = row[2];
     // Smirnov's sum; down to where the result loses digits by being subnormal.
@@ -159,11 +157,11 @@ TEST(KsSurvival, HasClosedFormsAtTheEnds) {
   EXPECT_EQ(ks_survival(0, 5), 1);
   EXPECT_EQ(ks_survival(0.1, 5), 1);  // D_n is at least 1/(2n)
   EXPECT_EQ(ks_survival(1, 5), 0);
-  EXPECT_EQ(ks_survival(kInfinity, 5), 0);
+  EXPECT_EQ(ks_survival(test::infinity, 5), 0);
   EXPECT_DOUBLE_EQ(ks_survival(0.75, 1), 0.5);            // 2 (1 - d)
   EXPECT_DOUBLE_EQ(ks_survival(0.4, 2), 1 - 0.5 * 0.36);  // 1 - n!/n^n (2nd - 1)^n
   EXPECT_DOUBLE_EQ(ks_survival(0.9375, 10), 0x1p-39);     // 2 (1 - d)^n
-  EXPECT_TRUE(std::isnan(ks_survival(kNaN, 5)));
+  EXPECT_TRUE(std::isnan(ks_survival(missing, 5)));
   EXPECT_TRUE(std::isnan(ks_survival(0.3, 0)));
 }
 

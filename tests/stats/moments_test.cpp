@@ -6,13 +6,12 @@
 #include <limits>
 #include <vector>
 
+#include "core/missing.h"
 #include "core/random.h"
 #include "stats/oracle.h"
 
 namespace headscope {
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> values_of(const nlohmann::json& oracle) {
   if (oracle.contains("values")) return oracle["values"];
@@ -35,7 +34,7 @@ void expect_close(double actual, const nlohmann::json& expected, double relative
 }
 
 TEST(Moments, AgreeWithNumpyAndScipy) {
-  for (const auto& oracle : testing::stats_oracle("moments")) {
+  for (const auto& oracle : test::stats_oracle("moments")) {
     const std::string name = oracle["name"];
     const auto values = values_of(oracle);
     const Moments m = moments(values);
@@ -84,7 +83,7 @@ TEST(Moments, ASingleOutlierHasSkewnessRootNAndKurtosisN) {
 }
 
 TEST(Moments, UndefinedValuesSpread) {
-  const Moments m = moments(std::vector<double>{1, 2, kNaN, 4});
+  const Moments m = moments(std::vector<double>{1, 2, missing, 4});
   for (const double value : {m.mean, m.variance(), m.skewness(), m.excess_kurtosis()}) EXPECT_TRUE(std::isnan(value));
 }
 
@@ -96,7 +95,7 @@ TEST(Median, IsTheMiddleOrTheMeanOfTheTwo) {
   EXPECT_TRUE(std::isnan(median({})));
   for (std::size_t place = 0; place < 4; ++place) {
     std::vector<double> values = {1, 2, 3, 4};
-    values[place] = kNaN;
+    values[place] = missing;
     EXPECT_TRUE(std::isnan(median(values))) << place;
   }
 }

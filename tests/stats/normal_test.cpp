@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/missing.h"
 #include "stats/oracle.h"
 
 namespace headscope {
 namespace {
 
 constexpr double kEps = std::numeric_limits<double>::epsilon();
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 // Four roundings, or one step where the result is subnormal.
 double tolerance(double expected) {
@@ -25,7 +24,7 @@ double tolerance(double expected) {
 
 TEST(Normal, AgreesWithFiftyDigitsInBothTails) {
   double worst = 0;
-  for (const auto& row : testing::stats_oracle("normal")) {
+  for (const auto& row : test::stats_oracle("normal")) {
     const double z = row[0], cdf = row[1], plasticity = row[2];
     EXPECT_NEAR(normal_cdf(z), cdf, tolerance(cdf)) << "z = " << z;
     EXPECT_NEAR(normal_plasticity(z), plasticity, tolerance(plasticity)) << "z = " << z;
@@ -39,15 +38,15 @@ TEST(Normal, KnownValues) {
   EXPECT_EQ(normal_cdf(0.0), 0.5);
   EXPECT_EQ(normal_cdf(-0.0), 0.5);
   EXPECT_EQ(normal_plasticity(0.0), 1.0);
-  EXPECT_EQ(normal_cdf(kInfinity), 1.0);
-  EXPECT_EQ(normal_cdf(-kInfinity), 0.0);
+  EXPECT_EQ(normal_cdf(test::infinity), 1.0);
+  EXPECT_EQ(normal_cdf(-test::infinity), 0.0);
   EXPECT_EQ(normal_cdf(1e300), 1.0);
   EXPECT_EQ(normal_cdf(-1e300), 0.0);
-  EXPECT_EQ(normal_plasticity(kInfinity), 0.0);
+  EXPECT_EQ(normal_plasticity(test::infinity), 0.0);
   EXPECT_EQ(normal_plasticity(-1e10), 0.0);
-  EXPECT_TRUE(std::isnan(normal_cdf(kNaN)));
-  EXPECT_TRUE(std::isnan(normal_cdf(-kNaN)));
-  EXPECT_TRUE(std::isnan(normal_plasticity(kNaN)));
+  EXPECT_TRUE(std::isnan(normal_cdf(missing)));
+  EXPECT_TRUE(std::isnan(normal_cdf(-missing)));
+  EXPECT_TRUE(std::isnan(normal_plasticity(missing)));
 }
 
 TEST(Normal, TailsMirrorEachOther) {
@@ -58,7 +57,7 @@ TEST(Normal, TailsMirrorEachOther) {
 }
 
 TEST(Normal, ManyAtOnceHaveTheSameBits) {
-  std::vector<double> z = {kInfinity, -kInfinity, 0.0, -0.0, 1e300};
+  std::vector<double> z = {test::infinity, -test::infinity, 0.0, -0.0, 1e300};
   for (double value = -39; value < 39; value += 0.0173) z.push_back(value);
   std::vector<double> cdf(z.size()), plasticity = z;
   normal_cdf(z, cdf);
@@ -67,7 +66,7 @@ TEST(Normal, ManyAtOnceHaveTheSameBits) {
     EXPECT_EQ(cdf[i], normal_cdf(z[i])) << "z = " << z[i];
     EXPECT_EQ(plasticity[i], normal_plasticity(z[i])) << "z = " << z[i];
   }
-  const std::vector<double> undefined(5, kNaN);
+  const std::vector<double> undefined(5, missing);
   std::vector<double> out(5);
   normal_cdf(undefined, out);
   for (const double value : out) EXPECT_TRUE(std::isnan(value));

@@ -3,11 +3,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 
-namespace headscope::testing {
+namespace headscope::test {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Throws, and so fails the test, if the file is not there.
 inline nlohmann::json stats_oracle(const std::string& name) {
@@ -20,4 +23,4 @@ inline nlohmann::json stats_oracle(const std::string& name) {
   return nlohmann::json::parse(file);
 }
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -19,7 +19,7 @@ TEST(AverageRanks, ShareTheMeanAmongEqualValues) {
 }
 
 TEST(RankCorrelation, AgreesWithScipy) {
-  for (const auto& one : testing::stats_oracle("rank_correlation")) {
+  for (const auto& one : test::stats_oracle("rank_correlation")) {
     const RankCorrelation result = rank_correlation(one.at("x").get<Values>(), one.at("y").get<Values>());
     const auto expect = [&](double value, const char* key) {
       if (one.at(key).is_null()) {

@@ -39,7 +39,7 @@ std::span<const double> column(const Eigen::MatrixXd& x_nd, Eigen::Index j) {
 }
 
 TEST(Regression, AgreesWithNumpy) {
-  for (const auto& oracle : testing::stats_oracle("regression")) {
+  for (const auto& oracle : test::stats_oracle("regression")) {
     const auto [t, x_nd] = draw(oracle["seed"], oracle["n"], oracle["d"]);
     const LineFits fits = fit_lines(t, x_nd);
     for (Eigen::Index j = 0; j < x_nd.cols(); ++j) {

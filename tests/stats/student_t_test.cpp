@@ -6,25 +6,25 @@
 #include <limits>
 #include <numbers>
 
-#include "verdict/oracle.h"
+#include "core/missing.h"
+#include "stats/oracle.h"
+#include "study/oracle.h"
 
 namespace headscope {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // The continued fraction loses up to df eps (1e-12 at df = 10^4); the tails are exponentials of numbers up to 700.
 constexpr double kRelative = 2e-12;
 
 TEST(StudentT, AgreesWithScipyOnBothSides) {
-  for (const auto& row : testing::study_oracle("student_t")) {
+  for (const auto& row : test::study_oracle("student_t")) {
     const double t = row[0], df = row[1], cdf = row[2];
     EXPECT_NEAR(student_t_cdf(t, df), cdf, kRelative * cdf + 1e-300) << "t = " << t << ", df = " << df;
   }
 }
 
 TEST(StudentT, AgreesWithFiftyDigitsInFarTails) {
-  for (const auto& row : testing::study_oracle("tail")) {
+  for (const auto& row : test::study_oracle("tail")) {
     const double t = row[0], df = row[1], tail = row[2];
     EXPECT_NEAR(student_t_two_sided(t, df), tail, kRelative * tail) << "t = " << t << ", df = " << df;
     EXPECT_EQ(student_t_two_sided(-t, df), student_t_two_sided(t, df));
@@ -45,7 +45,7 @@ TEST(StudentT, HasItsClosedFormsForOneAndTwoDegrees) {
 }
 
 TEST(StudentT, QuantilesAgreeWithScipyAndInvertTheDistribution) {
-  for (const auto& row : testing::study_oracle("quantile")) {
+  for (const auto& row : test::study_oracle("quantile")) {
     const double p = row[0], df = row[1], t = row[2];
     EXPECT_NEAR(student_t_quantile(p, df), t, 1e-10 * std::fabs(t)) << "p = " << p << ", df = " << df;
     EXPECT_NEAR(student_t_cdf(student_t_quantile(p, df), df), p, kRelative) << "p = " << p << ", df = " << df;
@@ -55,13 +55,13 @@ TEST(StudentT, QuantilesAgreeWithScipyAndInvertTheDistribution) {
 TEST(StudentT, EdgesAreDefined) {
   EXPECT_EQ(student_t_cdf(0, 3), 0.5);
   EXPECT_EQ(student_t_quantile(0.5, 3), 0);
-  EXPECT_EQ(student_t_cdf(kInfinity, 3), 1);
-  EXPECT_EQ(student_t_cdf(-kInfinity, 3), 0);
-  EXPECT_NEAR(student_t_two_sided(1.959963984540054, kInfinity), 0.05, 1e-15);
+  EXPECT_EQ(student_t_cdf(test::infinity, 3), 1);
+  EXPECT_EQ(student_t_cdf(-test::infinity, 3), 0);
+  EXPECT_NEAR(student_t_two_sided(1.959963984540054, test::infinity), 0.05, 1e-15);
   EXPECT_GT(student_t_two_sided(1e308, 0.01), 0);
   for (const double value :
-       {student_t_cdf(kNaN, 3), student_t_cdf(1, 0), student_t_cdf(1, -2), student_t_cdf(1, kNaN),
-        student_t_quantile(0, 3), student_t_quantile(1, 3), student_t_quantile(kNaN, 3), student_t_quantile(0.4, 0),
+       {student_t_cdf(missing, 3), student_t_cdf(1, 0), student_t_cdf(1, -2), student_t_cdf(1, missing),
+        student_t_quantile(0, 3), student_t_quantile(1, 3), student_t_quantile(missing, 3), student_t_quantile(0.4, 0),
         regularised_incomplete_beta(0, 1, 0.5, 0.5), regularised_incomplete_beta(1, 1, -0.1, 1.1)})
     EXPECT_TRUE(std::isnan(value));
 }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "verdict/oracle.h"
+#include "study/oracle.h"
 
 namespace headscope {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using Values = std::vector<double>;
 
 TEST(Welch, AgreesWithScipy) {
-  for (const auto& one : testing::study_oracle("welch")) {
+  for (const auto& one : test::study_oracle("welch")) {
     const auto a = one.at("a").get<Values>(), b = one.at("b").get<Values>();
     const WelchTest test = welch_test(a, b);
     // Relative 1e-10, as everything that goes through Student's t; the ends may be near 0.

@@ -1,318 +1,109 @@
-"""What a user sees of `headscope study`: what it writes, what it refuses, and that nothing is lost when it is stopped.
+"""What a user sees of `headscope study --analyze` and of `headscope plot` on its run.
 
 usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
-HEADSCOPE_KILLS=20 HEADSCOPE_KILL_SET= kills a whole `tiny` study twenty times; the default is a shorter one.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import random
-import shutil
-import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
-import pyarrow.parquet as parquet
-
-DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
-TAGS = ("QK", "QK_frozen", "NoQK")
+DONE, WRONG_USAGE = 0, 2
 FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv")
-# A study of seconds: 10 steps of 4 x 64 tokens, a checkpoint every second step.
-SMALL = ("train.tokens=2560", "train.batch=4", "train.seq_len=64", "train.probe_every=5", "train.checkpoint_every=2",
-         "model.layers=2", "model.d_model=64", "model.heads=4", "model.d_k=16", "model.d_ff=128")
 headscope: Path
 
 
-def settings(*more: str) -> list[str]:
-    return [text for setting in (*SMALL, *more) for text in ("--set", setting)]
+def run(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([headscope, *map(str, arguments)], capture_output=True, text=True, timeout=60)
 
 
-def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
-    command = [str(headscope), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=900, env={**os.environ, **environment})
+def write_condition(folder: Path, tag: str, final_pr: float) -> None:
+    pr = [86.5, 70.0, final_pr]
+    results = {
+        "tag": tag, "tokens": [0, 983040, 1966080], "loss": [None, 7.2, 6.3], "val_loss": [None, 7.1, 6.25], "mean_pr": pr,
+        "layer_pr": {"0": pr, "1": pr}, "gamma_cv": {} if tag == "NoQK" else {"0": [0, 0.1, 0.2], "1": [0, 0.2, 0.1]},
+    }
+    (folder / tag).mkdir(parents=True)
+    (folder / tag / "results.json").write_text(json.dumps(results))
 
 
-def start(*arguments: object) -> subprocess.Popen:
-    return subprocess.Popen([str(headscope), *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                            text=True)
-
-
-def rows(folder: Path, table: str) -> dict:
-    columns = parquet.read_table(folder / f"{table}.parquet").to_pydict()
-    columns.pop("tokens_per_s", None)  # a time, which is another in every run
-    return columns
-
-
-class Program(unittest.TestCase):
-    def setUp(self):
-        temporary = tempfile.TemporaryDirectory(prefix="headscope study ")
+class Study(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
+        self.data, self.out = self.folder / "data", self.folder / "out"
+        for tag, final_pr in (("QK", 60.25), ("QK_frozen", 60.0), ("NoQK", 65.0)):
+            write_condition(self.data, tag, final_pr)
 
-    def study(self, name: str, *arguments: object) -> Path:
-        out = self.folder / name
-        result = run("study", *settings(), "--out", out, *arguments)
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        return out
+    def refuse(self, *arguments: object, words: tuple[str, ...]) -> None:
+        done = run("study", *arguments)
+        self.assertEqual(done.returncode, WRONG_USAGE, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
 
-    def refused(self, message: str, *arguments: object) -> None:
-        result = run(*arguments)
-        self.assertEqual(result.returncode, WRONG_USAGE, result.stderr)
-        lines = [line for line in result.stderr.splitlines() if not line.startswith("headscope: data:")]
-        self.assertEqual(len(lines), 1, result.stderr)
-        self.assertIn(message, lines[0])
-        self.assertEqual(result.stdout, "")
+    def test_says_what_it_found_and_where_the_figures_are(self) -> None:
+        done = run("study", "--analyze", self.data, "--out", self.out)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertRegex(done.stdout, r"A QK +60\.25 +6\.250")
+        self.assertRegex(done.stdout, r"C NoQK +65\.00 +6\.250")
+        self.assertIn("verdict: normalisation", done.stdout)
+        self.assertIn("a null result for γ", done.stdout)
+        self.assertIn(str(self.out), done.stdout)
+        for name in FIGURES:
+            for ending in ("png", "svg", "gp"):
+                self.assertTrue((self.out / f"{name}.{ending}").is_file(), name)
+        self.assertEqual(json.loads((self.out / "combined.json").read_text())["verdict"]["conclusion"], "normalisation")
 
-    def assert_same_study(self, first: Path, second: Path) -> None:
-        for tag in TAGS:
-            self.assertEqual((first / tag / "results.json").read_bytes(), (second / tag / "results.json").read_bytes(), tag)
-            for folder in (first, second):  # a table without rows is absent
-                self.assertEqual((folder / tag / "gamma.parquet").exists(), tag != "NoQK")
-            for table in ("steps", "probes", "layers", "heads", *(("gamma",) if tag != "NoQK" else ())):
-                a, b = rows(first / tag, table), rows(second / tag, table)
-                self.assertEqual(repr(a), repr(b), f"{tag} {table}")  # repr: NaN equals itself
-            (last,) = sorted((first / tag / "checkpoints").iterdir())[-1:]
-            for file in ("model.safetensors", "optimizer.safetensors"):
-                other = second / tag / "checkpoints" / last.name / file
-                self.assertEqual((last / file).read_bytes(), other.read_bytes(), f"{tag} {file}")
+    def test_prints_one_json_object(self) -> None:
+        done = run("study", "--analyze", self.data, "--out", self.out, "--tau", "0.125", "--json")
+        verdict = json.loads(done.stdout)["verdict"]
+        self.assertEqual(verdict["conclusion"], "both")
+        self.assertEqual((verdict["gamma_effect"], verdict["norm_effect"], verdict["tau"]), (0.25, -5.0, 0.125))
+        self.assertIs(verdict["kill_criterion"], False)
 
+    def test_quiet_prints_nothing(self) -> None:
+        done = run("study", "--analyze", self.data, "--out", self.out, "--quiet")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, "", ""))
 
-class Output(Program):
-    def test_OneSeed_IsTheFolderOfTheSourceStudy(self):
-        out = self.study("run")
-        for tag in TAGS:
-            results = json.loads((out / tag / "results.json").read_text())
-            self.assertEqual(results["tag"], tag)
-            self.assertEqual(results["tokens"], [0, 1280, 2560])
-            self.assertEqual((results["loss"][0], results["val_loss"][0]), (None, None))
-            self.assertEqual(sorted(results["layer_pr"]), ["0", "1"])
-            means = [sum(layer) / 2 for layer in zip(*results["layer_pr"].values())]
-            for mean, expected in zip(results["mean_pr"], means):
-                self.assertAlmostEqual(mean, expected, places=12)
-            self.assertEqual("gamma_final" in results, tag == "QK")
-            self.assertEqual(sorted(results["gamma_cv"]), [] if tag == "NoQK" else ["0", "1"])
-            if tag == "QK_frozen":
-                self.assertEqual(results["gamma_cv"]["0"], [0.0, 0.0, 0.0])
-        for figure in FIGURES:
-            for suffix in (".png", ".svg"):
-                self.assertGreater((out / f"{figure}{suffix}").stat().st_size, 1000)
-        combined = json.loads((out / "combined.json").read_text())
-        self.assertEqual(list(combined), ["A", "B", "C", "elapsed_s", "verdict"])
-        verdict = combined["verdict"]
-        final = {letter: combined[letter]["mean_pr"][-1] for letter in "ABC"}
-        self.assertEqual(verdict["mean_pr"], final)
-        self.assertAlmostEqual(verdict["gamma_effect"], final["A"] - final["B"], places=12)
-        self.assertAlmostEqual(verdict["norm_effect"], final["B"] - final["C"], places=12)
-        self.assertEqual(json.loads((out / "manifest.json").read_text())["status"], "complete")
+    def test_several_folders_are_seeds(self) -> None:
+        other = self.folder / "other"
+        for tag, final_pr in (("QK", 60.5), ("QK_frozen", 60.125), ("NoQK", 65.5)):
+            write_condition(other, tag, final_pr)
+        done = run("study", "--analyze", self.data, other, "--out", self.out, "--json")
+        self.assertEqual(json.loads(done.stdout)["verdict"]["seeds"]["A"]["n"], 2)
 
-    def test_TheSameInitialWeightsAndBatches_ForAllConditions(self):
-        out = self.study("run", "--set", "train.tokens=256", "--set", "train.probe_every=1")
-        first = {tag: rows(out / tag, "steps")["loss"][0] for tag in TAGS}
-        self.assertEqual(first["QK"], first["QK_frozen"])  # the gain is 1 in both at the start
-        self.assertAlmostEqual(first["QK"], first["NoQK"], delta=0.05)
+    def test_wrong_usage_is_one_line(self) -> None:
+        self.refuse("--analyze", self.folder / "nowhere", "--out", self.out, words=("nowhere",))
+        self.refuse("--analyze", self.data, "--out", self.out, "--tau", "-1", words=("--tau",))
+        self.refuse("--analyze", self.data, "--out", self.out, "--tau", "one", words=("--tau",))
+        self.refuse("--analyze", self.data, "--out", self.out, "--theme", "blue", words=("blue",))
+        self.refuse("--analyse", self.data, words=("--analyse", "--analyze"))
+        self.assertFalse(self.out.exists())
 
-    def test_SeveralSeeds_GiveIntervalsAndTests(self):
-        out = self.study("run", "--seeds", "42,43")
-        for seed in ("seed_42", "seed_43"):
-            self.assertTrue((out / seed / "QK" / "results.json").exists())
-        combined = json.loads((out / "combined.json").read_text())
-        self.assertEqual([seed["seed"] for seed in combined["seeds"]], ["seed_42", "seed_43"])
-        self.assertEqual(combined["verdict"]["seeds"]["A"]["n"], 2)
-        self.assertIn("p_value", combined["verdict"]["tests"]["gamma_effect"])
-        one, two = (json.loads((out / seed / "QK" / "results.json").read_text()) for seed in ("seed_42", "seed_43"))
-        self.assertNotEqual(one["mean_pr"][0], two["mean_pr"][0])
+    def test_a_damaged_file_is_named_with_its_field(self) -> None:
+        file = self.data / "NoQK" / "results.json"
+        file.write_text(file.read_text().replace("86.5", '"x"', 1))
+        self.refuse("--analyze", self.data, "--out", self.out, words=("NoQK/results.json", "mean_pr[0]"))
+        self.assertFalse(self.out.exists())
 
-    def test_SomeConditions_AreInconclusive(self):
-        out = self.study("run", "--conditions", "QK,NoQK")
-        verdict = json.loads((out / "combined.json").read_text())["verdict"]
-        self.assertEqual(verdict["conclusion"], "inconclusive")
-        self.assertIsNone(verdict["gamma_effect"])
+    def test_an_existing_run_is_kept_unless_told_otherwise(self) -> None:
+        self.assertEqual(run("study", "--analyze", self.data, "--out", self.out).returncode, DONE)
+        self.refuse("--analyze", self.data, "--out", self.out, words=("--overwrite",))
+        self.assertEqual(run("study", "--analyze", self.data, "--out", self.out, "--overwrite").returncode, DONE)
 
-    def test_DryRun_RunsNothing(self):
-        out = self.folder / "never"
-        result = run("study", "--preset", "88m", "--dry-run", "--json", "--out", out)
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        estimate = json.loads(result.stdout)
-        self.assertAlmostEqual(estimate["parameters"] / 1e6, 88.6, delta=0.1)
-        self.assertEqual((estimate["runs"], estimate["steps"]), (3, 50_000_000 // 16_384))
-        self.assertFalse(out.exists())
-
-    def test_ItsOwnConfiguration_GivesTheSameStudyAgain(self):
-        first = self.study("first")
-        second = self.folder / "second"
-        result = run("study", "--config", first / "config.yaml", "--out", second)
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        self.assert_same_study(first, second)
-
-    def test_Plot_DrawsItAgain(self):
-        out = self.study("run")
-        (out / "1_loss.png").unlink()
-        self.assertEqual(run("plot", out, "--theme", "dark").returncode, DONE)
-        self.assertTrue((out / "1_loss.png").exists())
-
-    def test_AFile_IsTrainedOnAndSaysHowOftenItIsSeen(self):
-        text = self.folder / "text.txt"
-        words = random.Random(1)
-        text.write_text("\n<|endoftext|>\n".join(" ".join(words.choices(["a", "bee", "sea"], k=40)) for _ in range(60)))
-        result = run("study", *settings("train.tokens=12800", "data.validation_share=0.3"), "--data", text,
-                     "--conditions", "NoQK", "--out", self.folder / "run")
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        self.assertRegex(result.stderr, r"it is read \d+\.\d times")
-
-
-class Stopped(Program):
-    def test_ACompleteRun_IsShownAgainAndLeftAsItIs(self):
-        out = self.study("run")
-        before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-        result = run("study", *settings(), "--out", out, "--resume")
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        self.assertIn("verdict: ", result.stdout)
-        self.assertEqual({path: path.read_bytes() for path in out.rglob("*") if path.is_file()}, before)
-
-    def test_KilledAtRandomMomentsAndResumed_EndsBitForBitTheSame(self):
-        kills = int(os.environ.get("HEADSCOPE_KILLS", "8"))
-        chosen = os.environ.get("HEADSCOPE_KILL_SET")
-        flags = settings("train.tokens=15360") if chosen is None else [t for s in chosen.split() for t in ("--set", s)]
-        whole, killed = self.folder / "whole", self.folder / "killed"
-        begin = time.monotonic()
-        self.assertEqual(run("study", *flags, "--out", whole).returncode, DONE)
-        seconds = time.monotonic() - begin
-        moments = random.Random(7)
-        for attempt in range(kills):
-            process = start("study", *flags, "--out", killed, *(["--resume"] if killed.exists() else []))
-            try:
-                process.wait(moments.uniform(0.1, 1.0) * 2 * seconds / kills + 0.3)
-                break  # it was done before we were
-            except subprocess.TimeoutExpired:
-                process.kill()
-            finally:
-                process.wait()
-                process.stderr.close()
-            if (killed / "manifest.json").exists():
-                continue
-            shutil.rmtree(killed, ignore_errors=True)  # killed before it had begun
-        result = run("study", *flags, "--out", killed, "--resume")
-        self.assertEqual(result.returncode, DONE, result.stderr)
-        self.assert_same_study(whole, killed)
-
-    def test_Signals_SaveOnceAndSayHowToGoOn(self):
-        whole = self.study("whole", "--set", "train.tokens=51200")
-        for kind in (signal.SIGINT, signal.SIGTERM):
-            out = self.folder / kind.name
-            process = start("study", *settings("train.tokens=51200"), "--out", out)
-            while not list(out.glob("QK/checkpoints/step-*")):
-                self.assertIsNone(process.poll())
-                time.sleep(0.01)
-            process.send_signal(kind)
-            errors = process.stderr.read()
-            process.stderr.close()
-            self.assertEqual(process.wait(60), INTERRUPTED, errors)
-            self.assertIn(f"go on with --resume --out {out}", errors.splitlines()[-1])
-            self.assertEqual(json.loads((out / "manifest.json").read_text())["status"], "interrupted")
-            result = run("study", *settings("train.tokens=51200"), "--out", out, "--resume")
-            self.assertEqual(result.returncode, DONE, result.stderr)
-            self.assert_same_study(whole, out)
-
-    def test_AChangedConfiguration_IsRefusedByName(self):
-        out = self.study("run")
-        self.refused("optim.muon_lr", "study", *settings("optim.muon_lr=0.5"), "--out", out, "--resume")
-
-    def test_ASecondProcess_IsRefused(self):
-        out = self.folder / "run"
-        first = start("study", *settings("train.tokens=256000"), "--out", out)
-        while not list(out.glob("QK/checkpoints/step-*")):
-            self.assertIsNone(first.poll())
-            time.sleep(0.01)
-        self.refused("another process", "study", *settings("train.tokens=256000"), "--out", out, "--resume")
-        first.kill()
-        first.wait()
-        first.stderr.close()
-
-    def test_AFullDisk_LeavesTheLastGoodCheckpoint(self):
-        disk = self.folder / "disk"
-        disk.mkdir()
-        mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], capture_output=True)
-        if mount.returncode != 0:
-            self.skipTest("needs the right to mount a small disk")
-        try:
-            result = run("study", *settings("train.keep_checkpoints=50"), "--out", disk / "run")
-            self.assertEqual(result.returncode, FAILED, result.stderr)
-            self.assertIn("No space left on device", result.stderr.splitlines()[-1])
-            kept = sorted((disk / "run" / "QK" / "checkpoints").iterdir())
-            self.assertTrue(kept)
-            self.assertTrue(all(path.name.startswith("step-") for path in kept), kept)
-            subprocess.run(["mount", "-o", "remount,size=100m", disk], check=True)
-            again = run("study", *settings("train.keep_checkpoints=50"), "--out", disk / "run", "--resume")
-            self.assertEqual(again.returncode, DONE, again.stderr)
-            self.assert_same_study(self.study("whole"), disk / "run")
-        finally:
-            # Lazy: Arrow's threads may close the last table a moment after it was read.
-            subprocess.run(["umount", "--lazy", disk], check=True)
-
-
-class BadInput(Program):
-    def test_EachHasItsLine(self):
-        out = ["--out", self.folder / "out"]
-        missing = self.folder / "missing.txt"
-        empty = self.folder / "empty.txt"
-        empty.touch()
-        for message, arguments in (
-            ("unknown preset '7b'; known are tiny, 88m, 1.5b", ["--preset", "7b"]),
-            ("unknown key 'train.bach'; did you mean 'train.batch'?", ["--set", "train.bach=1"]),
-            ("'train.batch' is 'many'; expected a whole number", ["--set", "train.batch=many"]),
-            ("expected heads divisible by kv_heads", ["--set", "model.heads=3"]),
-            (str(missing), ["--data", missing]),
-            (str(empty), ["--data", empty]),
-            ("unknown device 'tpu'; did you mean 'cpu'?", ["--device", "tpu"]),
-            ("built without CUDA", ["--device", "cuda"]),
-        ):
-            self.refused(message, "study", *arguments, *out)
-        self.assertFalse((self.folder / "out").exists())
-
-    def test_ATokenBeyondTheVocabulary(self):
-        tokens = self.folder / "tokens.bin"
-        tokens.write_bytes(struct.pack("<600H", *([1] * 298), 0, *([1] * 300), 500))
-        tokens.with_suffix(".json").write_text(
-            json.dumps({"type": "u16", "vocabulary": 300, "tokenizer": "none", "end_of_text": 0}))
-        self.refused("500", "study", *settings(), "--data", tokens, "--out", self.folder / "out")
-        tokens.with_suffix(".json").write_text(
-            json.dumps({"type": "u16", "vocabulary": 600, "tokenizer": "none", "end_of_text": 0}))
-        self.refused("model.vocabulary is 258", "study", *settings("train.validation_batches=1", "train.batch=1"), "--data",
-                     tokens, "--out", self.folder / "out")
-
-    def test_AnUnwritableOutput(self):
-        (self.folder / "file").touch()
-        result = run("study", *settings(), "--out", self.folder / "file" / "run")
-        self.assertIn(result.returncode, (FAILED, WRONG_USAGE), result.stderr)
-        self.assertIn(str(self.folder / "file" / "run"), result.stderr)
-
-    def test_ADamagedCheckpoint(self):
-        out = self.folder / "run"
-        process = start("study", *settings("train.tokens=25600"), "--out", out)
-        while len(list(out.glob("QK/checkpoints/step-*"))) < 2:
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        process.kill()
-        process.wait()
-        process.stderr.close()
-        damaged = sorted(out.glob("QK/checkpoints/step-*"))[-1] / "model.safetensors"
-        content = bytearray(damaged.read_bytes())
-        content[len(content) // 2] ^= 1
-        damaged.write_bytes(content)
-        self.refused("the checkpoint is damaged", "study", *settings("train.tokens=25600"), "--out", out, "--resume")
-
-    def test_ADamagedResult(self):
-        out = self.study("run")
-        file = out / "QK" / "results.json"
-        file.write_text(file.read_text()[:-40])
-        self.refused(str(file), "study", "--analyze", out, "--out", self.folder / "verdict")
+    def test_plot_draws_the_run_again(self) -> None:
+        run("study", "--analyze", self.data, "--out", self.out)
+        before = (self.out / "1_loss.svg").read_bytes()
+        done = run("plot", self.out, "--theme", "dark")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(len(done.stdout.splitlines()), len(FIGURES))
+        self.assertNotEqual((self.out / "1_loss.svg").read_bytes(), before)
 
 
 if __name__ == "__main__":

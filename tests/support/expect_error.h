@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace headscope::testing {
+namespace headscope::test {
 
 template <class Action>
 void expect_error(Fault fault, const std::string& part, Action action) {
@@ -23,4 +23,4 @@ void expect_error(Fault fault, const std::string& part, Action action) {
   ADD_FAILURE() << "no error; expected one that says: " << part;
 }
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -5,7 +5,7 @@
 
 #include <csignal>
 
-namespace headscope::testing {
+namespace headscope::test {
 
 class FileSizeLimit {
  public:
@@ -27,4 +27,4 @@ class FileSizeLimit {
   rlimit before_{};
 };
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-namespace headscope::testing {
+namespace headscope::test {
 
 // A tensor of the given shape with fixed random values.
 inline at::Tensor random_tensor(at::IntArrayRef shape, std::uint64_t seed, at::ScalarType type = at::kDouble) {
@@ -40,4 +40,4 @@ inline void expect_gradients(const std::vector<at::Tensor>& inputs, const std::f
   }
 }
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

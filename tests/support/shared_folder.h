@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-namespace headscope::testing {
+namespace headscope::test {
 
 // Tests run in the root of the repository.
 inline std::filesystem::path shared_folder() {
@@ -12,7 +12,7 @@ inline std::filesystem::path shared_folder() {
   return given != nullptr ? given : "../shared";
 }
 
-}  // namespace headscope::testing
+}  // namespace headscope::test
 
 // Skips the test, with a message, when the file or folder is not there.
 #define HEADSCOPE_NEEDS_SHARED(path) \

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace headscope::testing {
+namespace headscope::test {
 
 class TemporaryFolder {
  public:
@@ -29,4 +29,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -9,7 +9,7 @@
 
 #include "formats/safetensors.h"
 
-namespace headscope::testing {
+namespace headscope::test {
 
 class TensorOracle {
  public:
@@ -33,4 +33,4 @@ inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

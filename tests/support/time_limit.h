@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-namespace headscope::testing {
+namespace headscope::test {
 
 class TimeLimit {
  public:
@@ -13,4 +13,4 @@ class TimeLimit {
   TimeLimit& operator=(const TimeLimit&) = delete;
 };
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -11,12 +11,12 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::cpu;
-using testing::expect_error;
-using testing::run;
-using testing::small_corpus;
-using testing::small_job;
-using testing::TemporaryFolder;
+using test::cpu;
+using test::expect_error;
+using test::run;
+using test::small_corpus;
+using test::small_job;
+using test::TemporaryFolder;
 
 // What a checkpoint that someone made up may say; its hash is right.
 void write_state(const fs::path& checkpoint, const std::function<void(nlohmann::ordered_json&)>& change) {
@@ -126,7 +126,7 @@ TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
   CheckpointState state;
   state.step = 1;
   {
-    const testing::FileSizeLimit limit(20'000);
+    const test::FileSizeLimit limit(20'000);
     expect_error(Fault::runtime, "model.safetensors",
                  [&] { save_checkpoint(folder / "checkpoints", trainer, state, 2); });
   }

@@ -13,13 +13,13 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::cpu;
-using testing::expect_error;
-using testing::run;
-using testing::small_corpus;
-using testing::small_job;
-using testing::TemporaryFolder;
-using testing::weights_of;
+using test::cpu;
+using test::expect_error;
+using test::run;
+using test::small_corpus;
+using test::small_job;
+using test::TemporaryFolder;
+using test::weights_of;
 
 std::string bytes_of(const fs::path& file) {
   return read_file(file);

@@ -6,7 +6,7 @@
 #include "data/corpus.h"
 #include "train/loop.h"
 
-namespace headscope::testing {
+namespace headscope::test {
 
 inline TrainJob small_job(const std::filesystem::path& folder) {
   TrainJob job;
@@ -56,4 +56,4 @@ inline void run(const TrainJob& job) {
   train(job, small_corpus(job.options), cpu(), quiet);
 }
 
-}  // namespace headscope::testing
+}  // namespace headscope::test

@@ -167,7 +167,7 @@ def pixels(path):
 
 
 def roles(path, layers, heads):
-    """The layers of the heads of each role, from the colours of role_map.png (src/report/theme.cpp)."""
+    """The layers of the heads of each role, from the colours of role_map.png (src/figures/theme.cpp)."""
     colours = {"0072b2": "induction", "d55e00": "previous", "009e73": "current", "e69f00": "sink", "56b4e9": "retrieval",
                "cc79a7": "gatherer", "e3e5e8": "mixed"}
     rows, ground = pixels(path), bytes.fromhex("f7f8f9")  # the colour around the squares, nowhere but in the map

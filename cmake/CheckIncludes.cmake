@@ -1,0 +1,23 @@
+cmake_minimum_required(VERSION 3.22)
+# Refuses an include of a folder that is not below, and of torch in a folder without it. -DNAME of the folder in ROOT/src,
+# -DALLOWED folders (a,b,c), -DTORCH whether it may use torch, -DSTAMP the file that says that all is well.
+string(REPLACE "," ";" ALLOWED "${ALLOWED}")
+file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/src/${NAME}/*.h" "${ROOT}/src/${NAME}/*.cpp" "${ROOT}/src/${NAME}/*.cu"
+  "${ROOT}/src/${NAME}/*.cuh")
+set(wrong "")
+foreach(file ${files})
+  file(STRINGS "${ROOT}/${file}" includes REGEX "^ *# *include")
+  foreach(line ${includes})
+    if(line MATCHES "\"([^\"/]+)/" AND NOT CMAKE_MATCH_1 IN_LIST ALLOWED)
+      string(REPLACE ";" ", " below "${ALLOWED}")
+      list(APPEND wrong "${file}: ${line}: src/${NAME} may include ${below}")
+    elseif(line MATCHES "[<\"](torch|ATen|c10|caffe2)/" AND NOT TORCH)
+      list(APPEND wrong "${file}: ${line}: src/${NAME} is in the half without torch")
+    endif()
+  endforeach()
+endforeach()
+if(wrong)
+  list(JOIN wrong "\n" wrong)
+  message(FATAL_ERROR "${wrong}")
+endif()
+file(WRITE "${STAMP}" "")

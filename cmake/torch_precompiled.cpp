@@ -1,1 +1,0 @@
-// Compiles torch_precompiled.h.

@@ -1,0 +1,114 @@
+#include "experiments/estimate.h"
+
+#include <ATen/ATen.h>
+#include <unistd.h>
+
+#include <chrono>
+
+#include "ops/linear_cross_entropy.h"
+
+namespace headscope {
+namespace {
+
+// Bytes of one forward step that wait for the backward pass, for each token: what the operations keep (ops/).
+double activation_bytes(const DecoderConfig& c, double element) {
+  const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
+  const auto q = static_cast<double>(c.heads * c.d_k), kv = static_cast<double>(c.kv_heads * c.d_k);
+  const double attention = 2 * d + (q + 2 * kv) + (q + kv) + 2 * q;  // input, normed; qkv; turned q and k; output
+  const double feed_forward = 2 * d + 3 * ff;                        // input, normed; before and after the activation
+  return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
+}
+
+// Weights, gradients, momentum of the matrices, two moments of the rest.
+double state_bytes(const ParameterCounts& parameters) {
+  const auto total = static_cast<double>(parameters.total), matrices = static_cast<double>(parameters.matrices);
+  return 4 * (2 * total + matrices + 2 * (total - matrices));
+}
+
+double memory_bytes(const Setup& setup, const ComputeDevice& device) {
+  const ParameterCounts parameters = count_parameters(setup.model);
+  const auto total = static_cast<double>(parameters.total), matrices = static_cast<double>(parameters.matrices);
+  const double element = device.type == at::kFloat ? 4 : 2;
+  const double casts = device.type == at::kFloat ? 0 : 2 * total;
+  const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
+  const auto vocabulary = static_cast<double>(setup.model.vocabulary);
+  const double logits = 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes)) +
+                        4 * vocabulary * static_cast<double>(setup.model.d_model);
+  const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
+  const double program = 300.0 * (1 << 20);
+  return program + state_bytes(parameters) + casts +
+         std::max(activation_bytes(setup.model, element) * tokens + logits, update);
+}
+
+// Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the
+// sequence.
+double flops_per_token(const Setup& setup) {
+  const ParameterCounts parameters = count_parameters(setup.model);
+  const auto weights = static_cast<double>(parameters.matrices + parameters.embedding);
+  const double attention = static_cast<double>(setup.model.layers * setup.model.heads * setup.model.d_k) *
+                           static_cast<double>(setup.train.seq_len);
+  return 6 * (weights + attention);
+}
+
+// The device's rate on the feed-forward product of one batch: the best of some, because other programs may be at work.
+double measured_flops(const Setup& setup, const ComputeDevice& device) {
+  const at::NoGradGuard no_gradients;
+  // No wider than the largest preset: the rate does not rise any more, and a model that fits no memory has an answer.
+  const std::int64_t rows = std::min<std::int64_t>(setup.train.batch * setup.train.seq_len, 4096);
+  const std::int64_t width = std::min<std::int64_t>(setup.model.d_model, 2048);
+  const std::int64_t inner_width = std::min<std::int64_t>(setup.model.d_ff, 8192);
+  const auto place = at::TensorOptions(device.device).dtype(device.type);
+  const at::Tensor x = at::rand({rows, width}, place);
+  const at::Tensor w = at::rand({width, inner_width}, place);
+  const int products =
+      device.device.is_cpu() ? 1 : 16;  // a queue of them, so that a GPU's time to start does not count
+  double best = std::numeric_limits<double>::infinity();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto seconds_since = [](auto start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  for (int round = 0; seconds_since(begin) < (round < 3 ? 2 : 0.2); ++round) {
+    synchronize(device);
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < products; ++i) at::mm(x, w);
+    synchronize(device);
+    best = std::min(best, seconds_since(start));
+  }
+  return 2.0 * static_cast<double>(rows * width * inner_width) * products / best;
+}
+
+}  // namespace
+
+TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device) {
+  // The share of that rate that whole training steps reach, measured on the presets: norms, softmax and copies take the
+  // rest.
+  const double reached = device.device.is_cpu() ? 0.45 : 0.4;
+  const TrainOptions& train = setup.train;
+  TrainEstimate estimate;
+  estimate.parameters = count_parameters(setup.model);
+  estimate.steps = train.steps();
+  estimate.tokens = estimate.steps * train.tokens_per_step();
+  const std::int64_t forward_steps = estimate.steps * train.accumulation;
+  estimate.probes = 1 + (forward_steps + train.probe_every - 1) / train.probe_every;
+  estimate.memory_mb = memory_bytes(setup, device) / (1 << 20);
+  // A forward pass is a third of a step; a probe is one for each validation batch.
+  const double probe_tokens = static_cast<double>(estimate.probes) *
+                              static_cast<double>(train.validation_batches * train.batch * train.seq_len) / 3;
+  estimate.seconds = (static_cast<double>(estimate.tokens) + probe_tokens) * flops_per_token(setup) /
+                     (reached * measured_flops(setup, device));
+  return estimate;
+}
+
+void check_memory(const DecoderConfig& model, const ComputeDevice& device) {
+  if (!device.device.is_cpu()) return;
+  constexpr double gigabyte = 1 << 30;
+  const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  const ParameterCounts parameters = count_parameters(model);
+  if (const double needed = state_bytes(parameters); needed > there)
+    fail_input(
+        "the model has {} parameters: {:.1f} GB to train them, without activations, and the machine has {:.1f}; choose "
+        "a smaller model",
+        parameters.total, needed / gigabyte, there / gigabyte);
+}
+
+}  // namespace headscope

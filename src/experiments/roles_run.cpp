@@ -1,0 +1,97 @@
+#include "experiments/roles_run.h"
+
+#include "figures/theme.h"
+#include "formats/part_table.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+RoleDefinition definition_of(const RolesJob& job) {
+  return job.definition.empty() ? default_role_definition() : read_role_definition(job.definition);
+}
+
+// Tables, JSON and figures into `place`.
+RolesResult write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
+                      const RunFacts& facts, const fs::path& place) {
+  RolesResult roles = write_roles(tracks, facts, definition, job.source == "train", place);
+  draw_roles(roles, facts, place, job.theme);
+  return roles;
+}
+
+void copy_table(const fs::path& from, const fs::path& to) {
+  if (!fs::exists(part_folder(from))) return;
+  std::error_code error;
+  fs::create_directory(to, error);
+  for (const fs::path& part : part_files(part_folder(from)))
+    if (!error) fs::copy_file(part, to / part.filename(), error);
+  if (error) fail_runtime("cannot copy {} to {}: {}", from.string(), to.string(), error.message());
+}
+
+bool same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return fs::equivalent(a, b, error);
+}
+
+// Of a run, into another folder. Its tables come along: the folder can be drawn again and checked.
+RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
+  const RunTracks tracks = read_tracks(job.place);
+  const RunFacts facts = facts_of_run(job.place);
+  const ordered_json config = {{"preset", facts.title},
+                               {"model", {{"d_k", facts.d_k}}},
+                               {"run", job.place.string()},
+                               {"source", job.source},
+                               {"definition", definition.id}};
+  RunFolder folder(job.folder, {roles_command, job.command_line, config, ordered_json::object()});
+  return folder.live([&] {
+    for (const char* table : {"heads.parquet", "gamma.parquet"}) copy_table(job.place / table, folder.place() / table);
+    RolesOutcome outcome{folder.path(), write_all(job, tracks, definition, facts, folder.place())};
+    folder.finish(RunStatus::complete, {{"definition_hash", definition.hash()}});
+    return outcome;
+  });
+}
+
+// Of a run, into the run itself.
+RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition) {
+  RunFolder run = RunFolder::add_to(job.place);
+  return run.live([&] {
+    RolesOutcome outcome{job.place,
+                         write_all(job, read_tracks(job.place), definition, facts_of_run(job.place), run.place())};
+    run.finish();
+    return outcome;
+  });
+}
+
+RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, Console& console) {
+  const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder, job.command_line};
+  RolesOutcome outcome{job.folder.out, {}};
+  inspect(inspection, console, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
+    outcome.roles = write_all(job, measured.tracks, definition, facts, place);
+  });
+  return outcome;
+}
+
+}  // namespace
+
+bool is_tracked_run(const fs::path& place) {
+  return fs::exists(part_folder(place / "heads.parquet"));
+}
+
+RolesOutcome find_roles(const RolesJob& job, Console& console) {
+  theme_named(job.theme);
+  if (job.source != "probe" && job.source != "train") fail_input("--source {}: expected probe or train", job.source);
+  const RoleDefinition definition = definition_of(job);
+  if (is_tracked_run(job.place)) {
+    if (!job.changes.empty()) fail_input("--data: a run was measured on its own data; give one of its checkpoints");
+    if (!job.folder.out.empty() && !same_folder(job.place, job.folder.out)) return roles_elsewhere(job, definition);
+    return roles_within(job, definition);
+  }
+  if (fs::exists(job.place / "manifest.json"))
+    fail_input("{}: has no heads.parquet; give a run of 'headscope train' or 'headscope inspect', or a checkpoint",
+               job.place.string());
+  return roles_of_checkpoint(job, definition, console);
+}
+
+}  // namespace headscope

@@ -1,0 +1,32 @@
+// `headscope roles`: the roles of the heads of a run or of a checkpoint.
+#pragma once
+
+#include "experiments/inspect.h"
+
+namespace headscope {
+
+constexpr const char* roles_command = "roles";
+
+struct RolesJob {
+  std::filesystem::path place;       // a folder with heads.parquet, or a checkpoint
+  std::filesystem::path definition;  // empty: the built-in one
+  std::string source = "probe";      // of a run: "probe" or "train"
+  std::vector<ConfigEntry> changes;  // of a checkpoint: other data, as InspectOptions has them
+  std::string device = "auto";
+  std::string theme = "light";
+  RunFolderOptions folder;  // no `out`: of a run, into the run itself
+  std::string command_line;
+};
+
+struct RolesOutcome {
+  std::filesystem::path out;
+  RolesResult roles;
+};
+
+// The folder has the tables that roles are found in; otherwise it is taken for a checkpoint.
+bool is_tracked_run(const std::filesystem::path& place);
+
+// Writes tables, roles.json and the figures. Throws Error.
+RolesOutcome find_roles(const RolesJob& job, Console& console);
+
+}  // namespace headscope

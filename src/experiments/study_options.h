@@ -1,0 +1,40 @@
+// What a study is made of: one setup, trained in several conditions from several seeds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "study/verdict.h"
+#include "train/setup.h"
+
+namespace headscope {
+
+struct StudyOptions : Setup {
+  std::string seeds = "42";  // as in the source study
+  std::string conditions = "QK,QK_frozen,NoQK";
+  double tau = default_tau;                                // smaller differences of the mean key PR count as none
+  TrackOptions track{.every = 0, .metrics = "k_pr,gain"};  // what the verdict needs
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    Setup::fields(self, visit);
+    visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
+    visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
+    visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none");
+    TrackOptions::fields(self.track, visit);
+  }
+};
+
+// Throws Error(Fault::input) naming the key on values that make no sense.
+void validate(const StudyOptions& options);
+
+std::vector<std::uint64_t> seeds_of(const StudyOptions& options);
+
+// Indices into condition_tags, ascending.
+std::vector<std::size_t> conditions_of(const StudyOptions& options);
+
+// Trainings in all: one for each condition of each seed.
+std::int64_t runs_of(const StudyOptions& options);
+
+}  // namespace headscope

@@ -1,0 +1,48 @@
+// `headscope train`: one model with every head measured on the way, into a run folder with findings, roles and figures.
+#pragma once
+
+#include <optional>
+
+#include "core/console.h"
+#include "heads/summarise.h"
+#include "run/run_folder.h"
+#include "train/setup.h"
+
+namespace headscope {
+
+constexpr const char* train_command = "train";
+
+struct TrainRunOptions : Setup {
+  std::uint64_t seed = 42;  // as in the source study
+  TrackOptions track;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    Setup::fields(self, visit);
+    visit("model.qk_norm", self.model.qk_norm, "RMSNorm of queries and keys: none, frozen (gain 1) or learned");
+    visit("train.seed", self.seed, "Seed of the weights and of the order of the data");
+    TrackOptions::fields(self.track, visit);
+  }
+};
+
+struct TrainRunJob {
+  TrainRunOptions options;
+  RunFolderOptions folder;
+  std::string command_line;
+  std::string theme = "light";
+};
+
+struct TrainRunOutcome {
+  std::filesystem::path out;
+  std::optional<Findings> findings;  // none when nothing was measured
+  std::optional<RolesResult> roles;  // none when attention was not
+  double val_loss = 0;
+  std::optional<double> unigram_entropy, true_entropy;
+  std::string device;
+  double tokens_per_s = 0, seconds = 0;
+};
+
+// Throws Error; a run that is interrupted or fails can be resumed.
+TrainRunOutcome run_training(const TrainRunJob& job, Console& console);
+
+}  // namespace headscope

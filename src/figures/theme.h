@@ -1,0 +1,47 @@
+// Colours and the style that every figure shares.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "figures/script.h"
+
+namespace headscope {
+
+// Colours are "#rrggbb".
+struct Theme {
+  std::string name;
+  std::string paper;   // background
+  std::string ink;     // text and axes
+  std::string muted;   // marks that stand back: interval bars, reference lines, other points
+  std::string grid;    // grid lines, just visible
+  std::string absent;  // fill of cells without a value; never a colour of `sequential`
+
+  std::vector<std::string> categories;  // Okabe and Ito, in order of use; the first two are the accents
+  std::vector<std::string> depth;  // early, middle and final layers: blue, green, red (seed 002), of the categories
+  std::vector<std::string> sequential;  // viridis, for areas: dark is low
+  std::vector<std::string> ordered;     // the part of viridis that lines and points can use on this paper
+  std::vector<std::string> diverging;   // for differences: the middle is near the paper
+};
+
+const Theme& light_theme();
+const Theme& dark_theme();
+// "light" or "dark". Throws Error(Fault::input) for another name.
+const Theme& theme_named(std::string_view name);
+
+// The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2, and those
+// of layers: early, middle, final), line types, fonts, axes; faded(colour) lets others shine through.
+Script style_commands(const Theme& theme);
+
+// "set palette defined (...)" with these colours at equal distances.
+Script palette_command(const std::vector<std::string>& colours);
+
+// The colour at `fraction` (clamped to 0..1) of colours at equal distances, linear in sRGB, as gnuplot interpolates.
+std::string colour_at(const std::vector<std::string>& colours, double fraction);
+
+// Relative luminance of WCAG 2 (0 black, 1 white) and the contrast of two colours (1 to 21).
+double luminance(std::string_view colour);
+double contrast(std::string_view one, std::string_view other);
+
+}  // namespace headscope

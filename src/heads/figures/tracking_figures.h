@@ -1,0 +1,50 @@
+// The figures of a tracked run (seeds 000, 001 and 002), named as there. They show how heads and layers part during
+// training.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "figures/figure.h"
+#include "figures/theme.h"
+#include "heads/tracks.h"
+
+namespace headscope {
+
+struct TrackingFigureData {
+  std::string title;  // the run's name; may be empty
+  const RunTracks* tracks = nullptr;
+};
+
+// Draws into `folder` and returns every file written (png, svg, gp, dat):
+//   norm_divergence         norm of the keys of every key head against tokens, a panel for each of up to 8 layers
+//   entropy_norm_scatter    entropy of the attention against the key norm of every query head, at four moments
+//   effective_rank          participation ratio of one key's components and of all keys' singular values
+//   gamma_heatmap           gain of the keys, dimension x tokens, a panel for each of up to 8 layers
+//   key_norm_evolution      key norm of layers and groups of layers; dashed: the root of the head's dimension
+//   outlier_magnitude       largest component of the keys: of all tokens, and the mean over tokens
+//   latent_redundancy       mean cosine of pairs of keys
+//   key_magnitude_profile   final key norm by layer, with that of the start
+//   qk_ratio                query norm over key norm, and the growth of both
+// Early, middle and final layers have the same colours everywhere. Of one moment (an inspection), figures over tokens
+// become figures over layers. A figure of what was not tracked says so.
+std::vector<std::filesystem::path> draw_tracking_figures(const TrackingFigureData& data,
+                                                         const std::filesystem::path& folder,
+                                                         const Theme& theme = light_theme());
+
+// The figures themselves, without drawing them.
+std::vector<Figure> tracking_figures(const TrackingFigureData& data, const Theme& theme);
+
+// Those by group of layers, and those of single heads and layers.
+Figure effective_rank_figure(const TrackingFigureData& data);
+Figure key_norm_figure(const TrackingFigureData& data);
+Figure outlier_figure(const TrackingFigureData& data);
+Figure redundancy_figure(const TrackingFigureData& data);
+Figure qk_ratio_figure(const TrackingFigureData& data);
+Figure key_profile_figure(const TrackingFigureData& data);
+Figure norm_divergence_figure(const TrackingFigureData& data, const Theme& theme);
+Figure entropy_norm_figure(const TrackingFigureData& data);
+Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme);
+
+}  // namespace headscope

@@ -1,0 +1,124 @@
+#include "heads/findings/key_evolution.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/missing.h"
+#include "heads/findings/wording.h"
+#include "stats/rank_correlation.h"
+
+namespace headscope {
+namespace {
+
+constexpr double least_change = 0.02, least_correlation = 0.8, least_last = 1.1;
+constexpr std::int64_t least_layers = 4;
+
+double energy_in_one_dimension(const Tracks& tracks, const GroupLayers& group) {
+  if (!tracks.has("k_norm") || !tracks.has("k_max_abs_mean")) return missing;
+  const std::size_t end = tracks.moments.size() - 1;
+  const auto norms = tracks.at("k_norm", end, group.first, group.last),
+             largest = tracks.at("k_max_abs_mean", end, group.first, group.last);
+  std::vector<double> shares;
+  for (std::size_t i = 0; i < norms.size(); ++i) shares.push_back(std::pow(largest[i] / norms[i], 2));
+  return finite_mean(shares);
+}
+
+GroupEvolution evolution_of(const Tracks& tracks, const GroupLayers& group) {
+  GroupEvolution found;
+  found.group = group.group;
+  found.norm = group_curve(tracks, "k_norm", group);
+  found.rise = found.norm.end / found.norm.lowest;
+  if (tracks.moments.size() > 1) {
+    if (std::isfinite(found.norm.start)) found.dips = found.norm.lowest <= (1 - least_change) * found.norm.start;
+    if (std::isfinite(found.rise)) found.rises = found.rise >= 1 + least_change;
+  }
+  const std::size_t end = tracks.moments.size() - 1;
+  found.energy_in_one_dimension = energy_in_one_dimension(tracks, group);
+  found.top_energy = group_mean(tracks, "k_top_energy", end, group);
+  found.cosine_start = group_mean(tracks, "k_cosine", 0, group);
+  found.cosine_end = group_mean(tracks, "k_cosine", end, group);
+  return found;
+}
+
+void judge_profile(KeyEvolution& found) {
+  const auto layers = static_cast<std::int64_t>(found.profile.size());
+  const bool complete = std::ranges::all_of(found.profile, [](double norm) { return std::isfinite(norm); });
+  if (layers == 0 || !complete) return;
+  const auto lowest = std::ranges::min_element(found.profile);
+  found.lowest_layer = lowest - found.profile.begin();
+  const std::vector<double> norms(lowest, found.profile.end());
+  std::vector<double> depth;
+  for (std::size_t i = 0; i < norms.size(); ++i) depth.push_back(static_cast<double>(i));
+  found.depth_correlation = rank_correlation(norms, depth).rho;
+  if (layers < least_layers) return;
+  found.checkmark = layer_group(*found.lowest_layer, layers) == LayerGroup::early &&
+                    found.depth_correlation >= least_correlation && norms.back() >= least_last * norms.front();
+}
+
+// "middle layers dip from 8 to 7.1 (step 100) and rise to 9.5"
+std::string group_text(const GroupEvolution& found, bool has_course) {
+  const GroupCurve& norm = found.norm;
+  const std::string_view group = name_of(found.group);
+  if (!has_course || !found.dips || !found.rises)
+    return fmt::format("{} layers end at {}", group, number_text(norm.end));
+  const std::string start = number_text(norm.start), end = number_text(norm.end);
+  if (*found.dips && *found.rises)
+    return fmt::format("{} layers dip from {} to {} (step {}) and rise to {}", group, start, number_text(norm.lowest),
+                       norm.lowest_at->step, end);
+  if (*found.dips) return fmt::format("{} layers fall from {} to {}", group, start, end);
+  if (*found.rises) return fmt::format("{} layers rise from {} to {}", group, start, end);
+  return fmt::format("{} layers stay at {} (from {})", group, end, start);
+}
+
+std::string profile_text(const KeyEvolution& found) {
+  if (!found.lowest_layer) return " The profile by layer is not known.";
+  const std::string numbers = fmt::format("lowest in layer {} ({}), {} in the last layer", *found.lowest_layer,
+                                          number_text(found.profile[static_cast<std::size_t>(*found.lowest_layer)]),
+                                          number_text(found.profile.back()));
+  if (!found.checkmark)
+    return fmt::format(" The checkmark shape is undecided with {} ({}).", counted(found.profile.size(), "layer"),
+                       numbers);
+  return fmt::format(
+      " The final profile {} the checkmark shape: {}{}.", *found.checkmark ? "has" : "does not have", numbers,
+      std::isnan(found.depth_correlation)
+          ? ""
+          : fmt::format(", rank correlation with depth from there {}", number_text(found.depth_correlation)));
+}
+
+// What the group of the last layers shows besides its norm.
+std::string deepest_text(const GroupEvolution& deepest, bool has_course) {
+  std::string text;
+  const std::string_view group = name_of(deepest.group);
+  if (!std::isnan(deepest.energy_in_one_dimension))
+    text += fmt::format(" In {} layers one dimension holds {} of the energy of a key.", group,
+                        percent_text(deepest.energy_in_one_dimension));
+  if (!std::isnan(deepest.cosine_end))
+    text += fmt::format(" Two keys of {} layers have a mean cosine of {}{}.", group, number_text(deepest.cosine_end),
+                        has_course ? fmt::format(" ({} at the start)", number_text(deepest.cosine_start)) : "");
+  return text;
+}
+
+}  // namespace
+
+KeyEvolution find_key_evolution(const RunTracks& run) {
+  const Tracks& tracks = source_for(run, {"k_norm"});
+  KeyEvolution found;
+  found.basis = basis_of(tracks, {"k_norm", "k_max_abs_mean", "k_top_energy", "k_cosine"});
+  if (!tracks.has("k_norm")) {
+    found.sentence = not_tracked_text(std::array{std::string("k_norm")});
+    return found;
+  }
+  for (const GroupLayers& group : layer_groups(tracks.counts.layers))
+    found.groups.push_back(evolution_of(tracks, group));
+  for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer)
+    found.profile.push_back(finite_mean(tracks.at("k_norm", tracks.moments.size() - 1, layer, layer)));
+  judge_profile(found);
+  std::vector<std::string> groups;
+  const bool has_course = found.basis.has_course();
+  for (const GroupEvolution& group : found.groups) groups.push_back(group_text(group, has_course));
+  found.sentence = fmt::format("Key norms: {}.", joined(groups)) + profile_text(found) +
+                   deepest_text(found.groups.back(), has_course);
+  return found;
+}
+
+}  // namespace headscope

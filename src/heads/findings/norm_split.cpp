@@ -1,0 +1,134 @@
+#include "heads/findings/norm_split.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/missing.h"
+#include "heads/findings/wording.h"
+#include "stats/moments.h"
+
+namespace headscope {
+namespace {
+
+std::optional<Moment> beginning(std::span<const double> shares, std::span<const Moment> moments) {
+  std::size_t first = shares.size();
+  while (first > 0 && shares[first - 1] > 0.5) --first;
+  return first == shares.size() ? std::nullopt : std::optional(moments[first]);
+}
+
+LayerSplit split_of(const Tracks& tracks, std::int64_t layer, DipTester& tester) {
+  LayerSplit split;
+  split.layer = layer;
+  for (std::size_t moment = 0; moment < tracks.moments.size(); ++moment)
+    split.share_over_time.push_back(
+        between_head_share(tracks.at("k_norm", moment, layer, layer), tracks.at("k_norm_std", moment, layer, layer)));
+  const std::span<const double> norms = tracks.at("k_norm", tracks.moments.size() - 1, layer, layer);
+  split.norms.assign(norms.begin(), norms.end());
+  split.mean = finite_mean(norms);
+  split.between_share = split.share_over_time.back();
+  split.begins = beginning(split.share_over_time, tracks.moments);
+  split.groups = two_groups(norms, tester);
+  return split;
+}
+
+// One head leaves zeros, and two always lie on opposite sides of their mean: neither can show a population.
+DipTest test_within_layers(const std::vector<LayerSplit>& layers, DipTester& tester) {
+  std::vector<double> residuals;
+  for (const LayerSplit& layer : layers) {
+    if (layer.groups.test.n < 3) continue;
+    for (const double norm : layer.norms)
+      if (std::isfinite(norm)) residuals.push_back(norm - layer.mean);
+  }
+  return tester.test(residuals);
+}
+
+void name_layers(NormSplit& split) {
+  for (const LayerSplit& layer : split.layers) split.tested_layers += std::isnan(layer.groups.test.p_value) ? 0 : 1;
+  for (const LayerSplit& layer : split.layers)
+    if (layer.groups.test.p_value * static_cast<double>(split.tested_layers) < 0.05)
+      split.named_layers.push_back(layer.layer);
+}
+
+// "Layers 3 and 5 have"
+std::string layers_have(std::span<const std::int64_t> layers) {
+  std::vector<std::string> names;
+  for (const std::int64_t layer : layers) names.push_back(std::to_string(layer));
+  return layers.size() == 1 ? fmt::format("Layer {} has", names.front()) : fmt::format("Layers {} have", joined(names));
+}
+
+std::string populations_text(const NormSplit& split) {
+  const DipTest& all = split.within_layers;
+  if (std::isnan(all.p_value))
+    return "Too few heads to tell one population from two: the test needs four, in layers of three or more.";
+  std::string text;
+  if (all.rejects())
+    text = "Within layers the heads are more than one population by key norm";
+  else if (!split.named_layers.empty())
+    text = layers_have(split.named_layers) + " more than one population of heads by key norm, the model as a whole not";
+  else
+    text = "Within layers the heads show no second population by key norm";
+  text += fmt::format(" (dip test over {}, {}", counted(all.n, "head"), p_text(all.p_value));
+  if (split.tested_layers > 1)
+    text += fmt::format("; {} of {} layers pass it alone, {} expected by chance",
+                        std::ranges::count_if(split.layers, [](const auto& layer) { return layer.groups.found(); }),
+                        split.tested_layers, number_text(0.05 * static_cast<double>(split.tested_layers)));
+  return text + ").";
+}
+
+std::string share_text(const NormSplit& split) {
+  if (!split.basis.not_tracked.empty())
+    return fmt::format(" How much of the variance lies between heads is not known: {} was not tracked.",
+                       joined(split.basis.not_tracked));
+  if (std::isnan(split.between_share)) return "";
+  std::string text = fmt::format(" Differences between heads make {} of the variance of the key norm",
+                                 percent_text(split.between_share));
+  if (!split.basis.has_course()) return text + ".";
+  text += fmt::format(" at step {} ({} at step {}), ", split.basis.moments.back().step,
+                      percent_text(split.share_over_time.front()), split.basis.moments.front().step);
+  if (!split.begins) return text + "not above one half at the end.";
+  return text + (*split.begins == split.basis.moments.front()
+                     ? "above one half all the time."
+                     : fmt::format("above one half since step {}.", split.begins->step));
+}
+
+}  // namespace
+
+double between_head_share(std::span<const double> norms, std::span<const double> standard_deviations) {
+  if (norms.size() != standard_deviations.size()) return missing;  // one of them was not tracked
+  std::vector<double> means, variances;
+  for (std::size_t i = 0; i < norms.size(); ++i) {
+    if (!std::isfinite(norms[i]) || !std::isfinite(standard_deviations[i])) continue;
+    means.push_back(norms[i]);
+    variances.push_back(standard_deviations[i] * standard_deviations[i]);
+  }
+  if (means.size() < 2) return missing;
+  const Moments heads = moments(means);
+  const double between = heads.m2, within = finite_mean(variances);
+  const double rounding = 1e-6 * heads.mean;  // of float32, where all norms are equal
+  return between + within <= rounding * rounding ? 0 : between / (between + within);
+}
+
+NormSplit find_norm_split(const RunTracks& run, DipTester& tester) {
+  const Tracks& tracks = source_for(run, {"k_norm", "k_norm_std"});
+  NormSplit split;
+  split.basis = basis_of(tracks, {"k_norm", "k_norm_std"});
+  if (!tracks.has("k_norm")) {
+    split.sentence = not_tracked_text(split.basis.not_tracked);
+    return split;
+  }
+  for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer)
+    split.layers.push_back(split_of(tracks, layer, tester));
+  for (std::size_t moment = 0; moment < tracks.moments.size(); ++moment) {
+    std::vector<double> shares;
+    for (const LayerSplit& layer : split.layers) shares.push_back(layer.share_over_time[moment]);
+    split.share_over_time.push_back(finite_mean(shares));
+  }
+  split.between_share = split.share_over_time.back();
+  split.begins = beginning(split.share_over_time, tracks.moments);
+  split.within_layers = test_within_layers(split.layers, tester);
+  name_layers(split);
+  split.sentence = populations_text(split) + share_text(split);
+  return split;
+}
+
+}  // namespace headscope

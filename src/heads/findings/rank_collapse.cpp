@@ -1,0 +1,107 @@
+#include "heads/findings/rank_collapse.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/missing.h"
+#include "heads/findings/wording.h"
+
+namespace headscope {
+namespace {
+
+constexpr double one_hot_axis = 0.9, privileged_share = 0.5;
+
+double value_of(std::span<const double> heads, std::size_t head) {
+  return heads.empty() ? missing : heads[head];
+}
+
+void find_one_hot(const Tracks& tracks, RankCollapse& found) {
+  for (const double axis : heads_at_end(tracks, "k_axis")) {
+    found.axis_heads += std::isfinite(axis) ? 1 : 0;
+    found.one_hot += axis >= one_hot_axis ? 1 : 0;
+  }
+}
+
+void find_privileged(const Tracks& tracks, RankCollapse& found) {
+  const std::span<const double> shares = heads_at_end(tracks, "k_top_share"),
+                                dimensions = heads_at_end(tracks, "k_top_dim"),
+                                energies = heads_at_end(tracks, "k_top_energy");
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    found.share_heads += std::isfinite(shares[i]) ? 1 : 0;
+    if (!(shares[i] >= privileged_share)) continue;
+    const auto place = static_cast<std::int64_t>(i);
+    PrivilegedDimension one{place / tracks.counts.key_heads, place % tracks.counts.key_heads, std::nullopt, shares[i],
+                            value_of(energies, i)};
+    const double dimension = value_of(dimensions, i);
+    if (std::isfinite(dimension)) one.dimension = static_cast<std::int64_t>(dimension);
+    found.privileged.push_back(one);
+  }
+  std::ranges::stable_sort(found.privileged, std::greater{}, &PrivilegedDimension::top_share);
+}
+
+// "24.1 to 11 in middle layers (lowest 10.2 at step 300)"
+std::string curve_text(const RankCurve& rank, bool has_course) {
+  const std::string_view group = name_of(rank.group);
+  const GroupCurve& curve = rank.curve;
+  if (!has_course) return fmt::format("{} in {} layers", number_text(curve.end), group);
+  std::string text = fmt::format("{} to {} in {} layers", number_text(curve.start), number_text(curve.end), group);
+  if (curve.lowest < 0.98 * std::min(curve.start, curve.end))  // else the two ends say it
+    text += fmt::format(" (lowest {} at step {})", number_text(curve.lowest), curve.lowest_at->step);
+  return text;
+}
+
+std::string rank_text(const RankCollapse& found) {
+  if (found.curves.empty()) return "Effective rank: neither k_pr nor k_erank nor k_pr_vector was tracked.";
+  std::vector<std::string> groups;
+  const std::string_view metric = found.curves.front().metric;
+  for (const RankCurve& rank : found.curves)
+    if (rank.metric == metric) groups.push_back(curve_text(rank, found.ranks.has_course()));
+  return fmt::format("The effective rank of the keys ({}) {} {}.", metric,
+                     found.ranks.has_course() ? "goes from" : "is", joined(groups));
+}
+
+std::string outlier_text(const RankCollapse& found) {
+  if (!found.outliers.not_tracked.empty() && found.axis_heads + found.share_heads == 0)
+    return " One-hot heads and privileged dimensions: k_axis and k_top_share were not tracked.";
+  std::string text;
+  if (found.axis_heads > 0)
+    text += fmt::format(" {} of {} {} one-hot.", found.one_hot, counted(found.axis_heads, "key head"),
+                        found.one_hot == 1 ? "is" : "are");
+  if (found.share_heads > 0)
+    text += fmt::format(" {} of {} {} a privileged dimension", found.privileged.size(),
+                        counted(found.share_heads, "key head"), found.privileged.size() == 1 ? "has" : "have");
+  if (found.privileged.empty()) return text + (found.share_heads > 0 ? "." : "");
+  const PrivilegedDimension& first = found.privileged.front();
+  return text + fmt::format(", above all {}{}: largest in {} of its keys, with {} of the energy.",
+                            head_text(first.layer, first.head),
+                            first.dimension ? fmt::format(" (dimension {})", *first.dimension) : "",
+                            percent_text(first.top_share), percent_text(first.top_energy));
+}
+
+// The source of the first effective rank that any source has.
+const Tracks& source_of_ranks(const RunTracks& run) {
+  for (const std::string_view metric : effective_ranks)
+    if (run.train.has(metric) || run.probe.has(metric)) return source_for(run, {metric});
+  return run.finest();
+}
+
+}  // namespace
+
+RankCollapse find_rank_collapse(const RunTracks& run) {
+  const Tracks& ranks = source_of_ranks(run);
+  const Tracks& outliers = source_for(run, {"k_axis", "k_top_share"});
+  RankCollapse found;
+  found.ranks = basis_of(ranks, {"k_pr", "k_erank", "k_pr_vector"});
+  found.outliers = basis_of(outliers, {"k_axis", "k_top_dim", "k_top_share", "k_top_energy"});
+  for (const std::string_view metric : effective_ranks) {
+    if (!ranks.has(metric)) continue;
+    for (const GroupLayers& group : layer_groups(ranks.counts.layers))
+      found.curves.push_back({metric, group.group, group_curve(ranks, metric, group)});
+  }
+  find_one_hot(outliers, found);
+  find_privileged(outliers, found);
+  found.sentence = rank_text(found) + outlier_text(found);
+  return found;
+}
+
+}  // namespace headscope

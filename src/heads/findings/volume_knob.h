@@ -1,0 +1,45 @@
+// Phase 4 (seed 000): does the model set the scale of its scores through keys or through queries?
+#pragma once
+
+#include <array>
+
+#include "core/missing.h"
+#include "heads/findings/measured.h"
+
+namespace headscope {
+
+inline constexpr std::array volume_knob_rules = {
+    Rule{"growth",
+         "Growth is end over start of a head's mean norm; its mean over heads is the geometric one, with a 95 % t "
+         "interval on the log scale. Heads that are not positive at both moments do not count."},
+    Rule{"grown",
+         "A quantity has grown when its mean growth is at least 1.1 and the interval lies above 1, and has shrunk when "
+         "it is below 1/1.1 and the interval lies below 1; with one head the mean alone decides. A head has grown or "
+         "shrunk by the same limits."},
+    Rule{
+        "volume_knob",
+        "The volume knob is keys when k_norm has grown, q_norm has not, and qk_ratio is below 1/1.1 of its start; "
+        "queries when q_norm has grown, k_norm has not, and qk_ratio is at least 1.1 of its start; both when both have "
+        "grown, or one has and the ratio stays within these limits: then they grew together; neither otherwise."},
+};
+
+enum class VolumeKnob { keys, queries, both, neither };
+constexpr std::array<std::string_view, 4> volume_knob_names = {"keys", "queries", "both", "neither"};
+
+struct Growth {
+  std::string_view metric;
+  double mean = missing, low = missing, high = missing;
+  std::size_t heads = 0, grown_heads = 0, shrunk_heads = 0;
+  bool grown = false, shrunk = false;
+};
+
+struct VolumeKnobFinding {
+  Basis basis;
+  Growth queries{"q_norm"}, keys{"k_norm"}, ratio{"qk_ratio"};
+  std::optional<VolumeKnob> knob;  // nothing: not tracked, or one moment only
+  std::string sentence;
+};
+
+VolumeKnobFinding find_volume_knob(const RunTracks& run);
+
+}  // namespace headscope

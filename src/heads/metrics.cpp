@@ -1,0 +1,95 @@
+#include "heads/metrics.h"
+
+#include <algorithm>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/lists.h"
+
+namespace headscope {
+namespace {
+
+using enum MetricGroup;
+constexpr HeadKind k = HeadKind::key, q = HeadKind::query;
+
+constexpr std::array metrics = {
+    Metric{"k_norm", norm, k, "", "mean over tokens of the key's norm"},
+    Metric{"k_norm_std", norm, k, "", "standard deviation over tokens of the key's norm"},
+    Metric{"k_std", norm, k, "", "standard deviation of all components of all keys"},
+    Metric{"k_token0_norm", norm, k, "", "norm of the first token's key, mean over sequences"},
+    Metric{"k_max_abs_mean", outlier, k, "", "mean over tokens of the key's largest component"},
+    Metric{"k_max_abs", outlier, k, "", "largest component of all keys"},
+    Metric{"k_axis", outlier, k, "", "mean of largest component over norm; 1: one-hot"},
+    Metric{"k_pr_vector", outlier, k, "dimensions", "mean participation ratio of one key's components"},
+    Metric{"k_top_dim", outlier, k, "index", "dimension that holds the most energy", /*averaged=*/false},
+    Metric{"k_top_energy", outlier, k, "", "share of all energy in that dimension"},
+    Metric{"k_top_share", outlier, k, "", "share of tokens whose largest component is in that dimension"},
+    Metric{"k_pr", rank, k, "dimensions", "participation ratio of the singular values"},
+    Metric{"k_erank", rank, k, "dimensions", "exponential of the singular values' entropy"},
+    Metric{"k_pr_eig", rank, k, "dimensions", "participation ratio of the squared singular values"},
+    Metric{"k_stable_rank", rank, k, "dimensions", "energy over that of the largest singular value"},
+    Metric{"k_cosine", redundancy, k, "", "mean cosine of all pairs of distinct keys"},
+    Metric{"q_norm", norm, q, "", "mean over tokens of the query's norm"},
+    Metric{"qk_ratio", norm, q, "", "q_norm over k_norm of its key head"},
+    Metric{"entropy", attention, q, "nats", "entropy of the attention, mean over rows"},
+    Metric{"entropy_norm", attention, q, "", "entropy of row i over ln(i+1), mean over rows after the first"},
+    Metric{"entropy_seed", attention, q, "nats", "entropy as the source study takes it: no mask, no RoPE, 128 tokens"},
+    Metric{"max_logit", attention, q, "", "largest scaled score of a causal pair"},
+    Metric{"sink", attention, q, "", "mean attention to the first token"},
+    Metric{"previous", attention, q, "", "mean attention to the token before"},
+    Metric{"self", attention, q, "", "mean attention to the token itself"},
+    Metric{"constancy", pattern, q, "", "1: every query attends to the same; 0: the query says where"},
+    Metric{"consistency", pattern, q, "", "1: the same attention in every sequence; 0: as different as can be"},
+    Metric{"induction", induction, q, "", "attention to what followed the token's first occurrence; probes only"},
+};
+
+std::vector<std::string> names_of_metrics() {
+  std::vector<std::string> names;
+  for (const Metric& metric : metrics) names.emplace_back(metric.name);
+  return names;
+}
+
+std::vector<std::string> known_names() {
+  std::vector<std::string> names(metric_group_names.begin(), metric_group_names.end());
+  names.emplace_back("all");
+  for (const std::string& name : names_of_metrics()) names.push_back(name);
+  return names;
+}
+
+const Metric* find_metric(std::string_view name) {
+  const auto found = std::ranges::find(metrics, name, &Metric::name);
+  return found == metrics.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::span<const Metric> head_metrics() {
+  return metrics;
+}
+
+const Metric& metric_named(std::string_view name, std::string_view where) {
+  if (const Metric* metric = find_metric(name)) return *metric;
+  fail_input("{}: {}", where, unknown_name("metric", name, names_of_metrics()));
+}
+
+MetricSelection::MetricSelection(std::string_view text, std::string_view where) {
+  for (const std::string& part : comma_separated(text)) {
+    const auto group = std::ranges::find(metric_group_names, part);
+    if (part == "all") {
+      for (const Metric& metric : metrics) metrics_.insert(metric.name);
+      for (std::size_t i = 0; i < metric_group_names.size(); ++i) groups_.insert(static_cast<MetricGroup>(i));
+    } else if (group != metric_group_names.end()) {
+      const auto chosen = static_cast<MetricGroup>(group - metric_group_names.begin());
+      groups_.insert(chosen);
+      for (const Metric& metric : metrics)
+        if (metric.group == chosen) metrics_.insert(metric.name);
+    } else if (const Metric* metric = find_metric(part)) {
+      groups_.insert(metric->group);
+      metrics_.insert(metric->name);
+    } else {
+      fail_input("{}: {}", where, unknown_name("metric or group", part, known_names()));
+    }
+  }
+}
+
+}  // namespace headscope

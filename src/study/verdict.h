@@ -1,0 +1,59 @@
+// What a study found: the gain, the normalisation, both or neither (docs/study.md).
+#pragma once
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stats/welch.h"
+#include "study/results.h"
+
+namespace headscope {
+
+// Seed 004's kill criterion: a difference of mean PR below 1 is none.
+constexpr double default_tau = 1.0;
+
+enum class Conclusion {
+  gamma,          // A != B ~ C: the learned gain does it
+  normalisation,  // A ~ B != C: the normalisation does it
+  both,           // A != B and B != C
+  none,           // A ~ B ~ C, all pairs within tau
+  inconclusive,   // a condition is missing, or the pairs contradict each other
+};
+std::string_view conclusion_name(Conclusion conclusion);
+
+// The difference of two conditions.
+struct PairEffect {
+  WelchTest test;            // NaN but for the difference, with one seed on a side
+  bool tested = false;       // two or more seeds on both sides
+  bool reaches_tau = false;  // |difference| >= tau
+  [[nodiscard]] bool significant() const { return test.p_value < 0.05; }
+  // By the threshold and, where there is a test, by the test as well.
+  [[nodiscard]] bool differs() const { return reaches_tau && (!tested || significant()); }
+};
+
+struct Verdict {
+  double tau = default_tau;
+  std::array<MeanInterval, n_conditions> mean_pr;  // over seeds; n = 0: the condition is missing
+  std::optional<PairEffect> gamma_effect;          // A - B
+  std::optional<PairEffect> norm_effect;           // B - C
+  std::optional<PairEffect> total_effect;          // A - C
+  std::optional<bool> kill_criterion;              // |A - B| < tau: a null result for the gain
+  Conclusion conclusion = Conclusion::inconclusive;
+  std::string sentence;  // the same for people
+};
+
+// `final_pr`: the mean PR of each seed at the end, for A, B and C; values that are not finite do not count. tau > 0.
+Verdict decide(const std::array<std::vector<double>, n_conditions>& final_pr, double tau = default_tau);
+
+// mean_pr, gamma_effect, norm_effect, tau, kill_criterion, conclusion, sentence; with several seeds also `seeds`
+// (interval of each condition) and `tests` (Welch's test of each pair). What is not known is null.
+nlohmann::ordered_json to_json(const Verdict& verdict);
+
+// What was found, in one sentence with its numbers.
+std::string verdict_sentence(const Verdict& verdict);
+
+}  // namespace headscope

@@ -1,0 +1,80 @@
+#include "experiments/study_options.h"
+
+#include "support/expect_error.h"
+
+namespace headscope {
+namespace {
+
+using test::expect_error;
+
+TEST(Preset, ShapesAreThoseOfTheDesign) {
+  // 49152·512 + 22·(512·(2·512 + 2·256) + 2·512·2048) and 49152·2048 + 32·(2048·(2·2048 + 2·1024) + 2·2048·8192),
+  // without gains.
+  const auto matrices = [](const char* name) {
+    const ParameterCounts counts = count_parameters(preset_setup(name).model);
+    return counts.embedding + counts.matrices;
+  };
+  EXPECT_EQ(matrices("88m"), 88'604'672);
+  EXPECT_EQ(matrices("1.5b"), 1'577'058'304);
+  EXPECT_EQ(preset_setup("tiny").train.steps(), 150);
+  EXPECT_EQ(preset_setup("1.5b").train.tokens_per_step(), 16'384);
+}
+
+TEST(Preset, EveryOneIsValid) {
+  for (const char* name : {"tiny", "88m", "1.5b"}) EXPECT_NO_THROW(validate(preset_setup(name))) << name;
+  expect_error(Fault::input, "unknown preset '7b'; known are tiny, 88m, 1.5b", [] { preset_setup("7b"); });
+}
+
+TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
+  const StudyOptions options = resolve_setup<StudyOptions>({{"train.batch", "2", "file.yaml:1"},
+                                                            {"preset", "88m", "--preset"},
+                                                            {"train.batch", "3", "--set"},
+                                                            {"train.seq_len", "128", "--set"}});
+  EXPECT_EQ(options.model.d_model, 512);
+  EXPECT_EQ(options.train.batch, 3);
+  EXPECT_EQ(options.model.positions, 128);
+}
+
+TEST(Resolve, NamesTheNearestKey) {
+  expect_error(Fault::input, "--set: unknown key 'train.bach'; did you mean 'train.batch'?", [] {
+    resolve_setup<StudyOptions>({{"train.bach", "2", "--set"}});
+  });
+  expect_error(Fault::input, "'train.batch' is 'two'; expected a whole number", [] {
+    resolve_setup<StudyOptions>({{"train.batch", "two", "--set"}});
+  });
+}
+
+TEST(Resolve, TheWrittenConfigurationGivesTheSameOptions) {
+  StudyOptions options = resolve_setup<StudyOptions>({{"preset", "88m", "--preset"}});
+  options.train.schedule.kind = Schedule::cosine;
+  options.seeds = "1,2";
+  const auto object = to_json(options);
+  EXPECT_EQ(to_json(resolve_setup<StudyOptions>(parse_yaml(yaml_of(object), "config.yaml"))), object);
+}
+
+TEST(Lists, AreCheckedPartByPart) {
+  StudyOptions options;
+  options.seeds = "42,43";
+  EXPECT_EQ(seeds_of(options), (std::vector<std::uint64_t>{42, 43}));
+  options.conditions = "NoQK,A";
+  EXPECT_EQ(conditions_of(options), (std::vector<std::size_t>{0, 2}));
+  options.seeds = "42,x";
+  expect_error(Fault::input, "study.seeds is '42,x'; expected whole numbers", [&] { seeds_of(options); });
+  options.seeds = "4,4";
+  expect_error(Fault::input, "4 is there twice", [&] { seeds_of(options); });
+  options.conditions = "QK,Frozen";
+  expect_error(Fault::input, "study.conditions: unknown condition 'Frozen'; known are QK, QK_frozen, NoQK",
+               [&] { conditions_of(options); });
+}
+
+TEST(Runs, AreConditionsTimesSeeds) {
+  StudyOptions options;
+  EXPECT_EQ(runs_of(options), 3);
+  options.seeds = "1,2";
+  EXPECT_EQ(runs_of(options), 6);
+  for (int i = 3; i <= 1001; ++i) options.seeds += fmt::format(",{}", i);
+  expect_error(Fault::input, "the number of study.seeds is 1001; expected 1 to 1000", [&] { runs_of(options); });
+}
+
+}  // namespace
+}  // namespace headscope

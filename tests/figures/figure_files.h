@@ -1,0 +1,71 @@
+// A small figure to draw, and what `draw` wrote, read without the code under test.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "figures/figure.h"
+
+namespace headscope {
+
+// A figure of three rows, one without a value.
+inline Figure line_figure(const std::string& name) {
+  Table table("line");
+  table.add("x", Integers{1, 2, 3}).add("y", Numbers{0.5, std::nan(""), 2}).add("name", Texts{"a", "b\tc", "d"});
+  Figure figure{.name = name};
+  figure.data.push_back({"line", table});
+  figure.setup = "set xrange [0:4]; set yrange [0:3]\n";
+  figure.plot = "plot line using \"x\":\"y\" with linespoints title 'a line'\n";
+  return figure;
+}
+
+inline std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Width and height out of the header of a PNG; 0, 0 when it is none.
+inline std::pair<unsigned, unsigned> png_size(const std::filesystem::path& file) {
+  const std::string bytes = bytes_of(file);
+  if (bytes.size() < 24 || bytes.substr(0, 8) != "\x89PNG\r\n\x1a\n" || bytes.substr(12, 4) != "IHDR") return {0, 0};
+  const auto number = [&](std::size_t at) {
+    unsigned value = 0;
+    for (std::size_t i = at; i < at + 4; ++i) value = value * 256 + static_cast<unsigned char>(bytes[i]);
+    return value;
+  };
+  return {number(16), number(20)};
+}
+
+// The columns of a .dat file as texts.
+inline std::map<std::string, std::vector<std::string>> columns_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  std::map<std::string, std::vector<std::string>> columns;
+  std::vector<std::string> names;
+  for (std::string line; std::getline(in, line);) {
+    std::stringstream cells(line);
+    std::vector<std::string> row;
+    for (std::string cell; std::getline(cells, cell, '\t');) row.push_back(cell);
+    if (names.empty()) {
+      names = row;
+      for (const std::string& name : names) columns[name] = {};
+      continue;
+    }
+    for (std::size_t i = 0; i < names.size(); ++i) columns[names[i]].push_back(row.at(i));
+  }
+  return columns;
+}
+
+inline std::vector<double> numbers_of(const std::vector<std::string>& texts) {
+  std::vector<double> numbers;
+  for (const std::string& text : texts) numbers.push_back(std::stod(text));
+  return numbers;
+}
+
+}  // namespace headscope

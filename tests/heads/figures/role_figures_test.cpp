@@ -1,0 +1,98 @@
+#include "heads/figures/role_figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "figures/figure_files.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using headscope::test::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const std::vector<std::string> role_list = {"static sink", "semantic retrieval", "syntactic gatherer", "mixed"};
+
+// Every role in turn; scores from 0 to 1.
+RoleMapData map_of(std::size_t layers, std::size_t heads) {
+  RoleMapData data{"a_run", role_list, layers, heads, {}, {}};
+  for (std::size_t i = 0; i < layers * heads; ++i) {
+    data.role_of.push_back(i % 4);
+    data.score_of.push_back(static_cast<double>(i) / static_cast<double>(std::max<std::size_t>(layers * heads - 1, 1)));
+  }
+  return data;
+}
+
+RoleTimelineData timeline_of(std::size_t moments) {
+  RoleTimelineData data{"a_run", {}, role_list, std::vector<Numbers>(4)};
+  for (std::size_t i = 0; i < moments; ++i) {
+    const double share = 0.2 * static_cast<double>(i) / static_cast<double>(moments);
+    data.tokens.push_back(static_cast<std::int64_t>(i) * 1000);
+    for (std::size_t role = 0; role < 4; ++role) data.share[role].push_back(role == 3 ? 1 - 3 * share : share);
+  }
+  return data;
+}
+
+TEST(RoleFigures, EveryMapAndTimelineDrawsWithoutWarnings) {
+  RoleMapData bad_scores = map_of(2, 2);
+  bad_scores.score_of = {std::nan(""), -1, 2, 0};
+  RoleMapData one_role = map_of(3, 2);
+  one_role.role_of.assign(6, 3);
+  std::vector<Figure> figures;
+  for (const RoleMapData& data :
+       {map_of(4, 4), map_of(32, 32), map_of(80, 64), map_of(1, 1), map_of(1, 40), map_of(0, 0), bad_scores, one_role})
+    figures.push_back(role_map_figure(data));
+  for (const std::size_t moments : {0, 1, 2, 1000}) figures.push_back(role_timeline_figure(timeline_of(moments)));
+  for (std::size_t i = 0; i < figures.size(); ++i) figures[i].name += std::to_string(i);
+  const TemporaryFolder folder;
+  EXPECT_EQ(draw(figures, folder.path(), light_theme()).warnings, "");
+  for (const Figure& figure : figures)
+    EXPECT_GE(png_size(folder.path() / (figure.name + ".png")).first, 1600u) << figure.name;
+}
+
+TEST(RoleMap, ATileIsFilledAsFarAsItsRoleIsClear) {
+  RoleMapData data = map_of(2, 2);
+  data.role_of = {0, 3, 0, 0};
+  data.score_of = {1, 0.5, 0.25, 0};
+  const Figure figure = role_map_figure(data);
+  EXPECT_EQ(figure.name, "role_map");
+  const Table& sinks = figure.data.at(0).table;
+  EXPECT_THAT(sinks.integers("layer"), ElementsAre(0, 1, 1));
+  EXPECT_THAT(sinks.integers("head"), ElementsAre(0, 0, 1));
+  EXPECT_THAT(sinks.numbers("score"), ElementsAre(1, 0.25, 0));
+  EXPECT_THAT(sinks.numbers("half"), ElementsAre(0.5, 0.25, 0.1));  // area = score; never invisible
+}
+
+TEST(RoleMap, TheLegendHasTheRolesThatHeadsHave) {
+  RoleMapData data = map_of(2, 2);
+  data.role_of = {2, 3, 2, 2};
+  const std::string plot = role_map_figure(data).plot.text();
+  EXPECT_THAT(plot, HasSubstr("keyentry with boxes lt 3 fs solid noborder title 'syntactic gatherer (3)'"));
+  EXPECT_THAT(plot, HasSubstr("keyentry with boxes lc rgb absent fs solid noborder title 'mixed (1)'"));
+  EXPECT_THAT(plot, Not(HasSubstr("sink")));
+}
+
+TEST(RoleMap, SizesThatDoNotMatchAreRefused) {
+  RoleMapData data = map_of(2, 2);
+  data.score_of.pop_back();
+  EXPECT_THROW(role_map_figure(data), Error);
+}
+
+TEST(RoleTimeline, SharesAreThoseGivenAndRolesHaveTheirColours) {
+  const RoleTimelineData data = timeline_of(4);
+  const Figure figure = role_timeline_figure(data);
+  EXPECT_EQ(figure.name, "role_timeline");
+  EXPECT_EQ(figure.data.at(0).table.integers("tokens"), data.tokens);
+  EXPECT_EQ(figure.data.at(0).table.numbers("role3"), data.share[3]);
+  EXPECT_THAT(figure.plot.text(), HasSubstr("(sum [k=2:2] column(k)):(sum [k=2:3] column(k)) with filledcurves lt 2"));
+  EXPECT_THAT(figure.plot.text(), HasSubstr("keyentry with boxes lt 2 fs solid noborder title 'semantic retrieval'"));
+}
+
+}  // namespace
+}  // namespace headscope

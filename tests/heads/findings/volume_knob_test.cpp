@@ -1,0 +1,102 @@
+#include "heads/findings/volume_knob.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "heads/findings/planted.h"
+
+namespace headscope {
+namespace {
+
+using test::plant;
+using test::run_of;
+using test::tracks_of;
+using ::testing::HasSubstr;
+
+// Norms grow from 8 by these factors; heads scatter by 1 % about them.
+VolumeKnobFinding grown_by(double keys, double queries, HeadCounts counts = {3, 2, 4}) {
+  Tracks tracks = tracks_of(counts, 3);
+  const auto grow = [](double factor) {
+    return [factor](std::size_t moment, std::int64_t layer, std::int64_t head) {
+      return moment < 2 ? 8 : 8 * factor * std::pow(1.01, (layer + head) % 2 == 0 ? 1 : -1);
+    };
+  };
+  plant(tracks, "k_norm", grow(keys));
+  plant(tracks, "q_norm", grow(queries));
+  plant(tracks, "qk_ratio", grow(queries / keys));
+  return find_volume_knob(run_of(tracks));
+}
+
+TEST(VolumeKnob, IsWhatGrows) {
+  EXPECT_EQ(grown_by(1.5, 1).knob, VolumeKnob::keys);
+  EXPECT_EQ(grown_by(1, 1.5).knob, VolumeKnob::queries);
+  EXPECT_EQ(grown_by(1.5, 1.5).knob, VolumeKnob::both);
+  EXPECT_EQ(grown_by(1, 1).knob, VolumeKnob::neither);
+  EXPECT_EQ(grown_by(0.5, 0.5).knob, VolumeKnob::neither);
+}
+
+// One just reaches the limit and the other just misses it: they still grew together.
+TEST(VolumeKnob, IsBothWhenTheRatioStays) {
+  EXPECT_EQ(grown_by(1.098, 1.102).knob, VolumeKnob::both);
+  EXPECT_EQ(grown_by(1.102, 1.098).knob, VolumeKnob::both);
+  EXPECT_EQ(grown_by(1.2, 1.05).knob, VolumeKnob::keys);
+  EXPECT_EQ(grown_by(1.05, 1.2).knob, VolumeKnob::queries);
+}
+
+TEST(VolumeKnob, GrowsByATenthAtLeast) {
+  EXPECT_TRUE(grown_by(1.101, 1).keys.grown);
+  EXPECT_FALSE(grown_by(1.099, 1).keys.grown);
+  EXPECT_TRUE(grown_by(0.908, 1).keys.shrunk);
+  EXPECT_FALSE(grown_by(0.91, 1).keys.shrunk);
+}
+
+TEST(VolumeKnob, HasTheGeometricMeanWithItsInterval) {
+  const Growth keys = grown_by(1.5, 1).keys;
+  EXPECT_NEAR(keys.mean, 1.5, 1e-12);
+  // Six logs, three at +ln 1.01 and three at -ln 1.01 about the mean: s = ln 1.01 sqrt(6/5), t(0.975, 5) = 2.570582.
+  const double half = 2.570581836 * std::log(1.01) * std::sqrt(1.2 / 6);
+  EXPECT_NEAR(keys.low, 1.5 * std::exp(-half), 1e-9);
+  EXPECT_NEAR(keys.high, 1.5 * std::exp(half), 1e-9);
+  EXPECT_EQ(keys.heads, 6U);
+  EXPECT_EQ(keys.grown_heads, 6U);
+  EXPECT_EQ(grown_by(0.5, 1).keys.shrunk_heads, 6U);
+  EXPECT_EQ(grown_by(1.1, 1).keys.grown_heads, 3U);
+}
+
+TEST(VolumeKnob, NeedsTheWholeIntervalAboveOne) {
+  Tracks tracks = tracks_of({1, 2, 2}, 2);
+  plant(tracks, "q_norm", [](auto...) { return 8.0; });
+  // One head triples, the other stays: the mean is 1.7, the interval of two heads holds 1.
+  plant(tracks, "k_norm",
+        [](std::size_t moment, auto, std::int64_t head) { return moment == 1 && head == 0 ? 24.0 : 8.0; });
+  const VolumeKnobFinding found = find_volume_knob(run_of(tracks));
+  EXPECT_GT(found.keys.mean, 1.7);
+  EXPECT_LT(found.keys.low, 1);
+  EXPECT_EQ(found.knob, VolumeKnob::neither);
+  EXPECT_EQ(found.keys.grown_heads, 1U);
+}
+
+TEST(VolumeKnob, OfOneHeadRestsOnItsMean) {
+  const VolumeKnobFinding found = grown_by(1.5, 1, {1, 1, 1});
+  EXPECT_TRUE(std::isnan(found.keys.low));
+  EXPECT_EQ(found.knob, VolumeKnob::keys);
+}
+
+TEST(VolumeKnob, SaysWhatItCanOfLittle) {
+  Tracks keys_only = tracks_of({2, 2, 2}, 2);
+  plant(keys_only, "k_norm", [](auto...) { return 8.0; });
+  EXPECT_EQ(find_volume_knob(run_of(keys_only)).sentence, "Not answered: q_norm was not tracked.");
+  Tracks once = tracks_of({2, 2, 2}, 1);
+  plant(once, "k_norm", [](auto...) { return 8.0; });
+  plant(once, "q_norm", [](auto...) { return 8.0; });
+  EXPECT_EQ(find_volume_knob(run_of(once)).knob, std::nullopt);
+  plant(keys_only, "q_norm", [](std::size_t moment, auto...) { return moment == 0 ? 0.0 : NAN; });
+  const VolumeKnobFinding unknown = find_volume_knob(run_of(keys_only));
+  EXPECT_EQ(unknown.knob, std::nullopt);
+  EXPECT_THAT(unknown.sentence, HasSubstr("query norms are not known at both ends"));
+}
+
+}  // namespace
+}  // namespace headscope

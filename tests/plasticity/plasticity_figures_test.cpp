@@ -1,0 +1,194 @@
+#include "plasticity/plasticity_figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/error.h"
+#include "figures/figure_files.h"
+#include "figures/synthetic.h"
+#include "plasticity/comparison_figures.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using headscope::test::TemporaryFolder;
+
+namespace fs = std::filesystem;
+using synthetic::Shape;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const std::vector<std::string> names = {"plasticity_map",         "plasticity_by_layer", "plasticity_ranked",
+                                        "bucket_heatmap",         "plasticity_distance", "component_weights",
+                                        "component_concentration"};
+
+TEST(PlasticityFigures, WritesEveryFigureInBothFormatsWithItsScript) {
+  const TemporaryFolder folder;
+  const auto files = draw_plasticity_figures(synthetic::tables({.intervals = true}), folder.path(), {});
+  std::set<std::string> written;
+  for (const fs::path& file : files) written.insert(file.filename());
+  for (const std::string& name : names) {
+    for (const char* ending : {".png", ".svg", ".gp"}) EXPECT_TRUE(written.contains(name + ending)) << name << ending;
+    EXPECT_EQ(png_size(folder.path() / (name + ".png")).first, 1600u) << name;
+    EXPECT_GT(bytes_of(folder.path() / (name + ".svg")).size(), 2000u) << name;
+  }
+}
+
+TEST(PlasticityFigures, PerHeadAddsAPageForEachLayer) {
+  const auto figures = plasticity_figures(synthetic::tables({.layers = 12}), {.per_head = true});
+  ASSERT_EQ(figures.size(), names.size() + 12);
+  EXPECT_EQ(figures[names.size()].name, "bucket_heatmap_l00");
+  EXPECT_EQ(figures.back().name, "bucket_heatmap_l11");
+}
+
+// Every table, however thin, must draw without a word from gnuplot.
+class EveryShape : public ::testing::TestWithParam<std::pair<const char*, Shape>> {};
+INSTANTIATE_TEST_SUITE_P(
+    PlasticityFigures, EveryShape,
+    ::testing::Values(std::pair{"OneHead", Shape{.layers = 1, .q_heads = 1}},
+                      std::pair{"OneLayer", Shape{.layers = 1, .q_heads = 8, .intervals = true}},
+                      std::pair{"OneHeadEachLayer", Shape{.layers = 8, .q_heads = 1}},
+                      std::pair{"TwoBucketsOneComponent",
+                                Shape{.buckets = 2, .components = 1, .empty_first_key = false}},
+                      std::pair{"AllEqual", Shape{.all_equal = true}}, std::pair{"AllMissing", Shape{.missing = 1}},
+                      std::pair{"TwoBucketsAllEmpty", Shape{.buckets = 2}},
+                      std::pair{"NoRows", Shape{.layers = 0, .q_heads = 0, .buckets = 0, .components = 0}},
+                      std::pair{"NoCells", Shape{.buckets = 1}},
+                      std::pair{"SomeMissing", Shape{.missing = 0.3, .intervals = true}},
+                      std::pair{"Many", Shape{.layers = 36, .q_heads = 32, .intervals = true}}),
+    [](const auto& shape) { return shape.param.first; });
+
+TEST_P(EveryShape, DrawsWithoutWarnings) {
+  const Shape shape = GetParam().second;
+  const Theme& theme = shape.intervals ? dark_theme() : light_theme();
+  const TemporaryFolder folder;
+  auto figures = plasticity_figures(synthetic::tables(shape), {.theme = theme, .per_head = shape.layers <= 6});
+  for (Figure& figure : comparison_figures(synthetic::comparison(shape), theme)) figures.push_back(figure);
+  EXPECT_EQ(draw(figures, folder.path(), theme).warnings, "");
+  for (const Figure& figure : figures)
+    EXPECT_GE(png_size(folder.path() / (figure.name + ".png")).first, 1000u) << figure.name;
+}
+
+// Draws one of the figures alone.
+void draw_one(const PlasticityTables& tables, const std::string& name, const fs::path& folder) {
+  for (const Figure& figure : plasticity_figures(tables, {}))
+    if (figure.name == name) draw(figure, folder, light_theme());
+}
+
+TEST(PlasticityFigures, BucketHeatmapDataAreTheMeansByHand) {
+  const TemporaryFolder folder;
+  const PlasticityTables tables = synthetic::tables({.layers = 3, .q_heads = 2, .buckets = 4, .missing = 0.2});
+  draw_one(tables, "bucket_heatmap", folder.path());
+  const auto data = columns_of(folder.path() / "bucket_heatmap.cells.dat");
+  const auto q = numbers_of(data.at("q_bucket")), k = numbers_of(data.at("k_bucket")),
+             value = numbers_of(data.at("value"));
+  ASSERT_EQ(value.size(), 3u);  // (2,1), (3,1), (3,2): key bucket 0 is empty
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    double sum = 0, count = 0;
+    for (std::size_t row = 0; row < tables.cells.rows(); ++row) {
+      const double cell = tables.cells.numbers("plasticity")[row];
+      if (tables.cells.numbers("q_bucket")[row] != q[i] || tables.cells.numbers("k_bucket")[row] != k[i] ||
+          std::isnan(cell))
+        continue;
+      sum += cell;
+      ++count;
+    }
+    EXPECT_NEAR(value[i], sum / count, 1e-15);
+  }
+  EXPECT_THAT(columns_of(folder.path() / "bucket_heatmap.empty.dat").at("q_bucket"), ElementsAre("1", "2", "3"));
+}
+
+TEST(PlasticityFigures, MapMarksHeadsWithoutARowOrAValue) {
+  PlasticityTables tables = synthetic::tables({});
+  tables.heads = Table("heads");
+  tables.heads.add("layer", Integers{4, 4, 5})
+      .add("q_head", Integers{0, 1, 1})
+      .add("ap_overall", Numbers{0.5, std::nan(""), 0.25});
+  const TemporaryFolder folder;
+  draw_one(tables, "plasticity_map", folder.path());
+  const auto present = columns_of(folder.path() / "plasticity_map.tiles.dat");
+  EXPECT_THAT(present.at("x"), ElementsAre("4", "5"));
+  EXPECT_THAT(present.at("value"), ElementsAre("0.5", "0.25"));
+  const auto absent = columns_of(folder.path() / "plasticity_map.empty.dat");
+  EXPECT_THAT(absent.at("x"), ElementsAre("4", "5"));
+  EXPECT_THAT(absent.at("y"), ElementsAre("1", "0"));
+}
+
+TEST(PlasticityFigures, RankingGoesFromMostToLeastAndNamesTheEnds) {
+  const PlasticityTables tables = synthetic::tables({.layers = 10, .q_heads = 8, .intervals = true});
+  const TemporaryFolder folder;
+  draw_one(tables, "plasticity_ranked", folder.path());
+  const auto data = columns_of(folder.path() / "plasticity_ranked.dat");
+  auto expected = tables.heads.numbers("ap_overall");
+  std::sort(expected.rbegin(), expected.rend());
+  const auto value = numbers_of(data.at("value"));
+  ASSERT_EQ(value, expected);
+  const auto low = numbers_of(data.at("low")), high = numbers_of(data.at("high"));
+  for (std::size_t i = 0; i < value.size(); ++i) EXPECT_TRUE(low[i] <= value[i] && value[i] <= high[i]);
+  const std::string script = bytes_of(folder.path() / "plasticity_ranked.gp");
+  EXPECT_THAT(script, HasSubstr("highest: " + data.at("name").front() + ", "));
+  EXPECT_THAT(script, HasSubstr(", " + data.at("name").back() + "'"));
+}
+
+TEST(PlasticityFigures, EveryPointOfALayerStandsBesideIt) {
+  const TemporaryFolder folder;
+  draw_one(synthetic::tables({.layers = 3, .q_heads = 9}), "plasticity_by_layer", folder.path());
+  const auto data = columns_of(folder.path() / "plasticity_by_layer.points.dat");
+  const auto layer = numbers_of(data.at("layer")), x = numbers_of(data.at("x"));
+  std::set<double> places;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    EXPECT_LE(std::abs(x[i] - layer[i]), 0.3);
+    places.insert(x[i]);
+  }
+  EXPECT_EQ(places.size(), 27u);  // no point hides another
+}
+
+TEST(PlasticityFigures, TitleIsShownAsItIs) {
+  PlasticityTables tables = synthetic::tables({});
+  tables.title = "my_model's `date`";
+  const TemporaryFolder folder;
+  draw_one(tables, "plasticity_map", folder.path());
+  EXPECT_THAT(bytes_of(folder.path() / "plasticity_map.svg"), HasSubstr("my_model's `date`"));
+}
+
+PlasticityComparison two_heads(double difference) {
+  PlasticityComparison comparison{.name_1 = "first_run", .name_2 = "second_run"};
+  comparison.table.add("layer", Integers{0, 3}).add("q_head", Integers{1, 2}).add("ap_1", Numbers{0.2, 0.5});
+  comparison.table.add("ap_2", Numbers{0.21, 0.9}).add("difference", Numbers{0.21 - 0.2, difference});
+  comparison.table.add("low", Numbers{-0.02, 0.3}).add("high", Numbers{0.04, 0.5}).add("significant", Integers{0, 1});
+  return comparison;
+}
+
+TEST(ComparisonFigure, BarsAreTheIntervalOfTheDifferenceAtTheFirstValue) {
+  const TemporaryFolder folder;
+  const auto files = draw_comparison_figure(two_heads(0.9 - 0.5), folder.path());
+  EXPECT_EQ(files.front().filename(), "plasticity_comparison.png");
+  const auto data = columns_of(folder.path() / "plasticity_comparison.different.dat");
+  EXPECT_THAT(data.at("name"), ElementsAre("L3H2"));
+  EXPECT_NEAR(numbers_of(data.at("bar_low"))[0], 0.5 + 0.3, 1e-15);
+  EXPECT_NEAR(numbers_of(data.at("bar_high"))[0], 0.5 + 0.5, 1e-15);
+  EXPECT_THAT(columns_of(folder.path() / "plasticity_comparison.same.dat").at("name"), ElementsAre("L0H1"));
+  EXPECT_THAT(columns_of(folder.path() / "plasticity_comparison.names.dat").at("name"), ElementsAre("L3H2"));
+  const std::string svg = bytes_of(folder.path() / "plasticity_comparison.svg");
+  EXPECT_THAT(svg, HasSubstr("plasticity, first_run"));
+  EXPECT_THAT(svg, HasSubstr("plasticity, second_run"));
+  const auto map = columns_of(folder.path() / "plasticity_difference.tiles.dat");
+  EXPECT_NEAR(numbers_of(map.at("value"))[1], 0.4, 1e-15);
+}
+
+TEST(ComparisonFigure, RefusesDifferencesOfTheOtherSign) {
+  try {
+    comparison_figures(two_heads(0.5 - 0.9), light_theme());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::input);
+    EXPECT_THAT(error.what(), HasSubstr("L3H2"));
+  }
+}
+
+}  // namespace
+}  // namespace headscope

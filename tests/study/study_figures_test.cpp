@@ -1,0 +1,177 @@
+#include "study/study_figures.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "figures/figure_files.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using headscope::test::TemporaryFolder;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const double missing = std::nan("");
+const std::vector<std::string> names = {"1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition",
+                                        "5_gamma_cv"};
+
+struct Shape {
+  std::size_t layers = 6, probes = 10;
+  bool bands = false, losses = true, gamma = true, prs = true;
+  std::string conditions = "ABC";
+  double scale = 1;
+  bool dark = false;
+};
+
+SeedMeans means_of(const Numbers& values, bool bands) {
+  SeedMeans means{values, {}, {}};
+  for (const double value : values) {
+    means.low.push_back(bands ? value - 0.5 : missing);
+    means.high.push_back(bands ? value + 0.5 : missing);
+  }
+  return means;
+}
+
+StudyCurves curves(const Shape& shape, std::size_t condition) {
+  StudyCurves result;
+  Numbers loss, val_loss, mean_pr, layer_pr;
+  result.gamma_cv.resize(shape.gamma ? shape.layers : 0);
+  for (std::size_t probe = 0; probe < shape.probes; ++probe) {
+    const auto at = static_cast<double>(probe);
+    result.tokens.push_back(static_cast<std::int64_t>(probe) * 983040);
+    loss.push_back(shape.losses && probe > 0 ? 3 + 4 / at : missing);
+    val_loss.push_back(shape.losses && probe > 0 ? 3.1 + 4 / at : missing);
+    mean_pr.push_back(shape.prs ? shape.scale * (60 + 30 / (at + 1) + static_cast<double>(condition)) : missing);
+    for (Numbers& layer : result.gamma_cv) layer.push_back(0.01 * at);
+  }
+  for (std::size_t layer = 0; layer < shape.layers; ++layer)
+    layer_pr.push_back(shape.prs ? shape.scale * (60 + static_cast<double>(layer * condition)) : missing);
+  result.loss = means_of(loss, shape.bands);
+  result.val_loss = means_of(val_loss, shape.bands);
+  result.mean_pr = means_of(mean_pr, shape.bands);
+  result.layer_pr = means_of(layer_pr, shape.bands);
+  return result;
+}
+
+StudyFigureData figure_data(const Shape& shape) {
+  StudyFigureData data;
+  data.title = "qk_norm's study";
+  for (std::size_t i = 0; i < 3; ++i)
+    if (shape.conditions.find("ABC"[i]) != std::string::npos) data.conditions[i] = curves(shape, i);
+  Numbers gamma, norm;
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+    gamma.push_back(shape.prs ? shape.scale * (static_cast<double>(layer) - 1) : missing);
+    norm.push_back(shape.prs ? shape.scale * -0.5 * static_cast<double>(layer) : missing);
+  }
+  if (data.conditions[0] && data.conditions[1]) data.gamma_effect = means_of(gamma, shape.bands);
+  if (data.conditions[1] && data.conditions[2]) data.norm_effect = means_of(norm, shape.bands);
+  return data;
+}
+
+TEST(StudyFigures, WritesEveryFigureInBothFormatsWithItsScript) {
+  const TemporaryFolder folder;
+  std::set<std::string> written;
+  for (const fs::path& file : draw_study_figures(figure_data({}), folder.path())) written.insert(file.filename());
+  for (const std::string& name : names) {
+    for (const char* ending : {".png", ".svg", ".gp"}) EXPECT_TRUE(written.contains(name + ending)) << name << ending;
+    EXPECT_EQ(png_size(folder.path() / (name + ".png")).first, 1600u) << name;
+  }
+}
+
+// Every study, however thin, must draw without a word from gnuplot.
+class EveryStudy : public ::testing::TestWithParam<std::pair<const char*, Shape>> {};
+INSTANTIATE_TEST_SUITE_P(
+    StudyFigures, EveryStudy,
+    ::testing::Values(std::pair{"OneProbe", Shape{.probes = 1}}, std::pair{"TwoProbes", Shape{.probes = 2}},
+                      std::pair{"OneLayer", Shape{.layers = 1, .dark = true}},
+                      std::pair{"OneOfEach", Shape{.layers = 1, .probes = 1, .conditions = "A"}},
+                      std::pair{"NoLosses", Shape{.losses = false}}, std::pair{"NoGamma", Shape{.gamma = false}},
+                      std::pair{"NoRatios", Shape{.prs = false}}, std::pair{"NoA", Shape{.conditions = "BC"}},
+                      std::pair{"NoB", Shape{.conditions = "AC"}}, std::pair{"NoC", Shape{.conditions = "AB"}},
+                      std::pair{"OnlyC", Shape{.conditions = "C"}}, std::pair{"Nothing", Shape{.conditions = ""}},
+                      std::pair{"Seeds", Shape{.bands = true, .dark = true}},
+                      std::pair{"SeedsOneProbe", Shape{.probes = 1, .bands = true}},
+                      std::pair{"AllEqual", Shape{.layers = 4, .scale = 0}}, std::pair{"Huge", Shape{.scale = 1e306}},
+                      std::pair{"Tiny", Shape{.scale = 1e-320}},
+                      std::pair{"Deep", Shape{.layers = 80, .probes = 200, .bands = true}}),
+    [](const auto& shape) { return shape.param.first; });
+
+TEST_P(EveryStudy, DrawsWithoutWarnings) {
+  const Shape shape = GetParam().second;
+  const Theme& theme = shape.dark ? dark_theme() : light_theme();
+  const TemporaryFolder folder;
+  const auto figures = study_figures(figure_data(shape), theme);
+  ASSERT_EQ(figures.size(), names.size());
+  EXPECT_EQ(draw(figures, folder.path(), theme).warnings, "");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(figures[i].name, names[i]);
+    EXPECT_GE(png_size(folder.path() / (names[i] + ".png")).first, 1000u);
+  }
+}
+
+TEST(StudyFigures, DataAreTheValuesThatWereGiven) {
+  const TemporaryFolder folder;
+  const StudyFigureData data = figure_data({.layers = 3, .probes = 2, .bands = true});
+  draw_study_figures(data, folder.path());
+  const auto pr = columns_of(folder.path() / "2_key_pr_causal.b.dat");
+  EXPECT_THAT(pr.at("tokens"), ElementsAre("0", "983040"));
+  EXPECT_EQ(numbers_of(pr.at("mean_pr")), data.conditions[1]->mean_pr.mean);
+  EXPECT_EQ(numbers_of(pr.at("mean_pr_low")), data.conditions[1]->mean_pr.low);
+  const auto layers = columns_of(folder.path() / "3_per_layer.dat");
+  EXPECT_EQ(numbers_of(layers.at("C")), data.conditions[2]->layer_pr.mean);
+  const auto effects = columns_of(folder.path() / "4_causal_decomposition.dat");
+  EXPECT_EQ(numbers_of(effects.at("gamma_effect")), (Numbers{-1, 0, 1}));
+  EXPECT_EQ(numbers_of(effects.at("norm_effect_high")), (Numbers{0.5, 0, -0.5}));
+  const auto gamma = columns_of(folder.path() / "5_gamma_cv.dat");
+  EXPECT_EQ(numbers_of(gamma.at("L2")), (Numbers{0, 0.01}));
+}
+
+TEST(StudyFigures, FinalValuesStandApartAtTheEndsOfTheCurves) {
+  StudyFigureData data = figure_data({.scale = 1});
+  for (auto& condition : data.conditions) condition->mean_pr.mean.back() = 60.004;  // all at one place
+  const TemporaryFolder folder;
+  draw_study_figures(data, folder.path());
+  const auto ends = columns_of(folder.path() / "2_key_pr_causal.ends.dat");
+  EXPECT_THAT(ends.at("text"), ::testing::UnorderedElementsAre("A 60.00", "B 60.00", "C 60.00"));
+  auto place = numbers_of(ends.at("text_y"));
+  std::sort(place.begin(), place.end());
+  const double least = 1;  // 15 units of about 230, which show at least 30: no less than 1.9
+  EXPECT_GT(place[1] - place[0], least);
+  EXPECT_GT(place[2] - place[1], least);
+}
+
+TEST(StudyFigures, ACurveThatEndsEarlyHasNoLabelOverTheOthers) {
+  StudyFigureData data = figure_data({});
+  StudyCurves& early = *data.conditions[2];
+  early = curves({.probes = 4}, 2);
+  const TemporaryFolder folder;
+  draw_study_figures(data, folder.path());
+  EXPECT_THAT(bytes_of(folder.path() / "2_key_pr_causal.ends.dat"), Not(HasSubstr("C ")));
+}
+
+TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
+  for (const char* conditions : {"ABC", "BC", "C"}) {
+    for (const Figure& figure : study_figures(figure_data({.conditions = conditions}), light_theme())) {
+      if (figure.name != "2_key_pr_causal") continue;
+      EXPECT_THAT(figure.plot.text(), HasSubstr("keyentry with lines lt 3 lw 2 title 'C no QK-Norm'")) << conditions;
+      EXPECT_THAT(figure.plot.text(), HasSubstr("c using \"tokens\":\"mean_pr\" with lines lt 3")) << conditions;
+    }
+  }
+}
+
+TEST(StudyFigures, AShortStudyCountsTokensInThousands) {
+  for (const auto& [probes, label] :
+       {std::pair<std::size_t, const char*>{2, "'tokens (thousand)'"}, {3, "'tokens (M)'"}})
+    EXPECT_THAT(study_figures(figure_data({.probes = probes}), light_theme())[1].setup.text(), HasSubstr(label))
+        << probes;
+}
+
+}  // namespace
+}  // namespace headscope
