@@ -84,7 +84,7 @@ void for_each_row(const fs::path& heads, Visit visit) {
       const std::string_view expected = head_kind_names[static_cast<std::size_t>(now.metric->kind)];
       if (kind[i] != expected)
         refuse(heads, now.row, "{} of a head of kind '{:.16}', expected '{}'", now.metric->name, kind[i], expected);
-      if (now.layer < 0 || now.layer >= most_head_rows || now.head < 0 || now.head >= most_heads)
+      if (now.layer < 0 || now.layer >= most_head_rows || now.head < 0 || now.head >= most_head_rows)
         refuse(heads, now.row, "layer {}, head {}: out of range", now.layer, now.head);
       visit(now);
     }
