@@ -2,7 +2,7 @@
 #pragma once
 
 #include "command.h"
-#include "train/setup.h"
+#include "experiments/setup.h"
 
 namespace headscope {
 

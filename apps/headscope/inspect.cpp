@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "experiments/head_map.h"
+#include "experiments/terminal_map.h"
 
 namespace headscope {
 namespace {

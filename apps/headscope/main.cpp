@@ -13,7 +13,7 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "train/torch_errors.h"
+#include "ops/torch_errors.h"
 #include "usage.h"
 
 namespace {

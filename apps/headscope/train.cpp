@@ -18,8 +18,8 @@ ordered_json json_of(const TrainRunOutcome& outcome) {
   ordered_json object = {{"out", outcome.out.string()}, {"val_loss", outcome.val_loss}};
   if (outcome.unigram_entropy)
     object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
-  object["findings"] = outcome.findings ? to_json(*outcome.findings) : ordered_json();
-  object["roles"] = outcome.roles ? to_json(*outcome.roles) : ordered_json();
+  object["findings"] = outcome.summary.findings ? to_json(*outcome.summary.findings) : ordered_json();
+  object["roles"] = outcome.summary.roles ? to_json(*outcome.summary.roles) : ordered_json();
   object["device"] = outcome.device;
   object["tokens_per_s"] = outcome.tokens_per_s;
   object["seconds"] = outcome.seconds;
@@ -32,8 +32,8 @@ void print(const TrainRunOutcome& outcome) {
     fmt::print(" (the language's unigram entropy is {:.3f}, its true entropy {:.3f})", *outcome.unigram_entropy,
                *outcome.true_entropy);
   fmt::print("\n\n");
-  if (outcome.findings) fmt::print("{}\n", to_terminal(*outcome.findings));
-  if (outcome.roles) fmt::print("{}\n", to_terminal(*outcome.roles));
+  if (outcome.summary.findings) fmt::print("{}\n", to_terminal(*outcome.summary.findings));
+  if (outcome.summary.roles) fmt::print("{}\n", to_terminal(*outcome.summary.roles));
   fmt::print("summary.md, tables and plots/: {}\n", visible(outcome.out));
 }
 

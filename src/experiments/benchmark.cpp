@@ -5,9 +5,9 @@
 #include <chrono>
 
 #include "core/random.h"
+#include "heads/run_tables.h"
 #include "probe/measure.h"
 #include "stats/moments.h"
-#include "train/tables.h"
 #include "train/trainer.h"
 
 namespace headscope {
@@ -55,7 +55,7 @@ struct ScratchFolder {
 TrainBenchmark benchmark_training(const DecoderConfig& model, const TrainOptions& options, std::int64_t warmup,
                                   std::int64_t steps, const ComputeDevice& device) {
   const Corpus corpus = random_corpus(model, options, warmup + steps);
-  Trainer trainer(model, options, /*seed=*/0, corpus, device);
+  Trainer trainer(make_decoder(model, /*seed=*/0, device.device), options, /*seed=*/0, corpus, device);
   TrainBenchmark result;
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < warmup + steps; ++i) {
@@ -74,10 +74,10 @@ TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& 
                                 std::int64_t rounds, const ComputeDevice& device) {
   constexpr std::int64_t steps = tracking_steps_per_round / 3;
   const Corpus corpus = random_corpus(model, options, tracking_steps(rounds));
-  Trainer trainer(model, options, /*seed=*/0, corpus, device);
+  Trainer trainer(make_decoder(model, /*seed=*/0, device.device), options, /*seed=*/0, corpus, device);
   const MetricSelection chosen(metrics, "--track");
   const ScratchFolder folder;
-  TrainTables tables(folder.path, options.optim);
+  RunTables tables(folder.path);
   const auto ten_steps = [&](std::int64_t every) {
     return seconds_of(device, [&] {
       for (std::int64_t i = 0; i < steps; ++i) {

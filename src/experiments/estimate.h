@@ -1,8 +1,8 @@
 // What training a model will take, before it is done.
 #pragma once
 
+#include "experiments/setup.h"
 #include "ops/device.h"
-#include "train/setup.h"
 
 namespace headscope {
 

@@ -2,8 +2,10 @@
 
 #include "core/interrupt.h"
 #include "core/missing.h"
-#include "train/checkpoint.h"
-#include "train/torch_errors.h"
+#include "experiments/trained_model.h"
+#include "heads/run_tables.h"
+#include "ops/torch_errors.h"
+#include "probe/probe.h"
 
 namespace headscope {
 namespace {
@@ -14,7 +16,7 @@ constexpr std::array<std::string_view, 8> changeable = {
     "data.path",          "data.validation", "data.validation_share", "data.text_column",
     "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
 
-// The setup with other data or batches. The model keeps its shape; longer sequences only need more positions. Other
+// The setup with other data or batches. The model keeps its shape. Other
 // text stands for itself: what training held out beside its own text does not belong to it.
 void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
   if (std::ranges::find(changes, "data.path", &ConfigEntry::key) != changes.end()) setup.data.validation.clear();
@@ -29,22 +31,23 @@ void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
 }
 
 // The configuration in the manifest: what was measured, on what.
-ordered_json config_of(const InspectOptions& options, const SavedModel& saved) {
+ordered_json config_of(const InspectOptions& options, const TrainedModel& saved) {
   ordered_json config = to_json(saved.setup);
-  config["model"]["qk_norm"] = json_value(saved.setup.model.qk_norm);
   config["track"] = {{"metrics", options.metrics}};
   config["checkpoint"] = saved.checkpoint.string();
   return config;
 }
 
-void write_tables(const ProbeResult& result, const Moment& moment, const std::filesystem::path& place) {
+// Writes the tables of one moment; returns its tracks.
+RunTracks write_tables(const ProbeResult& result, const Moment& moment, const std::filesystem::path& place) {
   const Measured now{moment, "probe"};
-  TrainTables tables(place, {});
-  tables.add_probe(moment, missing, *result.val_loss, result.layers);
+  RunTables tables(place, {.probe = 1});
+  tables.add_probe({moment, missing, *result.val_loss}, result.layers);
   tables.add_heads(now, result.layers);
   tables.add_gains(now, result.gains, /*with_vectors=*/true);
   tables.flush();
   tables.merge();
+  return tables.tracks();
 }
 
 }  // namespace
@@ -53,22 +56,20 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
   const InterruptGuard guard;
   const MetricSelection chosen(job.options.metrics, "--track");
   const ComputeDevice device = choose_device(job.options.device);
-  SavedModel saved = with_short_torch_errors([&] { return open_checkpoint(job.options.checkpoint, device.device); });
+  TrainedModel saved =
+      with_short_torch_errors([&] { return open_trained_model(job.options.checkpoint, device.device); });
   change(saved.setup, job.options.changes);
-  if (saved.setup.train.seq_len > saved.model.config.positions) {
-    saved.setup.model.positions = saved.setup.train.seq_len;
-    saved.model = with_positions(saved.model, saved.setup.train.seq_len);
-  }
   const Corpus corpus = load_held_out(saved.setup, console);
   Inspection inspection{.checkpoint = saved.checkpoint.string(),
                         .setup = saved.setup,
-                        .moment = {saved.step, saved.tokens},
+                        .moment = saved.moment,
                         .device = device.description,
                         .source = corpus.source};
-  RunFolder folder(job.folder, {inspect_command,
-                                job.command_line,
-                                config_of(job.options, saved),
-                                {{"device", device.description}, {"step", saved.step}, {"tokens", saved.tokens}}});
+  RunFolder folder(job.folder,
+                   {inspect_command,
+                    job.command_line,
+                    config_of(job.options, saved),
+                    {{"device", device.description}, {"step", saved.moment.step}, {"tokens", saved.moment.tokens}}});
   if (folder.already_complete()) {
     inspection.tracks = read_tracks(folder.path());
     inspection.val_loss = read_manifest(folder.path()).value("val_loss", missing);
@@ -80,13 +81,10 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
       return probe_model(saved.model, batches, device.type, chosen, /*with_loss=*/true);
     });
     if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted; start again");
-    write_tables(result, inspection.moment, folder.place());
-    inspection.tracks = read_tracks(folder.place());
+    inspection.tracks = write_tables(result, inspection.moment, folder.place());
     inspection.val_loss = *result.val_loss;
     const RunFacts facts{saved.setup.preset, saved.setup.model.d_k};
-    write_summary(inspection.tracks, facts, folder.place());
-    if (has_roles(inspection.tracks))
-      write_roles(inspection.tracks, facts, default_role_definition(), /*from_training=*/false, folder.place());
+    write_summary(summarise(inspection.tracks, facts), facts, folder.place());
     if (write_more) write_more(inspection, facts, folder.place());
     folder.finish(RunStatus::complete,
                   {{"val_loss", *result.val_loss}, {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "core/console.h"
-#include "heads/summarise.h"
+#include "experiments/setup.h"
+#include "heads/summary.h"
 #include "run/run_folder.h"
-#include "train/setup.h"
 
 namespace headscope {
 

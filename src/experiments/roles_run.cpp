@@ -16,7 +16,8 @@ RoleDefinition definition_of(const RolesJob& job) {
 // Tables, JSON and figures into `place`.
 RolesResult write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
                       const RunFacts& facts, const fs::path& place) {
-  RolesResult roles = write_roles(tracks, facts, definition, job.source == "train", place);
+  RolesResult roles = roles_of(roles_source(tracks, job.source == "train"), definition, facts.d_k);
+  write_roles(roles, place);
   draw_roles(roles, facts, place, job.theme);
   return roles;
 }
@@ -38,7 +39,7 @@ bool same_folder(const fs::path& a, const fs::path& b) {
 // Of a run, into another folder. Its tables come along: the folder can be drawn again and checked.
 RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
   const RunTracks tracks = read_tracks(job.place);
-  const RunFacts facts = facts_of_run(job.place);
+  const RunFacts facts = read_facts(job.place);
   const ordered_json config = {{"preset", facts.title},
                                {"model", {{"d_k", facts.d_k}}},
                                {"run", job.place.string()},
@@ -58,7 +59,7 @@ RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition)
   RunFolder run = RunFolder::add_to(job.place);
   return run.live([&] {
     RolesOutcome outcome{job.place,
-                         write_all(job, read_tracks(job.place), definition, facts_of_run(job.place), run.place())};
+                         write_all(job, read_tracks(job.place), definition, read_facts(job.place), run.place())};
     run.finish();
     return outcome;
   });

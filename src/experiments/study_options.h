@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/setup.h"
 #include "study/verdict.h"
-#include "train/setup.h"
 
 namespace headscope {
 
@@ -18,7 +18,10 @@ struct StudyOptions : Setup {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    Setup::fields(self, visit);
+    // What the conditions vary is not for a study to set.
+    Setup::fields(self, [&](std::string_view name, auto& value, const char* meaning) {
+      if (name != "model.qk_norm" && name != "train.qk_gain") visit(name.data(), value, meaning);
+    });
     visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
     visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
     visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none");

@@ -2,12 +2,12 @@
 
 #include "core/interrupt.h"
 #include "experiments/estimate.h"
+#include "experiments/train_with_progress.h"
 #include "figures/draw_or_warn.h"
 #include "figures/theme.h"
-#include "formats/parquet_table.h"
+#include "heads/gain.h"
 #include "ops/device.h"
-#include "train/loop.h"
-#include "train/torch_errors.h"
+#include "ops/torch_errors.h"
 
 namespace headscope {
 namespace {
@@ -16,7 +16,12 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
-constexpr std::array<QkNorm, n_conditions> condition_norms = {QkNorm::learned, QkNorm::frozen, QkNorm::none};
+// What a condition is to the model and to training.
+struct ConditionSetting {
+  bool normalised, gain_learned;
+};
+constexpr std::array<ConditionSetting, n_conditions> condition_settings = {
+    {{true, true}, {true, false}, {false, false}}};
 
 // One condition of one seed.
 struct Condition {
@@ -36,52 +41,50 @@ std::vector<Condition> conditions_to_train(const StudyOptions& options, const fs
   return conditions;
 }
 
-// [layer][probe] of a metric.
-std::vector<Numbers> by_layer(const Table& layers, std::string_view metric, std::int64_t n_layers) {
-  std::vector<Numbers> values(static_cast<std::size_t>(n_layers));
-  const Numbers value = layers.numbers("value");
-  for (std::size_t row = 0; row < layers.rows(); ++row)
-    if (layers.texts("metric")[row] == metric && layers.texts("source")[row] == "probe")
-      values[static_cast<std::size_t>(layers.integers("layer")[row])].push_back(value[row]);
-  if (values.front().empty()) values.clear();
-  return values;
-}
-
-// The tables that training left, as results.json.
-ConditionResults results_of(const fs::path& folder, std::size_t index, std::int64_t n_layers) {
-  const Table probes = read_parquet(folder / "probes.parquet"), layers = read_parquet(folder / "layers.parquet");
+// What training measured, as results.json has it.
+ConditionResults results_of(const TrainResult& trained, std::size_t index) {
+  const Tracks& probes = trained.tracks.probe;
   ConditionResults results;
   results.tag = condition_tags[index];
-  results.tokens = probes.integers("tokens");
-  results.loss = probes.numbers("loss");
-  results.val_loss = probes.numbers("val_loss");
-  results.mean_pr = probes.numbers("k_pr");
-  results.layer_pr = by_layer(layers, "k_pr", n_layers);
-  results.gamma_cv = by_layer(layers, "gamma_cv", n_layers);
-  if (condition_norms[index] == QkNorm::learned) {
-    const Table gains = read_parquet(folder / "gamma.parquet");
-    results.gamma_final.emplace(static_cast<std::size_t>(n_layers));
-    for (std::size_t row = 0; row < gains.rows(); ++row)
-      if (gains.texts("kind")[row] == "k")  // later rows replace earlier ones: the last remain
-        (*results.gamma_final)[static_cast<std::size_t>(gains.integers("layer")[row])] = gains.vectors("vector")[row];
+  for (const ProbeLosses& losses : trained.losses) {
+    results.tokens.push_back(losses.moment.tokens);
+    results.loss.push_back(losses.train);
+    results.val_loss.push_back(losses.validation);
   }
+  for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)
+    results.layer_pr.push_back(probes.of_layer("k_pr", layer));
+  for (std::size_t probe = 0; probe < probes.moments.size(); ++probe) {
+    double sum = 0;
+    for (const Numbers& layer : results.layer_pr) sum += layer[probe];
+    results.mean_pr.push_back(sum / static_cast<double>(results.layer_pr.size()));
+  }
+  if (trained.tracks.gains.empty()) return results;
+  results.gamma_cv.resize(results.layer_pr.size());
+  std::vector<Numbers> last(results.layer_pr.size());
+  for (const LayerGains& gains : trained.tracks.gains) {
+    results.gamma_cv[static_cast<std::size_t>(gains.layer)].push_back(coefficient_of_variation(gains.k));
+    last[static_cast<std::size_t>(gains.layer)] = gains.k;
+  }
+  if (condition_settings[index].gain_learned) results.gamma_final = std::move(last);
   return results;
 }
 
-TrainJob train_job(const StudyJob& job, const Condition& condition, const RunFolder& folder) {
+TrainJob train_job(const StudyJob& job, const Condition& condition) {
   TrainJob train;
   train.folder = condition.folder;
   train.label = fmt::format("{} {}", condition_letters[condition.index], condition_tags[condition.index]);
   if (seeds_of(job.options).size() > 1) train.label += fmt::format(" seed {}", condition.seed);
   train.resume_hint = fmt::format("go on with --resume --out {}", job.folder.out.string());
   train.model = job.options.model;
-  train.model.qk_norm = condition_norms[condition.index];
+  train.model.qk_norm = condition_settings[condition.index].normalised;
   train.options = job.options.train;
+  train.options.qk_gain = condition_settings[condition.index].gain_learned ? QkGain::learned : QkGain::fixed;
+  train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
   train.seed = condition.seed;
   train.config = to_json(job.options);
-  train.config["model"]["qk_norm"] = json_value(train.model.qk_norm);
-  train.before_writing = [&folder] { folder.check_in_place(); };
+  train.config["model"]["qk_norm"] = train.model.qk_norm;
+  train.config["train"]["qk_gain"] = json_value(train.options.qk_gain);
   train.config["condition"] = {{"tag", condition_tags[condition.index]}, {"seed", condition.seed}};
   return train;
 }
@@ -94,8 +97,9 @@ double train_conditions(const StudyJob& job, const RunFolder& folder, const Corp
     if (fs::exists(condition.folder / results_name)) continue;
     folder.check_in_place();
     fs::create_directories(condition.folder);
-    tokens_per_s = train(train_job(job, condition, folder), corpus, device, console).tokens_per_s;
-    const ConditionResults results = results_of(condition.folder, condition.index, job.options.model.layers);
+    const TrainResult trained = train_with_progress(train_job(job, condition), corpus, device, folder, console);
+    tokens_per_s = trained.tokens_per_s;
+    const ConditionResults results = results_of(trained, condition.index);
     folder.write(fs::relative(condition.folder, folder.path()) / results_name, to_results_text(results));
   }
   return tokens_per_s;

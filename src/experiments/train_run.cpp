@@ -4,18 +4,17 @@
 
 #include "core/interrupt.h"
 #include "experiments/estimate.h"
+#include "experiments/train_with_progress.h"
 #include "figures/draw_or_warn.h"
 #include "figures/theme.h"
-#include "formats/parquet_table.h"
-#include "train/loop.h"
-#include "train/torch_errors.h"
+#include "ops/torch_errors.h"
 
 namespace headscope {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-TrainJob loop_job(const TrainRunJob& job, const RunFolder& folder) {
+TrainJob loop_job(const TrainRunJob& job) {
   TrainJob loop;
   loop.folder = job.folder.out;
   loop.label = "train";
@@ -25,28 +24,27 @@ TrainJob loop_job(const TrainRunJob& job, const RunFolder& folder) {
   loop.track = job.options.track;
   loop.seed = job.options.seed;
   loop.config = to_json(job.options);
-  loop.before_writing = [&folder] { folder.check_in_place(); };
   return loop;
 }
 
-// What the tables say: written and drawn, or, of a run that was complete before, only shown again (no `theme`).
-void conclude(TrainRunOutcome& outcome, const std::optional<std::string>& theme, Console& console) {
-  outcome.val_loss = read_parquet(outcome.out / "probes.parquet").numbers("val_loss").back();
+// A run that was complete before is read and shown again.
+void read_result(TrainRunOutcome& outcome) {
+  outcome.val_loss = read_losses(outcome.out).back().validation;
   if (!std::filesystem::exists(outcome.out / "heads.parquet")) return;
-  const RunTracks tracks = read_tracks(outcome.out);
-  const RunFacts facts = facts_of_run(outcome.out);
-  if (!theme) {
-    outcome.findings = find(tracks);
-    if (has_roles(tracks)) outcome.roles = roles_again(tracks, facts, outcome.out);
-    return;
-  }
-  outcome.findings = write_summary(tracks, facts, outcome.out);
-  if (has_roles(tracks))
-    outcome.roles = write_roles(tracks, facts, default_role_definition(), /*from_training=*/false, outcome.out);
-  draw_or_warn(outcome.out, console, [&] {
-    draw_tracks(tracks, facts, outcome.out, *theme);
-    if (outcome.roles) draw_roles(*outcome.roles, facts, outcome.out, *theme);
-  });
+  outcome.summary = read_summary(read_tracks(outcome.out), read_facts(outcome.out), outcome.out);
+}
+
+void train_and_summarise(const TrainRunJob& job, const Corpus& corpus, const ComputeDevice& device,
+                         const RunFolder& folder, TrainRunOutcome& outcome, Console& console) {
+  const TrainResult result = train_with_progress(loop_job(job), corpus, device, folder, console);
+  const RunFacts facts{job.options.preset, job.options.model.d_k};
+  outcome.tokens_per_s = result.tokens_per_s;
+  outcome.val_loss = result.losses.back().validation;
+  outcome.summary = summarise(result.tracks, facts);
+  folder.check_in_place();
+  write_summary(outcome.summary, facts, outcome.out);
+  draw_or_warn(outcome.out, console,
+               [&] { draw_summary(result.tracks, outcome.summary, facts, outcome.out, job.theme); });
 }
 
 TrainRunOutcome run_in_folder(const TrainRunJob& job, const Corpus& corpus, const ComputeDevice& device,
@@ -57,9 +55,10 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, const Corpus& corpus, cons
   outcome.unigram_entropy = corpus.unigram_entropy;
   outcome.true_entropy = corpus.true_entropy;
   const bool was_complete = folder.already_complete();
-  if (!was_complete) outcome.tokens_per_s = train(loop_job(job, folder), corpus, device, console).tokens_per_s;
-  folder.check_in_place();
-  conclude(outcome, was_complete ? std::nullopt : std::optional(job.theme), console);
+  if (was_complete)
+    read_result(outcome);
+  else
+    train_and_summarise(job, corpus, device, folder, outcome, console);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (!was_complete)
     folder.finish(RunStatus::complete, {{"val_loss", outcome.val_loss},

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "core/console.h"
-#include "heads/summarise.h"
+#include "experiments/setup.h"
+#include "heads/summary.h"
 #include "run/run_folder.h"
-#include "train/setup.h"
 
 namespace headscope {
 
@@ -19,7 +19,6 @@ struct TrainRunOptions : Setup {
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     Setup::fields(self, visit);
-    visit("model.qk_norm", self.model.qk_norm, "RMSNorm of queries and keys: none, frozen (gain 1) or learned");
     visit("train.seed", self.seed, "Seed of the weights and of the order of the data");
     TrackOptions::fields(self.track, visit);
   }
@@ -34,8 +33,7 @@ struct TrainRunJob {
 
 struct TrainRunOutcome {
   std::filesystem::path out;
-  std::optional<Findings> findings;  // none when nothing was measured
-  std::optional<RolesResult> roles;  // none when attention was not
+  HeadSummary summary;
   double val_loss = 0;
   std::optional<double> unigram_entropy, true_entropy;
   std::string device;

@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "heads/head_values.h"
 #include "heads/metrics.h"
 
 namespace headscope {
-
-// When something was measured: the updates that the weights had had, and the tokens of those.
-struct Moment {
-  std::int64_t step = 0;
-  std::int64_t tokens = 0;
-  bool operator==(const Moment&) const = default;
-};
 
 struct HeadCounts {
   std::int64_t layers = 0;
@@ -76,11 +70,17 @@ struct RunTracks {
   [[nodiscard]] const Tracks& other() const { return &finest() == &train ? probe : train; }
 };
 
-// heads.parquet and gamma.parquet of a folder. Of more than `most` moments of a source, so many at equal distances, the
-// first and the last among them: a run of any length fits into memory. Rows of sources and metrics that this version
-// does not know are left out. Throws Error(Fault::input) naming the folder when it has no such table, or the row that
-// makes no sense, counted from 0 over all parts.
-RunTracks read_tracks(const std::filesystem::path& folder, std::size_t most = 1000);
+// More make no figure or finding better; a run of any length fits into memory.
+inline constexpr std::size_t most_kept_moments = 1000;
+
+// Whether the moment at this place of `all` is one of the `most` that are kept: at equal distances, the first and the
+// last among them.
+bool is_kept(std::size_t place, std::size_t all, std::size_t most);
+
+// heads.parquet and gamma.parquet of a folder. Of each source at most `most` moments (is_kept). Rows of sources and
+// metrics that this version does not know are left out. Throws Error(Fault::input) naming the folder when it has no
+// such table, or the row that makes no sense, counted from 0 over all parts.
+RunTracks read_tracks(const std::filesystem::path& folder, std::size_t most = most_kept_moments);
 
 // The mean of the finite values; NaN without any.
 double finite_mean(std::span<const double> values);

@@ -11,30 +11,14 @@
 namespace headscope {
 namespace {
 
-bool is_frozen(const DecoderConfig& config, std::string_view name) {
-  const bool qk_gain = name.ends_with("q_norm.gain") || name.ends_with("k_norm.gain");
-  return qk_gain && config.qk_norm == QkNorm::frozen;
-}
-
-// Empty tensors of the right shapes.
-void shape_parameters(Decoder& model) {
-  const DecoderConfig& c = model.config;
-  const std::int64_t q = c.heads * c.d_k, kv = c.kv_heads * c.d_k;
-  model.embedding = at::empty({c.vocabulary, c.d_model});
-  model.layers.resize(static_cast<std::size_t>(c.layers));
-  for (DecoderLayer& layer : model.layers) {
-    layer.attention_norm = at::empty({c.d_model});
-    layer.qkv = at::empty({q + 2 * kv, c.d_model});
-    if (c.qk_norm != QkNorm::none) {
-      layer.q_gain = at::empty({c.d_k});
-      layer.k_gain = at::empty({c.d_k});
-    }
-    layer.output = at::empty({c.d_model, q});
-    layer.feed_forward_norm = at::empty({c.d_model});
-    layer.up = at::empty({c.d_ff, c.d_model});
-    layer.down = at::empty({c.d_model, c.d_ff});
+// The angles for sequences of this length; made when a longer one than before comes.
+const at::Tensor& rotary_for(const Decoder& model, std::int64_t length) {
+  at::Tensor& table = *model.rotary;
+  if (!table.defined() || table.size(0) < length) {
+    const at::ScalarType type = model.embedding.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    table = rotary_table(length, model.config.d_k, model.config.rope_base, type).to(model.embedding.device());
   }
-  model.final_norm = at::empty({c.d_model});
+  return table;
 }
 
 at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
@@ -46,7 +30,7 @@ at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor&
   const auto parts = qkv_bthd.split_with_sizes({c.heads + c.kv_heads, c.kv_heads}, 2);
   at::Tensor qk_bthd = parts[0];
   const at::Tensor& v_bthd = parts[1];
-  if (c.qk_norm != QkNorm::none) {
+  if (c.qk_norm) {
     const at::Tensor gain_hd =
         at::cat({layer.q_gain.expand({c.heads, c.d_k}), layer.k_gain.expand({c.kv_heads, c.d_k})});
     qk_bthd = rms_norm(qk_bthd, gain_hd, c.norm_eps);
@@ -56,7 +40,7 @@ at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor&
     const auto given = split(qk_bthd);
     qk_bthd = at::cat({given[0], hooks.edit_keys(index, given[1])}, 2);
   }
-  const auto qk = split(qk_bthd), rotated = split(rotate(qk_bthd, model.rotary));
+  const auto qk = split(qk_bthd), rotated = split(rotate(qk_bthd, rotary_for(model, x_btm.size(1))));
   const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], 1 / std::sqrt(static_cast<double>(c.d_k))};
   if (hooks.observe) hooks.observe(index, vectors);
   const at::Tensor mixed_bthd = causal_attention(rotated[0], rotated[1], v_bthd, vectors.scale);
@@ -71,43 +55,71 @@ at::Tensor feed_forward(const Decoder& model, const DecoderLayer& layer, const a
 
 }  // namespace
 
-Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device) {
+std::vector<LayerMatrix> layer_matrices(const Decoder& model) {
+  std::vector<LayerMatrix> matrices;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const DecoderLayer& layer = model.layers[i];
+    const std::string prefix = "layers." + std::to_string(i) + ".";
+    // Queries, keys, values and output are one matrix, as in the source study; an output of another width stands alone.
+    if (layer.output.size(1) == layer.qkv.size(1)) {
+      matrices.push_back({prefix + "attention", {layer.qkv, layer.output}});
+    } else {
+      matrices.push_back({prefix + "attention.qkv", {layer.qkv}});
+      matrices.push_back({prefix + "attention.output", {layer.output}});
+    }
+    matrices.push_back({prefix + "feed_forward.up", {layer.up}});
+    matrices.push_back({prefix + "feed_forward.down", {layer.down}});
+  }
+  return matrices;
+}
+
+Decoder empty_decoder(const DecoderConfig& config, at::Device device) {
   validate(config);
+  const DecoderConfig& c = config;
+  const std::int64_t q = c.heads * c.d_k, kv = c.kv_heads * c.d_k;
+  const auto empty = [&](std::initializer_list<std::int64_t> shape) {
+    return at::empty(shape, at::TensorOptions(device).dtype(at::kFloat));
+  };
+  Decoder model{
+      .config = config, .embedding = empty({c.vocabulary, c.d_model}), .layers = {}, .final_norm = empty({c.d_model})};
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    model.layers.push_back({.attention_norm = empty({c.d_model}),
+                            .qkv = empty({q + 2 * kv, c.d_model}),
+                            .q_gain = c.qk_norm ? empty({c.d_k}) : at::Tensor(),
+                            .k_gain = c.qk_norm ? empty({c.d_k}) : at::Tensor(),
+                            .output = empty({c.d_model, q}),
+                            .feed_forward_norm = empty({c.d_model}),
+                            .up = empty({c.d_ff, c.d_model}),
+                            .down = empty({c.d_model, c.d_ff})});
+  }
+  return model;
+}
+
+Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device) {
   const at::NoGradGuard no_gradients;
-  Decoder model{config, {}, {}, {}, {}};
-  shape_parameters(model);
+  Decoder model = empty_decoder(config);
   at::Generator generator = at::detail::createCPUGenerator(seed);
-  for_each_parameter(model, [&](const std::string& name, at::Tensor& value) {
-    if (value.dim() == 2)
+  for_each_parameter(model, [&](const std::string&, ParameterKind kind, at::Tensor& value) {
+    if (kind == ParameterKind::embedding || kind == ParameterKind::matrix)
       value.normal_(0, config.init_std, generator);
     else
       value.fill_(1);
-    value = value.to(device).set_requires_grad(!is_frozen(config, name));
+    value = value.to(device).set_requires_grad(true);
   });
-  model.rotary = rotary_table(config.positions, config.d_k, config.rope_base).to(device);
   return model;
 }
 
 Decoder converted(const Decoder& model, at::ScalarType type) {
   Decoder copy = model;
-  for_each_parameter(copy, [&](const std::string&, at::Tensor& value) {
+  for_each_parameter(copy, [&](const std::string&, ParameterKind, at::Tensor& value) {
     value = value.detach().to(type, /*non_blocking=*/false, /*copy=*/true).set_requires_grad(value.requires_grad());
   });
-  const DecoderConfig& c = model.config;
-  copy.rotary = rotary_table(c.positions, c.d_k, c.rope_base, type).to(model.rotary.device());
-  return copy;
-}
-
-Decoder with_positions(const Decoder& model, std::int64_t positions) {
-  Decoder copy = model;
-  copy.config.positions = positions;
-  copy.rotary = rotary_table(positions, model.config.d_k, model.config.rope_base).to(model.rotary.device());
+  copy.rotary = std::make_shared<at::Tensor>();
   return copy;
 }
 
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
-  HEADSCOPE_CHECK(tokens_bt.size(1) <= c.positions, "{} tokens, {} positions", tokens_bt.size(1), c.positions);
   at::Tensor x_btm = at::embedding(model.embedding, tokens_bt).to(type) * std::sqrt(static_cast<double>(c.d_model));
   for (std::int64_t index = 0; index < c.layers; ++index) {
     x_btm = x_btm + attention(model, index, x_btm, hooks);

@@ -4,10 +4,12 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/decoder_config.h"
+#include "model/named_tensors.h"
 
 namespace headscope {
 
@@ -25,39 +27,46 @@ struct Decoder {
   at::Tensor embedding;  // [vocabulary, d_model], also the head
   std::vector<DecoderLayer> layers;
   at::Tensor final_norm;
-  at::Tensor rotary;  // ops/rotary.h; not a parameter
+  // Not a parameter: the angles of RoPE (ops/rotary.h) for the longest sequence so far.
+  std::shared_ptr<at::Tensor> rotary = std::make_shared<at::Tensor>();
 };
 
-// Visits every parameter that the model has, in a fixed order: visit(name, tensor).
+// What a parameter is to an optimizer.
+enum class ParameterKind { embedding, matrix, gain, qk_gain };
+
+// Visits every parameter that the model has, in a fixed order: visit(name, kind, tensor).
 template <class Model, class Visit>
 void for_each_parameter(Model& model, Visit&& visit) {
-  visit("embedding.weight", model.embedding);
+  using enum ParameterKind;
+  visit("embedding.weight", embedding, model.embedding);
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     auto& layer = model.layers[i];
     const std::string prefix = "layers." + std::to_string(i) + ".";
-    visit(prefix + "attention_norm.gain", layer.attention_norm);
-    visit(prefix + "attention.qkv.weight", layer.qkv);
-    if (model.config.qk_norm != QkNorm::none) {
-      visit(prefix + "attention.q_norm.gain", layer.q_gain);
-      visit(prefix + "attention.k_norm.gain", layer.k_gain);
+    visit(prefix + "attention_norm.gain", gain, layer.attention_norm);
+    visit(prefix + "attention.qkv.weight", matrix, layer.qkv);
+    if (model.config.qk_norm) {
+      visit(prefix + "attention.q_norm.gain", qk_gain, layer.q_gain);
+      visit(prefix + "attention.k_norm.gain", qk_gain, layer.k_gain);
     }
-    visit(prefix + "attention.output.weight", layer.output);
-    visit(prefix + "feed_forward_norm.gain", layer.feed_forward_norm);
-    visit(prefix + "feed_forward.up.weight", layer.up);
-    visit(prefix + "feed_forward.down.weight", layer.down);
+    visit(prefix + "attention.output.weight", matrix, layer.output);
+    visit(prefix + "feed_forward_norm.gain", gain, layer.feed_forward_norm);
+    visit(prefix + "feed_forward.up.weight", matrix, layer.up);
+    visit(prefix + "feed_forward.down.weight", matrix, layer.down);
   }
-  visit("final_norm.gain", model.final_norm);
+  visit("final_norm.gain", gain, model.final_norm);
 }
 
-// Fresh weights from the seed, the same on every device and for every kind of QK-Norm. float32; parameters require
-// gradients unless they are frozen.
+// The matrices of the layers as Muon takes them.
+std::vector<LayerMatrix> layer_matrices(const Decoder& model);
+
+// The shapes that the configuration says, in float32, without values: load_weights fills them.
+Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU);
+
+// Fresh weights from the seed, the same on every device, with and without QK-Norm. All parameters require gradients.
 Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device = at::kCPU);
 
 // The same model in another type, for tests and exact measurements: its parameters are new leaves.
 Decoder converted(const Decoder& model, at::ScalarType type);
-
-// The same weights with rotary angles for longer sequences.
-Decoder with_positions(const Decoder& model, std::int64_t positions);
 
 // What the heads of a layer work with. Queries and keys are after QK-Norm, before and after RoPE; the score of a pair
 // is scale · q_rotated · k_rotated.

@@ -4,6 +4,21 @@
 
 namespace headscope {
 
+std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) {
+  std::vector<ConfigEntry> current;
+  for (const ConfigEntry& entry : entries) {
+    const bool old_word = entry.value == "learned" || entry.value == "frozen" || entry.value == "none";
+    if (entry.key != "model.qk_norm" || !old_word) {
+      current.push_back(entry);
+      continue;
+    }
+    current.push_back({entry.key, entry.value == "none" ? "false" : "true", entry.where});
+    if (entry.value != "none")
+      current.push_back({"train.qk_gain", entry.value == "frozen" ? "fixed" : "learned", entry.where});
+  }
+  return current;
+}
+
 void validate(const DecoderConfig& config) {
   constexpr std::int64_t largest_vocabulary = 1 << 24, largest_width = 1 << 20, largest_inner_width = 1 << 24;
   constexpr std::int64_t most_layers = 4096, most_heads = 1 << 16, largest_head = 1 << 16;  // far beyond any model
@@ -29,7 +44,7 @@ void validate(const DecoderConfig& config) {
 ParameterCounts count_parameters(const DecoderConfig& config) {
   const std::int64_t q = config.heads * config.d_k, kv = config.kv_heads * config.d_k;
   const std::int64_t layer_matrices = config.d_model * (2 * q + 2 * kv) + 2 * config.d_model * config.d_ff;
-  const std::int64_t layer_gains = 2 * config.d_model + (config.qk_norm == QkNorm::none ? 0 : 2 * config.d_k);
+  const std::int64_t layer_gains = 2 * config.d_model + (config.qk_norm ? 2 * config.d_k : 0);
   ParameterCounts counts;
   counts.embedding = config.vocabulary * config.d_model;
   counts.matrices = config.layers * layer_matrices;

@@ -7,14 +7,6 @@
 
 namespace headscope {
 
-// QK-Norm: RMSNorm over d_k of every query and key, before RoPE (seed 004). One gain vector for the queries and one for
-// the keys of a layer, shared by its heads.
-enum class QkNorm { none, frozen, learned };  // frozen: the gain stays 1
-template <>
-struct EnumNames<QkNorm> {
-  static constexpr std::array<std::string_view, 3> names = {"none", "frozen", "learned"};
-};
-
 // The activation between the two matrices of the feed-forward layer.
 enum class Activation { squared_relu };
 template <>
@@ -30,8 +22,9 @@ struct DecoderConfig {
   std::int64_t kv_heads = 2;  // of keys and values: a divisor of heads
   std::int64_t d_k = 32;      // of one head; even, for RoPE's pairs
   std::int64_t d_ff = 512;
-  std::int64_t positions = 256;  // longest sequence
-  QkNorm qk_norm = QkNorm::learned;
+  // RMSNorm over d_k of every query and key, before RoPE (seed 004). One gain vector for the queries and one for the
+  // keys of a layer, shared by its heads. Whether the gains are trained is a choice of training (train.qk_gain).
+  bool qk_norm = true;
   double norm_eps = 1.1920928955078125e-07;  // float32's machine epsilon, as torch's RMSNorm has it
   double rope_base = 10000;
   Activation activation = Activation::squared_relu;
@@ -46,12 +39,17 @@ struct DecoderConfig {
     visit("model.kv_heads", self.kv_heads, "Key and value heads: a divisor of model.heads");
     visit("model.d_k", self.d_k, "Dimension of a head, even");
     visit("model.d_ff", self.d_ff, "Width of the feed-forward layer");
+    visit("model.qk_norm", self.qk_norm, "RMSNorm of queries and keys: true or false");
     visit("model.norm_eps", self.norm_eps, "Added to the mean square in RMSNorm");
     visit("model.rope_base", self.rope_base, "Base of the rotary angles");
     visit("model.activation", self.activation, "Feed-forward activation: squared_relu");
     visit("model.init_std", self.init_std, "Standard deviation of the initial matrices");
   }
 };
+
+// The entries in the words of this version. Earlier ones had one key for two choices: model.qk_norm was learned, frozen
+// or none.
+std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
 
 // Throws Error(Fault::input) naming the key on values that make no model.
 void validate(const DecoderConfig& config);

@@ -55,4 +55,10 @@ void load_tensor(const TensorView& view, const at::Tensor& target, const std::st
   target.copy_(host);
 }
 
+void load_weights(const Safetensors& weights, const Decoder& model, const std::string& origin) {
+  for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
+    load_tensor(weights.get(name), value, origin);
+  });
+}
+
 }  // namespace headscope

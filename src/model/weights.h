@@ -7,12 +7,15 @@
 #include <string>
 
 #include "formats/safetensors.h"
-#include "model/named_tensors.h"
+#include "model/decoder.h"
 
 namespace headscope {
 
 // Writes the tensors in their order and returns the file's hash. From any device.
 std::string save_tensors(const std::filesystem::path& file, const NamedTensors& tensors);
+
+// Fills every parameter of the model from the file that `origin` names.
+void load_weights(const Safetensors& weights, const Decoder& model, const std::string& origin);
 
 // Copies what a file holds into `target`, converting its type. Throws Error(Fault::input) naming the file and the
 // tensor when the shapes differ.

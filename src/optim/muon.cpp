@@ -8,14 +8,14 @@
 namespace headscope {
 namespace {
 
-std::int64_t rows_of(const MuonMatrix& matrix) {
+std::int64_t rows_of(const LayerMatrix& matrix) {
   std::int64_t rows = 0;
   for (const at::Tensor& part : matrix.parts) rows += part.size(0);
   return rows;
 }
 
 // The gradient of a whole matrix, short side first.
-at::Tensor gradient_of(const MuonMatrix& matrix, bool transposed) {
+at::Tensor gradient_of(const LayerMatrix& matrix, bool transposed) {
   std::vector<at::Tensor> gradients;
   for (const at::Tensor& part : matrix.parts) {
     HEADSCOPE_CHECK(part.grad().defined(), "{} has no gradient", matrix.name);
@@ -27,9 +27,9 @@ at::Tensor gradient_of(const MuonMatrix& matrix, bool transposed) {
 
 }  // namespace
 
-Muon::Muon(std::vector<MuonMatrix> matrices, MuonOptions options) : options_(options) {
+Muon::Muon(std::vector<LayerMatrix> matrices, MuonOptions options) : options_(options) {
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> group_of;
-  for (MuonMatrix& matrix : matrices) {
+  for (LayerMatrix& matrix : matrices) {
     const std::int64_t rows = rows_of(matrix), columns = matrix.parts.front().size(1);
     const auto [place, is_new] =
         group_of.try_emplace({std::min(rows, columns), std::max(rows, columns)}, groups_.size());
@@ -59,7 +59,7 @@ void Muon::step(Group& group, double lr) const {
   const at::Tensor update = polar_express(gradient.lerp(group.momentum, options_.momentum));
 
   for (std::size_t i = 0; i < group.matrices.size(); ++i) {
-    const MuonMatrix& matrix = group.matrices[i];
+    const LayerMatrix& matrix = group.matrices[i];
     const at::Tensor whole =
         group.transposed[i] ? update[static_cast<std::int64_t>(i)].t() : update[static_cast<std::int64_t>(i)];
     const double scale =

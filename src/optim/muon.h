@@ -12,15 +12,9 @@
 
 namespace headscope {
 
-// A matrix to Muon; its parts are parameters stacked by rows (queries, keys, values and output of a layer are one).
-struct MuonMatrix {
-  std::string name;
-  std::vector<at::Tensor> parts;
-};
-
 class Muon {
  public:
-  Muon(std::vector<MuonMatrix> matrices, MuonOptions options);
+  Muon(std::vector<LayerMatrix> matrices, MuonOptions options);
 
   // One update from the gradients of the parts.
   void step(double lr);
@@ -31,7 +25,7 @@ class Muon {
  private:
   // Matrices of one shape, or of its transpose, are orthogonalised in one batch: [matrices, short side, long side].
   struct Group {
-    std::vector<MuonMatrix> matrices;
+    std::vector<LayerMatrix> matrices;
     std::vector<bool> transposed;
     at::Tensor momentum;
   };

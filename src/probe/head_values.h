@@ -1,16 +1,14 @@
-// What was measured of the heads of one layer.
+// Values of heads from tensors.
 #pragma once
 
 #include <ATen/ATen.h>
 
 #include <map>
-#include <string_view>
 #include <vector>
 
-namespace headscope {
+#include "heads/head_values.h"
 
-// Values of the layer's heads by the name of the measurement (tracks/metrics.h).
-using HeadValues = std::map<std::string_view, std::vector<double>>;
+namespace headscope {
 
 // Those of one head, and of heads that were measured one by one.
 using OneHead = std::map<std::string_view, double>;

@@ -65,9 +65,9 @@ HeadValues measure_layer(const HeadVectors& vectors, const MetricSelection& chos
   return std::move(measurer.finish().front());
 }
 
-std::vector<HeadValues> measure_induction(const Decoder& model) {
+std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t longest) {
   const at::NoGradGuard no_gradients;
-  const std::int64_t period = std::min(induction_period, model.config.positions / 2);
+  const std::int64_t period = std::min(induction_period, longest / 2);
   const at::Tensor tokens = repeated_tokens(model.config.vocabulary, period).to(model.embedding.device());
   std::vector<HeadValues> layers;
   final_hidden(model, tokens, at::kFloat, {.observe = [&](std::int64_t, const HeadVectors& vectors) {

@@ -6,7 +6,7 @@ namespace headscope {
 
 Gains gains_of(const Decoder& model) {
   Gains gains;
-  if (model.config.qk_norm == QkNorm::none) return gains;
+  if (!model.config.qk_norm) return gains;
   for (const DecoderLayer& layer : model.layers) {
     gains.q.push_back(to_doubles(layer.q_gain));
     gains.k.push_back(to_doubles(layer.k_gain));
@@ -37,7 +37,7 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
   if (with_loss) result.val_loss = validation_loss(model, batches, type, {}, one_pass ? measure.observe : Observe());
   result.layers = measurer.finish();
   if (chosen.has(MetricGroup::induction)) {
-    std::vector<HeadValues> induction = measure_induction(model);
+    std::vector<HeadValues> induction = measure_induction(model, batches.front().tokens_bt.size(1));
     for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);
   }
   if (chosen.has(MetricGroup::gain)) result.gains = gains_of(model);

@@ -6,18 +6,12 @@
 
 #include "heads/metrics.h"
 #include "model/decoder.h"
+#include "probe/batches.h"
 #include "probe/head_values.h"
 
 namespace headscope {
 
-struct Batch {
-  at::Tensor tokens_bt, targets_bt;
-};
-
-// QK-Norm's gains of every layer; empty without QK-Norm.
-struct Gains {
-  std::vector<std::vector<double>> q, k;  // [layer][d_k]
-};
+// Empty without QK-Norm.
 Gains gains_of(const Decoder& model);
 
 // Mean next-token loss over the batches, nats, computed in `type`; with other keys where `edit` is given. `observe`

@@ -6,7 +6,6 @@
 #include "core/missing.h"
 #include "probe/measure.h"
 #include "train/checkpoint.h"
-#include "train/tables.h"
 
 namespace headscope {
 namespace {
@@ -17,35 +16,45 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+ExpectedMoments moments_of(const TrainJob& job) {
+  ExpectedMoments expected;
+  expected.most = job.keep_moments;
+  const std::int64_t steps = job.options.steps();
+  if (job.track.every > 0) expected.train = static_cast<std::size_t>((steps + job.track.every - 1) / job.track.every);
+  for (std::int64_t step = 0; step <= steps; ++step) expected.probe += job.options.probes_at(step) ? 1 : 0;
+  return expected;
+}
+
 class TrainRun {
  public:
-  TrainRun(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device)
+  TrainRun(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device, const TrainObserver& observer)
       : job_(job),
+        observer_(observer),
         chosen_(job.track.metrics, "track.metrics"),
-        trainer_(job.model, job.options, job.seed, corpus, device),
-        tables_(job.folder, job.options.optim),
-        checkpoints_(job.folder / "checkpoints") {
-    const auto latest = latest_checkpoint(checkpoints_);
-    if (latest) state_ = load_checkpoint(*latest, trainer_);
-    if (latest && state_.data_hash != corpus.hash)
+        checkpoints_(job.folder / "checkpoints"),
+        latest_(latest_checkpoint(checkpoints_)),
+        trainer_(latest_ ? empty_decoder(job.model, device.device) : make_decoder(job.model, job.seed, device.device),
+                 job.options, job.seed, corpus, device),
+        tables_(job.folder, moments_of(job)) {
+    if (latest_) state_ = load_checkpoint(*latest_, trainer_);
+    if (latest_ && state_.data_hash != corpus.hash)
       fail_input(
           "{}: the data is not what it was when the run began ({}); give the same data, or start anew with "
           "--overwrite",
-          latest->string(), corpus.source);
+          latest_->string(), corpus.source);
     state_.data_hash = corpus.hash;
     tables_.truncate(state_.rows);
     state_.config = job.config;
   }
 
-  TrainOutcome run(Console& console) {
-    const auto steps = static_cast<std::size_t>(job_.options.steps());
-    Progress progress(console, job_.label, "steps", steps, static_cast<std::size_t>(trainer_.steps_done()));
+  TrainResult run() {
+    observer_.progress(trainer_.steps_done(), missing);
     if (trainer_.steps_done() == 0 && state_.rows.empty()) probe();  // not again after a checkpoint of step 0
     while (trainer_.steps_done() < job_.options.steps()) {
       step();
-      if (probe_is_due_at(trainer_.steps_done())) probe();
-      progress.step(fmt::format("loss {:.3f}", last_loss_));
-      if (interrupt_requested()) stop(console);
+      if (job_.options.probes_at(trainer_.steps_done())) probe();
+      observer_.progress(trainer_.steps_done(), last_loss_);
+      if (interrupt_requested()) stop();
       if (trainer_.steps_done() % job_.options.checkpoint_every == 0)
         save();
       else if (flush_is_due())
@@ -53,7 +62,7 @@ class TrainRun {
     }
     save();
     tables_.merge();
-    return {seconds_ > 0 ? tokens_ / seconds_ : 0};
+    return {tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0};
   }
 
  private:
@@ -74,9 +83,14 @@ class TrainRun {
     }
     const double seconds = seconds_since(start);
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());
-    tables_.add_step(record, tokens / seconds);
+    tables_.add_step({{record.step, record.tokens},
+                      record.loss,
+                      job_.options.optim.muon_lr * record.lr_factor,
+                      job_.options.optim.adamw_lr * record.lr_factor,
+                      record.grad_norm,
+                      tokens / seconds});
     tables_.add_heads(before, measurer.finish());
-    tables_.add_gains(before, gains, /*with_vectors=*/!probe_is_due_at(before.moment.step));
+    tables_.add_gains(before, gains, /*with_vectors=*/!job_.options.probes_at(before.moment.step));
     last_loss_ = record.loss;
     state_.loss_sum += record.loss;
     ++state_.loss_count;
@@ -84,9 +98,6 @@ class TrainRun {
     tokens_ += tokens;
   }
 
-  [[nodiscard]] bool probe_is_due_at(std::int64_t step) const {
-    return step * job_.options.accumulation % job_.options.probe_every == 0 || step == job_.options.steps();
-  }
   [[nodiscard]] bool track_is_due() const {
     return job_.track.every > 0 && trainer_.steps_done() % job_.track.every == 0;
   }
@@ -97,7 +108,7 @@ class TrainRun {
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
     const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
     const ProbeResult result = trainer_.probe(chosen_, with_loss);
-    tables_.add_probe(now.moment, loss, result.val_loss.value_or(missing), result.layers);
+    tables_.add_probe({now.moment, loss, result.val_loss.value_or(missing)}, result.layers);
     tables_.add_heads(now, result.layers);
     tables_.add_gains(now, result.gains, /*with_vectors=*/true);
     state_.loss_sum = 0;
@@ -110,7 +121,7 @@ class TrainRun {
   }
 
   void flush() {
-    job_.before_writing();
+    observer_.before_writing();
     state_.rows = tables_.flush();
     flushed_ = Clock::now();
   }
@@ -118,22 +129,23 @@ class TrainRun {
   void save() {
     flush();
     state_.step = trainer_.steps_done();
-    state_.position = trainer_.position();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
   }
 
-  [[noreturn]] void stop(Console& console) {
-    console.info("saving");
+  [[noreturn]] void stop() {
+    observer_.saving();
     save();
     throw Error(Fault::interrupted, fmt::format("interrupted at step {} of {}, state saved; {}", trainer_.steps_done(),
                                                 job_.options.steps(), job_.resume_hint));
   }
 
   const TrainJob& job_;
+  const TrainObserver& observer_;
   MetricSelection chosen_;
-  Trainer trainer_;
-  TrainTables tables_;
   std::filesystem::path checkpoints_;
+  std::optional<std::filesystem::path> latest_;
+  Trainer trainer_;
+  RunTables tables_;
   CheckpointState state_;
   Clock::time_point started_ = Clock::now(), flushed_ = started_;
   double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
@@ -141,8 +153,9 @@ class TrainRun {
 
 }  // namespace
 
-TrainOutcome train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device, Console& console) {
-  return TrainRun(job, corpus, device).run(console);
+TrainResult train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device,
+                  const TrainObserver& observer) {
+  return TrainRun(job, corpus, device, observer).run();
 }
 
 }  // namespace headscope

@@ -9,6 +9,13 @@
 
 namespace headscope {
 
+// QK-Norm's gains: trained like the other gains, or fixed at 1.
+enum class QkGain { learned, fixed };
+template <>
+struct EnumNames<QkGain> {
+  static constexpr std::array<std::string_view, 2> names = {"learned", "fixed"};
+};
+
 struct TrainOptions {
   std::int64_t tokens = 614'400;  // 150 steps of the smallest preset
   std::int64_t batch = 16;        // sequences of one forward step
@@ -16,7 +23,8 @@ struct TrainOptions {
   std::int64_t accumulation = 1;  // forward steps of one update
   double clip = 1.0;              // of the gradient's norm, as in the source study
   OptimizerOptions optim;
-  ScheduleOptions schedule;             // constant in the source study
+  ScheduleOptions schedule;  // constant in the source study
+  QkGain qk_gain = QkGain::learned;
   std::int64_t probe_every = 10;        // forward steps
   std::int64_t validation_batches = 4;  // as in the source study
   std::int64_t checkpoint_every = 50;   // updates
@@ -31,6 +39,7 @@ struct TrainOptions {
     visit("train.seq_len", self.seq_len, "Tokens of a sequence");
     visit("train.accumulation", self.accumulation, "Forward steps of one update");
     visit("train.clip", self.clip, "Limit of the gradient's norm");
+    visit("train.qk_gain", self.qk_gain, "Gains of QK-Norm: learned, or fixed at 1");
     visit("train.probe_every", self.probe_every, "Forward steps between probes");
     visit("train.validation_batches", self.validation_batches, "Fixed batches of the validation loss");
     visit("train.checkpoint_every", self.checkpoint_every, "Updates between checkpoints");
@@ -51,6 +60,10 @@ struct TrainOptions {
   // Of options that validate() accepts.
   [[nodiscard]] std::int64_t tokens_per_step() const { return batch * seq_len * accumulation; }
   [[nodiscard]] std::int64_t steps() const { return tokens / tokens_per_step(); }
+  // A probe follows the update that makes so many.
+  [[nodiscard]] bool probes_at(std::int64_t step) const {
+    return step * accumulation % probe_every == 0 || step == steps();
+  }
 };
 
 // Throws Error(Fault::input) naming the key on values that make no sense.
@@ -59,7 +72,7 @@ void validate(const TrainOptions& options);
 // What is measured of every head on the way, on the training batches themselves (between probes).
 struct TrackOptions {
   std::int64_t every = 10;      // updates; 0: never. At 10 it costs less than noise between runs
-  std::string metrics = "all";  // groups and names, comma-separated (tracks/metrics.h); of probes, too
+  std::string metrics = "all";  // groups and names, comma-separated (heads/metrics.h); of probes, too
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {

@@ -5,21 +5,24 @@
 namespace headscope {
 namespace {
 
-Batch empty_batch(const TrainOptions& options) {
-  const at::Tensor tokens_bt = at::empty({options.batch, options.seq_len}, at::kLong);
-  return {tokens_bt, at::empty_like(tokens_bt)};
-}
-
-Batch on_device(const Batch& batch, const ComputeDevice& device) {
-  return {batch.tokens_bt.to(device.device), batch.targets_bt.to(device.device)};
+// Every parameter requires a gradient, but for gains of QK-Norm that are fixed.
+Decoder to_be_trained(Decoder model, QkGain qk_gain) {
+  for_each_parameter(model, [&](const std::string&, ParameterKind kind, const at::Tensor& value) {
+    value.set_requires_grad(kind != ParameterKind::qk_gain || qk_gain == QkGain::learned);
+  });
+  return model;
 }
 
 NamedTensors trained_parameters(const Decoder& model) {
   NamedTensors trained;
-  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+  for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     if (value.requires_grad()) trained.emplace_back(name, value);
   });
   return trained;
+}
+
+BatchShape shape_of(const TrainOptions& options) {
+  return {options.batch, options.seq_len};
 }
 
 std::vector<at::Tensor> values_of(const NamedTensors& named) {
@@ -40,37 +43,27 @@ NotFinite::NotFinite(std::int64_t at_step, double its_loss, double its_grad_norm
       grad_norm(its_grad_norm),
       largest(std::move(largest_gradient)) {}
 
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
-  std::vector<Batch> batches;
-  for (std::int64_t i = 0; i < options.validation_batches; ++i) {
-    const Batch batch = empty_batch(options);
-    fill_fixed_batch(tokens, i, options.batch, options.seq_len, batch.tokens_bt.data_ptr<std::int64_t>(),
-                     batch.targets_bt.data_ptr<std::int64_t>());
-    batches.push_back(on_device(batch, device));
-  }
-  return batches;
-}
-
 at::Tensor mean_largest_component(const at::Tensor& k_bthd) {
   return k_bthd.abs().amax(-1).mean().to(k_bthd.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
 }
 
-Trainer::Trainer(const DecoderConfig& model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
+Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
                  const ComputeDevice& device)
     : options_(options),
       corpus_(corpus),
       device_(device),
-      model_(make_decoder(model, seed, device.device)),
+      model_(to_be_trained(std::move(model), options.qk_gain)),
       optimizers_(model_, options.optim),
       trained_(trained_parameters(model_)),
       order_(corpus.train.size(), options.seq_len, seed),
-      validation_(validation_batches(options, corpus.validation, device)) {}
+      validation_(fixed_batches(corpus.validation, options.validation_batches, shape_of(options), device)) {}
 
 StepRecord Trainer::step(const Hooks& hooks) {
   const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
   for (std::int64_t i = 0; i < options_.accumulation; ++i) {
-    const Batch batch = batch_at(position() + i * options_.batch);
+    const Batch batch =
+        training_batch(corpus_.train, order_, position() + i * options_.batch, shape_of(options_), device_);
     torch::autograd::backward({forward(batch, i == 0 ? hooks : Hooks(), loss)}, {});
   }
   const double grad_norm = clip_gradients(values_of(trained_), options_.clip);
@@ -98,13 +91,6 @@ at::Tensor Trainer::forward(const Batch& batch, const Hooks& given, at::Tensor& 
   loss += share.detach();
   if (options_.max_abs_penalty == 0) return share;
   return share + largest * (options_.max_abs_penalty / shares / static_cast<double>(model_.config.layers));
-}
-
-Batch Trainer::batch_at(std::int64_t position) {
-  const Batch batch = empty_batch(options_);
-  fill_batch(corpus_.train, order_, position, options_.batch, options_.seq_len,
-             batch.tokens_bt.data_ptr<std::int64_t>(), batch.targets_bt.data_ptr<std::int64_t>());
-  return on_device(batch, device_);
 }
 
 std::string Trainer::largest_gradient() const {

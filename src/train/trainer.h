@@ -1,10 +1,8 @@
 // A model in training: weights, optimizers, and the place in the data.
 #pragma once
 
-#include "data/blocks.h"
 #include "data/corpus.h"
 #include "model/decoder.h"
-#include "ops/device.h"
 #include "optim/optimizers.h"
 #include "probe/probe.h"
 #include "train/options.h"
@@ -28,16 +26,13 @@ struct NotFinite : Error {
   std::string largest;  // the parameter with the largest gradient
 };
 
-// The fixed batches of the validation loss; probes measure the first of them.
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
-
 // Mean over tokens and heads of max|k_i|: what train.max_abs_penalty weighs.
 at::Tensor mean_largest_component(const at::Tensor& k_bthd);
 
 class Trainer {
  public:
-  // The corpus must outlive the trainer.
-  Trainer(const DecoderConfig& model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
+  // Trains these weights, which are shared. The corpus must outlive the trainer. `seed`: of the order of the data.
+  Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
           const ComputeDevice& device);
 
   // One update. `hooks` see its first forward step. Throws NotFinite.
@@ -56,7 +51,6 @@ class Trainer {
   void go_to(std::int64_t steps_done) { steps_done_ = steps_done; }
 
  private:
-  Batch batch_at(std::int64_t position);
   at::Tensor forward(const Batch& batch, const Hooks& hooks, at::Tensor& loss) const;
   [[nodiscard]] std::string largest_gradient() const;
 

@@ -25,8 +25,7 @@ inline DecoderConfig planted_config() {
   config.heads = config.kv_heads = 4;
   config.d_k = 64;
   config.d_ff = 8;
-  config.positions = 160;
-  config.qk_norm = QkNorm::none;
+  config.qk_norm = false;
   config.rope_base = 1e8;  // the upper half of a head's dimensions hardly turns
   return config;
 }
@@ -45,7 +44,7 @@ inline HeadMatrices matrices_of(const Decoder& model, std::int64_t layer, std::i
 inline Decoder planted_model() {
   const at::NoGradGuard no_gradients;
   Decoder model = make_decoder(planted_config(), 0);
-  for_each_parameter(model, [](const std::string&, at::Tensor& value) {
+  for_each_parameter(model, [](const std::string&, ParameterKind, at::Tensor& value) {
     if (value.dim() == 2) value.zero_();
   });
   at::Generator generator = at::detail::createCPUGenerator(1);
@@ -67,7 +66,8 @@ inline Decoder planted_model() {
   // Constant queries and keys; the query is turned back by one position, so that scores are largest one token ago.
   const HeadMatrices previous = matrices_of(model, 0, 1);
   const at::Tensor key = at::full({1, 2, 1, d}, size / std::sqrt(static_cast<double>(d)));
-  const at::Tensor turned = rotate(key, model.rotary).select(1, 1).flatten();  // as at position 1
+  const at::Tensor turned =
+      rotate(key, rotary_table(2, d, model.config.rope_base)).select(1, 1).flatten();  // as at position 1
   previous.k.select(1, constant_dim).copy_(turned);
   previous.q.select(1, constant_dim).copy_(key.select(1, 0).flatten() * 30);
   previous.v.narrow(0, 0, code_dims).narrow(1, own_code, code_dims).copy_(at::eye(code_dims));

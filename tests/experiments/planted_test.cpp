@@ -1,9 +1,9 @@
 // Roles found in models whose heads are known: by construction, or because they were never trained.
+#include "experiments/setup.h"
 #include "heads/roles/roles.h"
+#include "heads/run_tables.h"
 #include "planted_model.h"
 #include "support/temporary_folder.h"
-#include "train/setup.h"
-#include "train/tables.h"
 #include "train/trainer.h"
 
 namespace headscope {
@@ -17,7 +17,7 @@ using test::TemporaryFolder;
 RolesResult roles_in(const Decoder& model, const Batch& batch) {
   const TemporaryFolder folder;
   const ProbeResult probe = probe_model(model, {batch}, at::kFloat, MetricSelection("all", "test"), false);
-  TrainTables tables(folder.path(), {});
+  RunTables tables(folder.path());
   tables.add_heads({{0, 0}, "probe"}, probe.layers);
   tables.flush();
   return roles_of(read_tracks(folder.path()).probe, default_role_definition(), model.config.d_k);
@@ -97,7 +97,7 @@ TEST(Initial, ModelsHaveNoRoles) {
   const Batch batch = validation_batches(setup.train, corpus.validation, device).front();
   const char* text = std::getenv("HEADSCOPE_INITIAL_SEEDS");
   const std::uint64_t seeds = text == nullptr ? 2 : std::stoull(text);
-  for (const QkNorm qk_norm : {QkNorm::learned, QkNorm::none}) {
+  for (const bool qk_norm : {true, false}) {
     setup.model.qk_norm = qk_norm;
     std::int64_t labelled = 0, heads = 0;
     for (std::uint64_t seed = 0; seed < seeds; ++seed) {
@@ -105,8 +105,7 @@ TEST(Initial, ModelsHaveNoRoles) {
       heads += static_cast<std::int64_t>(result.heads.size());
       labelled += static_cast<std::int64_t>(result.heads.size()) - result.role_counts().back();
     }
-    fmt::print("qk_norm {}: {} of {} untrained heads have a role\n", json_value(qk_norm).get<std::string>(), labelled,
-               heads);
+    fmt::print("qk_norm {}: {} of {} untrained heads have a role\n", qk_norm, labelled, heads);
     EXPECT_LE(static_cast<double>(labelled), 0.01 * static_cast<double>(heads));
   }
 }

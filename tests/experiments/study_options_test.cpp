@@ -1,5 +1,6 @@
 #include "experiments/study_options.h"
 
+#include "experiments/train_run.h"
 #include "support/expect_error.h"
 
 namespace headscope {
@@ -32,7 +33,6 @@ TEST(Resolve, EntriesBeatThePresetAndLaterOnesEarlierOnes) {
                                                             {"train.seq_len", "128", "--set"}});
   EXPECT_EQ(options.model.d_model, 512);
   EXPECT_EQ(options.train.batch, 3);
-  EXPECT_EQ(options.model.positions, 128);
 }
 
 TEST(Resolve, NamesTheNearestKey) {
@@ -74,6 +74,25 @@ TEST(Runs, AreConditionsTimesSeeds) {
   EXPECT_EQ(runs_of(options), 6);
   for (int i = 3; i <= 1001; ++i) options.seeds += fmt::format(",{}", i);
   expect_error(Fault::input, "the number of study.seeds is 1001; expected 1 to 1000", [&] { runs_of(options); });
+}
+
+// The words of earlier versions, and those of this one.
+TEST(QkNorm, OldWordsAreTwoChoices) {
+  const auto resolved = [](const char* key, const char* value) {
+    return resolve_setup<TrainRunOptions>({{key, value, "--set"}});
+  };
+  EXPECT_TRUE(resolved("model.qk_norm", "learned").model.qk_norm);
+  EXPECT_EQ(resolved("model.qk_norm", "learned").train.qk_gain, QkGain::learned);
+  EXPECT_TRUE(resolved("model.qk_norm", "frozen").model.qk_norm);
+  EXPECT_EQ(resolved("model.qk_norm", "frozen").train.qk_gain, QkGain::fixed);
+  EXPECT_FALSE(resolved("model.qk_norm", "none").model.qk_norm);
+  EXPECT_FALSE(resolved("model.qk_norm", "false").model.qk_norm);
+  EXPECT_EQ(resolved("train.qk_gain", "fixed").train.qk_gain, QkGain::fixed);
+  expect_error(Fault::input, "'model.qk_norm' is 'frosen'; expected true or false",
+               [&] { resolved("model.qk_norm", "frosen"); });
+  // A study varies both itself.
+  for (const char* key : {"model.qk_norm", "train.qk_gain"})
+    expect_error(Fault::input, "unknown key", [&] { resolve_setup<StudyOptions>({{key, "true", "--set"}}); });
 }
 
 }  // namespace

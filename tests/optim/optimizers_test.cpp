@@ -108,17 +108,16 @@ TEST(Schedule, WarmsUpThenStaysOrFallsAsACosine) {
 }
 
 TEST(Optimizers, EveryTrainedParameterChangesAndFrozenOnesDoNot) {
-  DecoderConfig config;
-  config.qk_norm = QkNorm::frozen;
-  const Decoder model = make_decoder(config, 1);
+  const Decoder model = make_decoder(DecoderConfig(), 1);
+  for (const DecoderLayer& layer : model.layers) layer.k_gain.set_requires_grad(false);
   NamedTensors before;
-  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+  for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     before.emplace_back(name, value.detach().clone());
     if (value.requires_grad()) at::Tensor(value).mutable_grad() = random_tensor(value.sizes(), 1, at::kFloat);
   });
   Optimizers(model, {}).step(1);
   std::size_t i = 0;
-  for_each_parameter(model, [&](const std::string& name, const at::Tensor& value) {
+  for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     EXPECT_EQ(at::equal(value, before[i++].second), !value.requires_grad()) << name;
   });
 }

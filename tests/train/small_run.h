@@ -19,7 +19,6 @@ inline TrainJob small_job(const std::filesystem::path& folder) {
   job.model.kv_heads = 2;
   job.model.d_k = 8;
   job.model.d_ff = 64;
-  job.model.positions = 32;
   job.options.seq_len = 32;
   job.options.batch = 4;
   job.options.accumulation = 2;
@@ -40,7 +39,7 @@ inline Corpus small_corpus(const TrainOptions& options) {
 
 inline NamedTensors weights_of(const Trainer& trainer) {
   NamedTensors weights;
-  for_each_parameter(trainer.model(), [&](const std::string& name, const at::Tensor& value) {
+  for_each_parameter(trainer.model(), [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     weights.emplace_back(name, value.detach().clone());
   });
   return weights;
@@ -51,9 +50,8 @@ inline const ComputeDevice& cpu() {
   return device;
 }
 
-inline void run(const TrainJob& job) {
-  Console quiet({.quiet = true});
-  train(job, small_corpus(job.options), cpu(), quiet);
+inline TrainResult run(const TrainJob& job, const TrainObserver& observer = {}) {
+  return train(job, small_corpus(job.options), cpu(), observer);
 }
 
 }  // namespace headscope::test

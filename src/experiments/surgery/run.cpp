@@ -6,12 +6,12 @@
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/missing.h"
+#include "experiments/trained_model.h"
 #include "figures/draw_or_warn.h"
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "heads/figures/surgery_figures.h"
-#include "train/checkpoint.h"
-#include "train/torch_errors.h"
+#include "ops/torch_errors.h"
 
 namespace headscope {
 namespace {
@@ -26,20 +26,22 @@ constexpr const char* summary_name = "summary.json";
 constexpr const char* plots_name = "plots";
 
 // All that an operation needs, loaded and checked.
-struct Patient {
+struct SurgeryInputs {
   SurgeryOptions options;  // resolved
   ComputeDevice device;
-  SavedModel saved;
+  TrainedModel saved;
   Corpus corpus;
   std::vector<Batch> batches;
 };
 
 // An order by gains needs gains that training has set apart.
-void resolve_by(SurgeryOptions& options, const SavedModel& saved, Console& console) {
+void resolve_by(SurgeryOptions& options, const TrainedModel& saved, Console& console) {
   std::vector<SurgeryBy> chosen = bys_of(options);
-  if (saved.setup.model.qk_norm != QkNorm::learned && std::erase(chosen, SurgeryBy::gain) > 0) {
-    const std::string why = fmt::format("{}: has no learned key gains (qk_norm {})", saved.checkpoint.string(),
-                                        json_value(saved.setup.model.qk_norm).get<std::string>());
+  const bool learned = saved.setup.model.qk_norm && saved.setup.train.qk_gain == QkGain::learned;
+  if (!learned && std::erase(chosen, SurgeryBy::gain) > 0) {
+    const std::string why =
+        fmt::format("{}: has no learned key gains ({})", saved.checkpoint.string(),
+                    saved.setup.model.qk_norm ? "train.qk_gain is fixed" : "model.qk_norm is false");
     if (!options.by.empty()) fail_input("{}; --by {}: leave out gain", why, options.by);
     console.info(fmt::format("{}: nothing is removed by gain", why));
   }
@@ -48,45 +50,45 @@ void resolve_by(SurgeryOptions& options, const SavedModel& saved, Console& conso
   options.by = fmt::format("{}", fmt::join(names, ","));
 }
 
-Patient admit(const SurgeryOptions& given, Console& console) {
-  Patient patient{given, choose_device(given.device), {}, {}, {}};
-  SurgeryOptions& options = patient.options;
-  patient.saved = open_checkpoint(options.checkpoint, patient.device.device);
-  options.checkpoint = patient.saved.checkpoint.string();
-  options.device = patient.device.device.is_cpu() ? "cpu" : "cuda";
-  layers_of(options, patient.saved.setup.model.layers);
-  resolve_by(options, patient.saved, console);
+SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
+  SurgeryInputs inputs{given, choose_device(given.device), {}, {}, {}};
+  SurgeryOptions& options = inputs.options;
+  inputs.saved = open_trained_model(options.checkpoint, inputs.device.device);
+  options.checkpoint = inputs.saved.checkpoint.string();
+  options.device = inputs.device.device.is_cpu() ? "cpu" : "cuda";
+  layers_of(options, inputs.saved.setup.model.layers);
+  resolve_by(options, inputs.saved, console);
   if (!options.data.empty()) {
-    patient.saved.setup.data.path = options.data;
-    patient.saved.setup.data.validation.clear();
+    inputs.saved.setup.data.path = options.data;
+    inputs.saved.setup.data.validation.clear();
   }
-  patient.corpus = load_held_out(patient.saved.setup, console);
-  patient.batches = validation_batches(patient.saved.setup.train, patient.corpus.validation, patient.device);
-  return patient;
+  inputs.corpus = load_held_out(inputs.saved.setup, console);
+  inputs.batches = validation_batches(inputs.saved.setup.train, inputs.corpus.validation, inputs.device);
+  return inputs;
 }
 
 // "tiny QK, step 150" of runs/study-tiny/QK/checkpoints/step-000150.
-std::string title_of(const SavedModel& saved) {
+std::string title_of(const TrainedModel& saved) {
   const fs::path checkpoints = fs::absolute(saved.checkpoint / "").parent_path().parent_path();
   const std::string run = checkpoints.filename() == "checkpoints" ? checkpoints.parent_path().filename().string() : "";
-  return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.step);
+  return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.moment.step);
 }
 
-ordered_json facts_of(const Patient& patient) {
-  const TrainOptions& train = patient.saved.setup.train;
-  const fs::path weights = patient.saved.checkpoint / "model.safetensors";
-  return {{"definitions",
-           {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
-            {"loss_change", "loss less that of the unmodified model"},
-            {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
-          {"title", title_of(patient.saved)},
-          {"device", patient.device.description},
-          {"step", patient.saved.step},
-          {"tokens", patient.saved.tokens},
-          {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
-          {"inputs_xxh3_128",
-           {{weights.string(), Safetensors(weights).hash()},
-            {patient.corpus.source + ", validation", patient.corpus.hash}}}};
+ordered_json facts_of(const SurgeryInputs& inputs) {
+  const TrainOptions& train = inputs.saved.setup.train;
+  const fs::path weights = inputs.saved.checkpoint / "model.safetensors";
+  return {
+      {"definitions",
+       {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
+        {"loss_change", "loss less that of the unmodified model"},
+        {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
+      {"title", title_of(inputs.saved)},
+      {"device", inputs.device.description},
+      {"step", inputs.saved.moment.step},
+      {"tokens", inputs.saved.moment.tokens},
+      {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
+      {"inputs_xxh3_128",
+       {{weights.string(), Safetensors(weights).hash()}, {inputs.corpus.source + ", validation", inputs.corpus.hash}}}};
 }
 
 // [{x_name: x, loss, loss_change, lowest, highest}] for each `by`.
@@ -104,11 +106,11 @@ ordered_json curves_json(const Table& rows, const char* method, const char* x_na
   return object;
 }
 
-ordered_json summary_of(const Patient& patient, const SurgeryLosses& losses) {
-  return {{"title", title_of(patient.saved)},
-          {"d_k", patient.saved.setup.model.d_k},
-          {"layers", layers_of(patient.options, patient.saved.setup.model.layers)},
-          {"order", json_value(patient.options.order)},
+ordered_json summary_of(const SurgeryInputs& inputs, const SurgeryLosses& losses) {
+  return {{"title", title_of(inputs.saved)},
+          {"d_k", inputs.saved.setup.model.d_k},
+          {"layers", layers_of(inputs.options, inputs.saved.setup.model.layers)},
+          {"order", json_value(inputs.options.order)},
           {"unmodified_loss", losses.unmodified},
           {"uniform_attention_loss", losses.uniform},
           {"remove", curves_json(losses.rows, "remove", "share_removed", losses.unmodified)},
@@ -142,12 +144,12 @@ std::vector<fs::path> draw_outcome(const SurgeryOutcome& outcome, const fs::path
                               out / plots_name, theme_named(theme));
 }
 
-SurgeryOutcome operate(const SurgeryJob& job, const Patient& patient, RunFolder& folder, Clock::time_point start,
-                       Console& console) {
+SurgeryOutcome measure_in_folder(const SurgeryJob& job, const SurgeryInputs& inputs, RunFolder& folder,
+                                 Clock::time_point start, Console& console) {
   SurgeryOutcome outcome;
   outcome.out = folder.path();
-  outcome.losses = measure_surgery(patient.saved.model, patient.batches, patient.device.type, patient.options, console);
-  outcome.summary = summary_of(patient, outcome.losses);
+  outcome.losses = measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console);
+  outcome.summary = summary_of(inputs, outcome.losses);
   folder.write(table_name, to_parquet(outcome.losses.rows));
   folder.write(csv_name, to_csv(outcome.losses.rows));
   folder.write(summary_name, json_text(outcome.summary));
@@ -164,11 +166,11 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
-  const Patient patient = with_short_torch_errors([&] { return admit(job.options, console); });
-  RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(patient.options), facts_of(patient)});
+  const SurgeryInputs inputs = with_short_torch_errors([&] { return open_inputs(job.options, console); });
+  RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(inputs.options), facts_of(inputs)});
   if (folder.already_complete()) return read_outcome(folder.path());
   return folder.live(
-      [&] { return with_short_torch_errors([&] { return operate(job, patient, folder, start, console); }); });
+      [&] { return with_short_torch_errors([&] { return measure_in_folder(job, inputs, folder, start, console); }); });
 }
 
 std::vector<fs::path> draw_surgery_run(const fs::path& run, const fs::path& out, const std::string& theme) {

@@ -28,8 +28,8 @@ std::vector<at::Tensor> keys_of(const Decoder& model, const at::Tensor& tokens_b
   return keys;
 }
 
-class EveryNorm : public ::testing::TestWithParam<QkNorm> {};
-INSTANTIATE_TEST_SUITE_P(Removal, EveryNorm, ::testing::Values(QkNorm::learned, QkNorm::none));
+class EveryNorm : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Removal, EveryNorm, ::testing::Values(true, false));
 
 TEST_P(EveryNorm, NothingRemovedIsTheUnmodifiedLossBitForBit) {
   const Decoder model = small_model(GetParam());
@@ -84,7 +84,7 @@ TEST(Removal, ByGainTakesTheSmallestOrLargestGains) {
 // What is left of keys X after removing directions from the smallest is the best approximation of that rank (Eckart and
 // Young): the squared distance is the sum of the squared singular values removed.
 TEST(Removal, BySingularValueLosesTheSmallestOnes) {
-  const Decoder model = converted(small_model(QkNorm::none), at::kDouble);
+  const Decoder model = converted(small_model(false), at::kDouble);
   const at::Tensor tokens_bt = small_batches().front().tokens_bt;
   for (const RemovalOrder order : {RemovalOrder::smallest, RemovalOrder::largest})
     for (std::int64_t count = 1; count <= 8; ++count) {

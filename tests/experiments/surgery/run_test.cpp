@@ -1,10 +1,10 @@
 #include "experiments/surgery/run.h"
 
 #include "core/atomic_file.h"
+#include "experiments/trained_model.h"
 #include "formats/parquet_table.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
-#include "train/checkpoint.h"
 #include "train/small_run.h"
 
 namespace headscope {
@@ -17,16 +17,14 @@ using test::small_job;
 using test::TemporaryFolder;
 
 // A run of twelve steps, whose checkpoint holds what an own command would write.
-void train_small(const fs::path& folder, QkNorm qk_norm = QkNorm::learned) {
+void train_small(const fs::path& folder, bool qk_norm = true) {
   TrainJob job = small_job(folder);
   job.model.qk_norm = qk_norm;
   Setup setup;
   setup.model = job.model;
   setup.train = job.options;
   job.config = to_json(setup);
-  job.config["model"]["qk_norm"] = json_value(qk_norm);
-  Console quiet({.quiet = true});
-  train(job, small_corpus(job.options), choose_device("cpu"), quiet);
+  train(job, small_corpus(job.options), choose_device("cpu"));
 }
 
 class Surgery : public ::testing::Test {
@@ -34,7 +32,7 @@ class Surgery : public ::testing::Test {
   static void SetUpTestSuite() {
     trained = new TemporaryFolder;
     train_small(*trained / "learned");
-    train_small(*trained / "none", QkNorm::none);
+    train_small(*trained / "none", false);
   }
   static void TearDownTestSuite() { delete trained; }
 
@@ -135,7 +133,7 @@ TEST_F(Surgery, WithoutGainsTheyOrderNothing) {
   for (const std::string& by : run(job).losses.rows.texts("by")) EXPECT_NE(by, "gain");
   job.options.by = "gain,random";
   job.folder.out = folder / "other";
-  expect_error(Fault::input, "has no learned key gains (qk_norm none)", [&] { run(job); });
+  expect_error(Fault::input, "has no learned key gains (model.qk_norm is false)", [&] { run(job); });
   EXPECT_FALSE(fs::exists(folder / "other"));
 }
 

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 
 // The heads of one layer, each with a key head of its own, beside as many untrained ones and one more: these set the
 // median of the norms.
-std::vector<std::string> names_of(const std::vector<Measured>& heads) {
+std::vector<std::string> names_of(const std::vector<MetricValues>& heads) {
   const auto n = static_cast<std::int64_t>(heads.size());
   Tracks tracks = made_tracks({1, 2 * n + 1, 2 * n + 1});
   for (std::int64_t head = 0; head < 2 * n + 1; ++head)

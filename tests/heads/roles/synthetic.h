@@ -13,7 +13,7 @@ namespace headscope::made_heads {
 
 inline constexpr std::int64_t d_k = 64;
 
-using Measured = std::vector<std::pair<std::string, double>>;  // metric, value
+using MetricValues = std::vector<std::pair<std::string, double>>;  // metric, value
 
 inline Tracks made_tracks(HeadCounts counts, std::int64_t moments = 1) {
   Tracks tracks("probe");
@@ -23,7 +23,8 @@ inline Tracks made_tracks(HeadCounts counts, std::int64_t moments = 1) {
 }
 
 // A query head, and the key head that it reads.
-inline void set_head(Tracks& tracks, std::size_t moment, std::int64_t layer, std::int64_t head, const Measured& values) {
+inline void set_head(Tracks& tracks, std::size_t moment, std::int64_t layer, std::int64_t head,
+                     const MetricValues& values) {
   for (const auto& [metric, value] : values) {
     const bool of_keys = metric.starts_with("k_");
     tracks.set(metric, moment, layer, of_keys ? tracks.key_head_of(head) : head, value);
@@ -32,7 +33,7 @@ inline void set_head(Tracks& tracks, std::size_t moment, std::int64_t layer, std
 
 // An untrained model: nearly uniform attention over T = 256 tokens, keys of nearly one norm. `spread` in [-1, 1] moves
 // the head within what random weights give.
-inline Measured untrained(double spread = 0) {
+inline MetricValues untrained(double spread = 0) {
   const double one_key = std::log(256.0) / 256;  // mean over rows of 1 / (i + 1)
   return {{"entropy_norm", 0.99 + 0.005 * spread},
           {"constancy", 0.93 + 0.02 * spread},
@@ -45,7 +46,7 @@ inline Measured untrained(double spread = 0) {
           {"induction", 1.0 / 256}};
 }
 
-inline Measured but(Measured values, const Measured& changes) {
+inline MetricValues but(MetricValues values, const MetricValues& changes) {
   for (const auto& change : changes)
     for (auto& value : values)
       if (value.first == change.first) value = change;
@@ -53,22 +54,22 @@ inline Measured but(Measured values, const Measured& changes) {
 }
 
 // One head of every role of the built-in definition, among untrained ones with norm 8.
-inline Measured static_sink() {
+inline MetricValues static_sink() {
   return but(untrained(), {{"entropy_norm", 0.2}, {"constancy", 0.8}, {"sink", 0.9}, {"k_axis", 0.6}, {"k_norm", 12}});
 }
-inline Measured retrieval() {
+inline MetricValues retrieval() {
   return but(untrained(), {{"entropy_norm", 0.2}, {"constancy", 0.1}, {"k_norm", 12}});
 }
-inline Measured gatherer() {
+inline MetricValues gatherer() {
   return but(untrained(), {{"k_norm", 4}});
 }
-inline Measured previous_token() {
+inline MetricValues previous_token() {
   return but(untrained(), {{"entropy_norm", 0.2}, {"constancy", 0.1}, {"previous", 0.8}, {"k_norm", 12}});
 }
-inline Measured current_token() {
+inline MetricValues current_token() {
   return but(untrained(), {{"entropy_norm", 0.2}, {"constancy", 0.1}, {"self", 0.8}, {"k_norm", 12}});
 }
-inline Measured induction() {
+inline MetricValues induction() {
   return but(static_sink(), {{"induction", 0.7}});
 }
 

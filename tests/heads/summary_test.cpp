@@ -1,4 +1,4 @@
-#include "heads/summarise.h"
+#include "heads/summary.h"
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@ void write_manifest(const TemporaryFolder& folder, const std::string& config) {
 TEST(Facts, AreThoseOfTheManifest) {
   const TemporaryFolder folder;
   write_manifest(folder, R"({"preset": "tiny", "model": {"d_k": 16}})");
-  EXPECT_EQ(facts_of_run(folder.path()).title, "tiny");
-  EXPECT_EQ(facts_of_run(folder.path()).d_k, 16);
+  EXPECT_EQ(read_facts(folder.path()).title, "tiny");
+  EXPECT_EQ(read_facts(folder.path()).d_k, 16);
 }
 
 TEST(Facts, OfOtherTypesAreMissing) {
@@ -30,13 +30,13 @@ TEST(Facts, OfOtherTypesAreMissing) {
   for (const char* config : {"{}", R"({"preset": 7, "model": {"d_k": "x"}})", R"({"preset": {}, "model": []})",
                              R"({"preset": null, "model": {"d_k": 1.5}})"}) {
     write_manifest(folder, config);
-    EXPECT_EQ(facts_of_run(folder.path()).title, "") << config;
-    EXPECT_EQ(facts_of_run(folder.path()).d_k, 0) << config;
+    EXPECT_EQ(read_facts(folder.path()).title, "") << config;
+    EXPECT_EQ(read_facts(folder.path()).d_k, 0) << config;
   }
 }
 
 // roles.json is a file that anybody may have written.
-TEST(RolesAgain, DamageIsNamed) {
+TEST(ReadSummary, DamageIsNamed) {
   const TemporaryFolder folder;
   const RunTracks nothing;
   const std::string deep(300'000, '[');
@@ -45,12 +45,12 @@ TEST(RolesAgain, DamageIsNamed) {
         std::string(R"({"definition": {}})"), std::string(R"({"definition": {"id": "x"}})"),
         std::string(R"({"definition": {"roles": {}}})"), R"({"definition": )" + deep}) {
     write_file(folder / "roles.json", text);
-    expect_error(Fault::input, "roles.json: is damaged", [&] { roles_again(nothing, {}, folder.path()); });
+    expect_error(Fault::input, "roles.json: is damaged", [&] { read_summary(nothing, {}, folder.path()); });
   }
   for (const char* definition : {R"({"id": 7, "roles": 7})", R"({"id": "x", "roles": {"a": {"sink": "high"}}})",
                                  R"({"id": {}, "roles": []})", R"({"id": "x", "roles": {"a": {"sink": [1, 2]}}})"}) {
     write_file(folder / "roles.json", std::string(R"({"definition": )") + definition + "}");
-    expect_error(Fault::input, "roles.json", [&] { roles_again(nothing, {}, folder.path()); });
+    expect_error(Fault::input, "roles.json", [&] { read_summary(nothing, {}, folder.path()); });
   }
 }
 

@@ -1,11 +1,12 @@
 #include "train/checkpoint.h"
 
 #include "core/atomic_file.h"
+#include "experiments/trained_model.h"
 #include "formats/content_hash.h"
-#include "small_run.h"
 #include "support/expect_error.h"
 #include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
+#include "train/small_run.h"
 
 namespace headscope {
 namespace {
@@ -36,13 +37,14 @@ TEST(Checkpoint, FilesOfTheUserStay) {
   job.options.keep_checkpoints = 1;
   const fs::path checkpoints = job.folder / "checkpoints", notes = checkpoints / "step-000004" / "notes",
                  mine = checkpoints / ".partial-mine" / "notes";
-  job.before_writing = [&] {
+  TrainObserver observer;
+  observer.before_writing = [&] {
     if (!fs::exists(notes.parent_path())) return;
     write_file(notes, "mine");
     fs::create_directories(mine.parent_path());
     write_file(mine, "mine");
   };
-  run(job);
+  run(job, observer);
   EXPECT_EQ(read_file(notes), "mine");
   EXPECT_TRUE(fs::exists(checkpoints / "step-000004" / "state.json"));
   EXPECT_FALSE(fs::exists(checkpoints / "step-000008"));
@@ -67,7 +69,7 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   const std::string untouched = read_file(checkpoint / "state.json");
   const auto refused = [&](const std::string& message, auto change, bool on_resume) {
     write_state(checkpoint, change);
-    expect_error(Fault::input, message, [&] { open_checkpoint(checkpoint, cpu().device); });
+    expect_error(Fault::input, message, [&] { open_trained_model(checkpoint, cpu().device); });
     if (on_resume) expect_error(Fault::input, message, [&] { run(job); });
     write_file(checkpoint / "state.json", untouched);
   };
@@ -77,7 +79,7 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   const auto erase = [](const char* key) { return [=](nlohmann::ordered_json& state) { state.erase(key); }; };
   for (const nlohmann::ordered_json& value : {nlohmann::ordered_json(-1), nlohmann::ordered_json("many"),
                                               nlohmann::ordered_json(4611686018427387904), nlohmann::ordered_json()})
-    refused("state.json: 'step' is not a whole number from 0 to 12", set("/step", value), true);
+    refused("state.json: 'step' is not a whole number from 0 to 1", set("/step", value), true);
   refused("'step' is missing", erase("step"), true);
   refused("'hashes' is missing", erase("hashes"), true);
   refused("'data_hash' is not a text", set("/data_hash", 3), true);
@@ -90,16 +92,42 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   std::string deep = "[";
   for (int i = 0; i < 200'000; ++i) deep += '[';
   write_file(checkpoint / "state.json", deep);
-  expect_error(Fault::input, "state.json: is not valid", [&] { open_checkpoint(checkpoint, cpu().device); });
+  expect_error(Fault::input, "state.json: is not valid", [&] { open_trained_model(checkpoint, cpu().device); });
   write_file(checkpoint / "state.json", untouched);
-  EXPECT_EQ(open_checkpoint(folder / "run", cpu().device).step, 12);
+  EXPECT_EQ(open_trained_model(folder / "run", cpu().device).moment.step, 12);
+}
+
+// Earlier versions had one key for two choices, and the place in the data beside the step.
+TEST(OpenCheckpoint, OfAnEarlierVersionOpens) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder / "run");
+  headscope::Setup setup;
+  setup.model = job.model;
+  setup.train = job.options;
+  job.config = to_json(setup);
+  run(job);
+  const fs::path checkpoint = folder / "run/checkpoints/step-000012";
+  for (const auto& [word, gain] : {std::pair("learned", QkGain::learned), std::pair("frozen", QkGain::fixed)}) {
+    write_state(checkpoint, [&](nlohmann::ordered_json& state) {
+      state["position"] = 96;
+      state["config"]["model"]["qk_norm"] = word;
+      state["config"]["train"].erase("qk_gain");
+    });
+    const TrainedModel opened = open_trained_model(checkpoint, cpu().device);
+    EXPECT_TRUE(opened.setup.model.qk_norm);
+    EXPECT_EQ(opened.setup.train.qk_gain, gain);
+    EXPECT_TRUE(opened.model.layers[0].k_gain.defined());
+    EXPECT_FALSE(opened.model.layers[0].k_gain.requires_grad());
+  }
+  write_state(checkpoint, [](nlohmann::ordered_json& state) { state["config"]["model"]["qk_norm"] = "none"; });
+  EXPECT_FALSE(open_trained_model(checkpoint, cpu().device).setup.model.qk_norm);
 }
 
 TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {
   const TemporaryFolder folder;
   const TrainJob job = small_job("");
   const Corpus corpus = small_corpus(job.options);
-  const Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  const Trainer trainer(make_decoder(job.model, 1), job.options, 1, corpus, cpu());
   const auto save_in = [&](const fs::path& run) { save_checkpoint(run / "checkpoints", trainer, {}, 2); };
   save_in(folder / "study/QK");
   save_in(folder / "study/NoQK");
@@ -107,20 +135,20 @@ TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {
   const std::string study = (folder / "study").string();
   expect_error(Fault::input,
                fmt::format("{}: holds several models; give one of its conditions: {}/NoQK, {}/QK", study, study, study),
-               [&] { open_checkpoint(study, cpu().device); });
+               [&] { open_trained_model(study, cpu().device); });
   save_in(folder / "seeds/seed_1/QK");
   save_in(folder / "seeds/seed_2/QK");
   expect_error(Fault::input, fmt::format("{}/seed_1/QK, ", (folder / "seeds").string()),
-               [&] { open_checkpoint(folder / "seeds", cpu().device); });
+               [&] { open_trained_model(folder / "seeds", cpu().device); });
   expect_error(Fault::input, "is no checkpoint (it has no state.json) and holds none",
-               [&] { open_checkpoint(folder / "study/plots", cpu().device); });
+               [&] { open_trained_model(folder / "study/plots", cpu().device); });
 }
 
 TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
   const TemporaryFolder folder;
   TrainJob job = small_job(folder.path());
   const Corpus corpus = small_corpus(job.options);
-  Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  Trainer trainer(make_decoder(job.model, 1), job.options, 1, corpus, cpu());
   save_checkpoint(folder / "checkpoints", trainer, {}, 2);
   trainer.step();
   CheckpointState state;
@@ -141,7 +169,7 @@ TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
   const TemporaryFolder folder;
   const TrainJob job = small_job("");
   const Corpus corpus = small_corpus(job.options);
-  const Trainer trainer(job.model, job.options, 1, corpus, cpu());
+  const Trainer trainer(make_decoder(job.model, 1), job.options, 1, corpus, cpu());
   headscope::Setup setup;  // a test has a Setup of its own
   setup.model = job.model;
   setup.train = job.options;
@@ -150,7 +178,7 @@ TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
     state.config = to_json(setup);
     state.config["model"]["qk_norm"] = "learned";
     save_checkpoint(folder / name / "checkpoints", trainer, state, 2);
-    return open_checkpoint(folder / name, cpu().device);
+    return open_trained_model(folder / name, cpu().device);
   };
   EXPECT_EQ(open_saved_as("as it is").model.config.d_model, 32);
   setup.model.d_ff = 128;

@@ -1,4 +1,4 @@
-#include "probe/gain.h"
+#include "heads/gain.h"
 
 #include <cmath>
 

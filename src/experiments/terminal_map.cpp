@@ -1,4 +1,4 @@
-#include "experiments/head_map.h"
+#include "experiments/terminal_map.h"
 
 #include <algorithm>
 #include <cmath>

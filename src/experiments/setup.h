@@ -40,9 +40,8 @@ Options resolve_setup(const std::vector<ConfigEntry>& entries) {
     if (entry.key == "preset") preset = entry.value;
   Options options;
   static_cast<Setup&>(options) = preset_setup(preset);
-  for (const ConfigEntry& entry : entries)
+  for (const ConfigEntry& entry : in_current_words(entries))
     if (entry.key != "preset") apply(options, entry);
-  options.model.positions = options.train.seq_len;
   return options;
 }
 

@@ -1,4 +1,4 @@
-#include "train/setup.h"
+#include "experiments/setup.h"
 
 #include "core/bounds.h"
 #include "data/blocks.h"

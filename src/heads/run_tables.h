@@ -1,0 +1,83 @@
+// The tables of a run, each a folder of Parquet parts that can be read at any time: steps, probes, layers, heads, gamma
+// (docs/study.md lists their columns). Rows are handed over as they come. What the summary of the run needs is kept in
+// memory on the way.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "formats/part_table.h"
+#include "heads/track_collector.h"
+
+namespace headscope {
+
+// The number of rows of each table: what a checkpoint records.
+using TableRows = std::map<std::string, std::int64_t>;
+
+// One update.
+struct StepRow {
+  Moment moment;  // after it
+  double loss = 0, lr = 0, adamw_lr = 0, grad_norm = 0, tokens_per_s = 0;
+};
+
+// The losses at a probe; missing where they were not taken.
+struct ProbeLosses {
+  Moment moment;
+  double train = 0;  // mean since the last probe
+  double validation = 0;
+};
+
+// Those of every probe of a run, from its probes.parquet. Throws Error(Fault::input).
+std::vector<ProbeLosses> read_losses(const std::filesystem::path& folder);
+
+// Rows wait in memory until flush().
+class RunTables {
+ public:
+  // `keep`: the moments that the run will have, to be kept for tracks().
+  explicit RunTables(const std::filesystem::path& folder, const ExpectedMoments& keep = {});
+
+  void add_step(const StepRow& row);
+  void add_probe(const ProbeLosses& losses, const std::vector<HeadValues>& layers);
+  // Heads, and the means over those of a layer.
+  void add_heads(const Measured& when, const std::vector<HeadValues>& layers);
+  // The layers' table says how uniform gains are. The vectors do not depend on the source: they are written if asked
+  // for.
+  void add_gains(const Measured& when, const Gains& gains, bool with_vectors);
+
+  // So many rows wait that they should be flushed. They are flushed after a whole moment, never within one.
+  [[nodiscard]] bool many_wait() const;
+  // Writes waiting rows; returns how many each table has then.
+  TableRows flush();
+  // Back to what a checkpoint knew; a table that it does not name becomes empty.
+  void truncate(const TableRows& rows);
+  // At the end: one part each; a table without rows goes away.
+  void merge();
+
+  // What was measured: of a run that went on from a checkpoint as its files have it, otherwise from memory. The heads
+  // of a run that measured none have no moments.
+  [[nodiscard]] RunTracks tracks() const;
+  // Of every probe.
+  [[nodiscard]] std::vector<ProbeLosses> losses() const;
+
+ private:
+  struct Steps;
+  struct Probes;
+  struct Layers;
+  struct Heads;
+  struct Gamma;
+  struct Waiting;
+  void add_layer(const Measured& when, std::size_t layer, std::string_view metric, double value);
+  void add_vector(const Moment& moment, std::size_t layer, const char* kind, const Numbers& gain);
+
+  std::filesystem::path folder_;
+  std::map<std::string, PartTable> tables_;
+  std::shared_ptr<Waiting> waiting_;
+  TrackCollector collector_;
+  std::vector<ProbeLosses> losses_;
+  bool went_on_ = false;  // rows of an earlier process are in the files
+};
+
+}  // namespace headscope

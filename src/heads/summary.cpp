@@ -1,0 +1,134 @@
+#include "heads/summary.h"
+
+#include "core/atomic_file.h"
+#include "core/json_text.h"
+#include "formats/parquet_table.h"
+#include "heads/figures/role_figures.h"
+#include "heads/figures/tracking_figures.h"
+#include "run/manifest.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* roles_name = "roles.json";
+
+std::vector<std::string> role_names(const RoleDefinition& definition) {
+  std::vector<std::string> names;
+  for (std::size_t label = 0; label <= definition.roles.size(); ++label) names.emplace_back(definition.name_of(label));
+  return names;
+}
+
+// Roles need attention.
+bool has_roles(const RunTracks& tracks) {
+  return roles_source(tracks).has("entropy_norm");
+}
+
+bool nothing_measured(const RunTracks& tracks) {
+  return tracks.train.moments.empty() && tracks.probe.moments.empty();
+}
+
+RoleMapData map_of(const RolesResult& roles, const RunFacts& facts) {
+  RoleMapData map;
+  map.title = facts.title;
+  map.roles = role_names(roles.definition);
+  map.layers = static_cast<std::size_t>(roles.counts.layers);
+  map.heads = static_cast<std::size_t>(roles.counts.query_heads);
+  for (const HeadRole& head : roles.heads) {
+    map.role_of.push_back(head.label);
+    map.score_of.push_back(head.clarity);
+  }
+  return map;
+}
+
+RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
+  RoleTimelineData data;
+  data.title = facts.title;
+  data.roles = role_names(roles.definition);
+  data.share.resize(data.roles.size());
+  for (std::size_t i = 0; i < roles.timeline.moments.size(); ++i) {
+    data.tokens.push_back(roles.timeline.moments[i].tokens);
+    for (std::size_t role = 0; role < data.roles.size(); ++role)
+      data.share[role].push_back(roles.timeline.shares[i][role]);
+  }
+  return data;
+}
+
+}  // namespace
+
+HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts) {
+  if (nothing_measured(tracks)) return {};
+  HeadSummary summary{find(tracks), {}};
+  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks), default_role_definition(), facts.d_k);
+  return summary;
+}
+
+void write_summary(const HeadSummary& summary, const RunFacts& facts, const fs::path& out) {
+  if (summary.findings) {
+    const std::string title =
+        facts.title.empty() ? "Heads in training" : fmt::format("Heads in training: {}", facts.title);
+    write_file(out / "summary.md", to_markdown(*summary.findings, title));
+    write_file(out / "summary.json", json_text(to_json(*summary.findings)));
+  }
+  if (summary.roles) write_roles(*summary.roles, out);
+}
+
+void write_roles(const RolesResult& roles, const fs::path& out) {
+  write_file(out / "roles.parquet", to_parquet(roles_table(roles)));
+  write_file(out / "role_timeline.parquet", to_parquet(role_timeline_table(roles)));
+  write_file(out / "role_transitions.parquet", to_parquet(role_transitions_table(roles)));
+  write_file(out / roles_name, json_text(to_json(roles)));
+}
+
+std::vector<fs::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary, const RunFacts& facts,
+                                   const fs::path& out, const std::string& theme) {
+  if (nothing_measured(tracks)) return {};
+  std::vector<fs::path> files = draw_tracking_figures({facts.title, &tracks}, out / "plots", theme_named(theme));
+  if (!summary.roles) return files;
+  const std::vector<fs::path> more = draw_roles(*summary.roles, facts, out, theme);
+  files.insert(files.end(), more.begin(), more.end());
+  return files;
+}
+
+std::vector<fs::path> draw_roles(const RolesResult& roles, const RunFacts& facts, const fs::path& out,
+                                 const std::string& theme) {
+  const std::vector<Figure> figures = {role_map_figure(map_of(roles, facts)),
+                                       role_timeline_figure(timeline_of(roles, facts))};
+  return draw(figures, out / "plots", theme_named(theme)).files;
+}
+
+RunFacts read_facts(const fs::path& run) {
+  const fs::path around = run_around(run);
+  if (around.empty()) return {};
+  const ordered_json config = read_manifest(around).value("config", ordered_json::object());
+  const ordered_json model = config.value("model", ordered_json::object());
+  const ordered_json d_k = model.is_object() ? model.value("d_k", ordered_json()) : ordered_json();
+  return {text_at(config, "preset"), d_k.is_number_integer() ? d_k.get<std::int64_t>() : 0};
+}
+
+HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {
+  const fs::path file = run / roles_name;
+  if (!fs::exists(file)) return summarise(tracks, facts);
+  const ordered_json kept = parse_json(read_file(file));
+  const ordered_json used = kept.is_object() ? kept.value("definition", ordered_json()) : ordered_json();
+  if (!used.is_object() || !used.contains("id") || !used.contains("roles"))
+    fail_input("{}: is damaged; 'headscope roles {}' writes it anew", file.string(), run.string());
+  const RoleDefinition definition =
+      parse_role_definition(yaml_of({{"id", used["id"]}, {"roles", used["roles"]}}), file.string());
+  if (nothing_measured(tracks)) return {};
+  HeadSummary summary{find(tracks), {}};
+  const bool from_training = kept.value("source", ordered_json()) == "train";
+  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks, from_training), definition, facts.d_k);
+  return summary;
+}
+
+std::vector<fs::path> draw_tracked_run(const fs::path& run, const fs::path& out, const std::string& theme) {
+  theme_named(theme);  // an unknown name is refused before anything is read
+  const RunTracks tracks = read_tracks(run);
+  const RunFacts facts = read_facts(run);
+  return draw_summary(tracks, read_summary(tracks, facts, run), facts, out, theme);
+}
+
+}  // namespace headscope

@@ -1,0 +1,51 @@
+// What a tracked run shows: findings and roles from its tracks, then files and figures from these.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heads/findings/findings.h"
+#include "heads/roles/roles.h"
+#include "heads/tracks.h"
+
+namespace headscope {
+
+// What figures and texts need to know of a run beside its tracks.
+struct RunFacts {
+  std::string title;     // of the figures: "tiny"
+  std::int64_t d_k = 0;  // 0: not known
+};
+
+struct HeadSummary {
+  std::optional<Findings> findings;  // none when nothing was measured
+  std::optional<RolesResult> roles;  // none when attention was not
+};
+
+HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts);
+
+// summary.md and summary.json, and the files of the roles, into `out`.
+void write_summary(const HeadSummary& summary, const RunFacts& facts, const std::filesystem::path& out);
+
+// roles.parquet, role_timeline.parquet, role_transitions.parquet and roles.json, into `out`.
+void write_roles(const RolesResult& roles, const std::filesystem::path& out);
+
+// Figures into `out`/plots; returns every file.
+std::vector<std::filesystem::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary,
+                                                const RunFacts& facts, const std::filesystem::path& out,
+                                                const std::string& theme);
+std::vector<std::filesystem::path> draw_roles(const RolesResult& roles, const RunFacts& facts,
+                                              const std::filesystem::path& out, const std::string& theme);
+
+// Of a run that is there, from its files: the title and d_k in its manifest, or in that of the run that holds the
+// folder (a condition of a study); the summary with the roles by the definition and of the source that roles.json
+// keeps.
+RunFacts read_facts(const std::filesystem::path& run);
+HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& run);
+
+// The figures of such a run again, into `out`/plots.
+std::vector<std::filesystem::path> draw_tracked_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                                    const std::string& theme);
+
+}  // namespace headscope
