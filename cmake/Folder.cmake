@@ -4,7 +4,6 @@
 # A unit of the build is a batch of sources: headers are read once for the batch. Batches are small where a touched file
 # should be compiled soon, and whole folders under sanitizers, where a folder is built once.
 set(HEADSCOPE_BATCH 4 CACHE STRING "Sources of one unit; 0: all of a folder")
-set(HEADSCOPE_TORCH_FOLDERS "")
 
 # One precompiled header for the torch-free half; Torch.cmake has the other.
 file(WRITE "${CMAKE_BINARY_DIR}/precompiled.cpp" "")
@@ -23,9 +22,7 @@ function(headscope_folder name)
   if(ARG_TORCH)
     target_link_libraries(headscope_${name} PUBLIC headscope_torch)
     target_precompile_headers(headscope_${name} REUSE_FROM headscope_torch_precompiled)
-    if(HEADSCOPE_CUDA AND EXISTS "${folder}/cuda")
-      headscope_cuda_sources(${name})
-    endif()
+    headscope_gpu_sources(${name} ${sources})
   else()
     target_precompile_headers(headscope_${name} REUSE_FROM headscope_precompiled)
   endif()
@@ -56,11 +53,12 @@ function(headscope_check_includes name torch)
   add_dependencies(headscope_${name} headscope_${name}_includes)
 endfunction()
 
-# headscope_test(NAME LINKS folder... PACKAGES target... [TORCH]): one test program of all .cpp files in tests/NAME.
+# headscope_test(NAME LINKS folder... PACKAGES target... [TORCH] [UNLISTED]): one test program of all .cpp files in tests/NAME;
+# ctest does not run one that is not listed.
 function(headscope_test name)
-  cmake_parse_arguments(ARG "TORCH" "" "LINKS;PACKAGES" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*_test.cpp" "${CMAKE_SOURCE_DIR}/tests/${name}/captured_*.cpp")
-  list(REMOVE_DUPLICATES sources)
+  cmake_parse_arguments(ARG "TORCH;UNLISTED" "" "LINKS;PACKAGES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "/program/")  # programs of their own
   add_executable(test_${name} ${sources})
   list(TRANSFORM ARG_LINKS PREPEND headscope_ OUTPUT_VARIABLE libraries)
   target_link_libraries(test_${name} PRIVATE ${libraries} ${ARG_PACKAGES} headscope_test_support GTest::gmock GTest::gtest_main)
@@ -71,5 +69,7 @@ function(headscope_test name)
   endif()
   set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HEADSCOPE_BATCH})
   target_compile_options(test_${name} PRIVATE -O1)  # what is tested is optimised; the tests compile faster
-  add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  if(NOT ARG_UNLISTED)
+    add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
+  endif()
 endfunction()

@@ -1,5 +1,5 @@
 # LibTorch out of the torch wheel, through targets of our own: the wheel's CMake files insist on a CUDA toolkit.
-option(HEADSCOPE_CUDA "Train on NVIDIA GPUs too (needs nvcc; scripts/bootstrap --with cuda)" OFF)
+option(HEADSCOPE_CUDA "Also build headscope_gpu, the program for NVIDIA GPUs (needs nvcc; scripts/bootstrap --with cuda)" OFF)
 set(HEADSCOPE_TORCH "$ENV{HEADSCOPE_TORCH}" CACHE PATH "Folder of the installed torch package")
 if(NOT EXISTS "${HEADSCOPE_TORCH}/include/ATen/ATen.h")
   message(FATAL_ERROR "HEADSCOPE_TORCH='${HEADSCOPE_TORCH}' holds no LibTorch headers; run scripts/bootstrap")
@@ -14,6 +14,13 @@ target_link_libraries(headscope_torch INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch
 target_link_options(headscope_torch INTERFACE -Wl,--unresolved-symbols=ignore-in-shared-libs)
 list(APPEND CMAKE_BUILD_RPATH "${HEADSCOPE_TORCH}/lib")
 
+# One precompiled header for all folders of the torch half: it takes as long as five sources.
+add_library(headscope_torch_precompiled OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
+target_link_libraries(headscope_torch_precompiled PUBLIC headscope_flags headscope_torch fmt::fmt nlohmann_json::nlohmann_json)
+target_precompile_headers(headscope_torch_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h")
+
+# The program for NVIDIA GPUs is the other one with a few sources compiled a second time: those that name HEADSCOPE_CUDA, and
+# the kernels in cuda/*.cu. In headscope_gpu their objects stand before the libraries, whose own ones are then not taken.
 if(HEADSCOPE_CUDA)
   set(HEADSCOPE_NVCC "$ENV{HEADSCOPE_NVCC}" CACHE FILEPATH "The CUDA compiler")
   set(HEADSCOPE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Compute capabilities that kernels are compiled for")
@@ -23,36 +30,58 @@ if(HEADSCOPE_CUDA)
   # The headers and libraries of the CUDA runtime, beside torch as wheels put them.
   get_filename_component(cuda_runtime "${HEADSCOPE_TORCH}/../nvidia/cu13" ABSOLUTE)
   get_filename_component(cuda_compiler "${HEADSCOPE_NVCC}/../.." ABSOLUTE)
-  target_compile_definitions(headscope_torch INTERFACE HEADSCOPE_CUDA)
-  target_include_directories(headscope_torch SYSTEM INTERFACE "${cuda_runtime}/include" "${cuda_compiler}/include")
-  # Nothing of ours calls the CUDA libraries by name: they register themselves when they are loaded.
-  target_link_options(headscope_torch INTERFACE -Wl,--no-as-needed)
-  target_link_libraries(headscope_torch INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so"
+  add_library(headscope_gpu_objects OBJECT)
+  target_link_libraries(headscope_gpu_objects PRIVATE headscope_flags headscope_torch fmt::fmt nlohmann_json::nlohmann_json Eigen3::Eigen)
+  target_precompile_headers(headscope_gpu_objects REUSE_FROM headscope_torch_precompiled)
+  target_compile_definitions(headscope_gpu_objects PRIVATE HEADSCOPE_CUDA)
+  target_include_directories(headscope_gpu_objects SYSTEM PRIVATE "${cuda_runtime}/include" "${cuda_compiler}/include")
+  # For programs. Nothing of ours calls the CUDA libraries by name: they register themselves when they are loaded.
+  add_library(headscope_gpu_kernels INTERFACE)
+  target_link_options(headscope_gpu_kernels INTERFACE -Wl,--no-as-needed)
+  target_link_libraries(headscope_gpu_kernels INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so"
     "${HEADSCOPE_TORCH}/lib/libc10_cuda.so" "${cuda_runtime}/lib/libcudart.so.13")
 endif()
 
-# headscope_cuda_sources(NAME): compiles cuda/*.cu of a folder into its library. By hand, because CMake's own CUDA support
-# wants a whole toolkit, and the wheels are only a compiler.
-function(headscope_cuda_sources name)
+# headscope_gpu_sources(NAME source...): those sources of the folder that differ on a GPU, and its kernels.
+function(headscope_gpu_sources name)
+  set(differ)
+  foreach(source ${ARGN})
+    file(STRINGS "${source}" lines REGEX "HEADSCOPE_CUDA")
+    if(lines)
+      list(APPEND differ "${source}")
+    endif()
+  endforeach()
+  if(NOT differ)
+    return()
+  endif()
+  # Each is an object of its own in the library, too, so that headscope_gpu can leave it out.
+  set_source_files_properties(${differ} TARGET_DIRECTORY headscope_${name} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(HEADSCOPE_CUDA)
+    target_sources(headscope_gpu_objects PRIVATE ${differ})
+    headscope_kernels(${name})
+  endif()
+endfunction()
+
+# headscope_kernels(NAME): compiles cuda/*.cu of a folder. By hand, because CMake's own CUDA support wants a whole toolkit, and
+# the wheels are only a compiler.
+function(headscope_kernels name)
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/cuda/*.cu")
   set(targets)
   foreach(architecture ${HEADSCOPE_CUDA_ARCHITECTURES})
     list(APPEND targets "-gencode=arch=compute_${architecture},code=[sm_${architecture},compute_${architecture}]")
   endforeach()
+  set(folder "${CMAKE_BINARY_DIR}/cuda/${name}")
   foreach(source ${sources})
     get_filename_component(stem "${source}" NAME_WE)
-    set(object "${CMAKE_BINARY_DIR}/cuda/${name}/${stem}.o")
+    set(object "${folder}/${stem}.o")
     add_custom_command(OUTPUT "${object}" DEPFILE "${object}.d" DEPENDS "${source}"
-      COMMAND "${CMAKE_COMMAND}" -E make_directory "${CMAKE_BINARY_DIR}/cuda/${name}"
+      COMMAND "${CMAKE_COMMAND}" -E make_directory "${folder}"
       COMMAND "${HEADSCOPE_NVCC}" -c -O3 -std=c++20 ${targets} -Xcompiler=-fPIC,-Wall -MD -MF "${object}.d"
         "-I${CMAKE_SOURCE_DIR}/src" "-I${cuda_runtime}/include" -o "${object}" "${source}"
       COMMENT "Building CUDA object ${stem}.o" VERBATIM)
-    target_sources(headscope_${name} PRIVATE "${object}")
-    set_source_files_properties("${object}" PROPERTIES EXTERNAL_OBJECT TRUE GENERATED TRUE)
+    list(APPEND objects "${object}")
   endforeach()
+  add_custom_target(headscope_${name}_kernels DEPENDS ${objects})
+  add_dependencies(headscope_gpu_objects headscope_${name}_kernels)
+  target_link_libraries(headscope_gpu_kernels INTERFACE ${objects})
 endfunction()
-
-# One precompiled header for all folders of the torch half: it takes as long as five sources.
-add_library(headscope_torch_precompiled OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
-target_link_libraries(headscope_torch_precompiled PUBLIC headscope_flags headscope_torch fmt::fmt nlohmann_json::nlohmann_json)
-target_precompile_headers(headscope_torch_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/torch_precompiled.h")

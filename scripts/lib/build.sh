@@ -46,11 +46,12 @@ show_failure() {
   tail -n "+$from" "$1" >&2
 }
 
-# Passes Ninja's output on, and says WHAT once there is work: a step is done, or a second has passed without a word.
+# Passes Ninja's output on, and says WHAT once there is work: a step is done, or a second has passed without a word. Then the
+# progress, "building 57/190": on a terminal in one line that changes, elsewhere a line every quarter of a minute.
 # CMake looks for new source files before every build; that alone is no work. The interrupt is ignored, so that
 # Ninja can say its last words and tidy up.
 announce() {
-  local line status told=''
+  local line status told='' shown=$SECONDS
   trap '' INT
   while status=0; IFS= read -r -t 1 line || status=$?; ((status != 1)); do
     ((status)) || line+=$'\n'  # otherwise the time is up, with or without the beginning of a line
@@ -59,7 +60,16 @@ announce() {
       say "$1"
       told=yes
     fi
+    [[ $told && $line =~ ^\[([0-9]+/[0-9]+)\] ]] || continue
+    if [[ -t 2 ]]; then
+      printf '\rheadscope: building %s ' "${BASH_REMATCH[1]}" >&2
+      shown=line
+    elif ((SECONDS - shown >= 15)); then
+      say "building ${BASH_REMATCH[1]}"
+      shown=$SECONDS
+    fi
   done
+  [[ $shown != line ]] || printf '\r\033[K' >&2
 }
 
 # configure_release [-DNAME=VALUE...]
@@ -82,9 +92,9 @@ release_is_configured() {
 }
 
 # The program and its tests for NVIDIA GPUs; needs none here.
-build_cuda() {
-  configure cuda "-DHEADSCOPE_NVCC=$(nvcc_program)" -DHEADSCOPE_TESTS=ON "$@"
-  build cuda 'building for GPUs' headscope_program test_gpu
+build_for_gpus() {
+  configure_release -DHEADSCOPE_TESTS=ON -DHEADSCOPE_CUDA=ON "-DHEADSCOPE_NVCC=$(nvcc_program)"
+  build release 'building for GPUs' headscope_gpu test_gpu
 }
 
 # Brings the program up to date, installing first what is missing.

@@ -4,17 +4,11 @@
 #include <vector>
 
 #include "core/console.h"
+#include "experiments/surgery/losses.h"
 #include "experiments/surgery/options.h"
-#include "formats/table.h"
 #include "probe/probe.h"
 
 namespace headscope {
-
-struct SurgeryLosses {
-  double unmodified = 0;
-  double uniform = 0;  // all keys of the chosen layers zero: every row of their attention is uniform
-  Table rows;          // docs/surgery.md
-};
 
 // Every operation that the options name, on the same batches; singular directions are those of the first. Throws
 // Error(Fault::interrupted) after a signal.

@@ -6,6 +6,7 @@
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/missing.h"
+#include "experiments/surgery/measure.h"
 #include "experiments/trained_model.h"
 #include "figures/draw_or_warn.h"
 #include "formats/parquet_table.h"

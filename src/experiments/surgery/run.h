@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "core/console.h"
-#include "experiments/surgery/measure.h"
+#include "experiments/surgery/losses.h"
+#include "experiments/surgery/options.h"
 #include "run/run_folder.h"
 
 namespace headscope {
