@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "core/atomic_file.h"
+#include "run/names.h"
 #include "study/analyze_run.h"
 #include "study/synthetic.h"
 #include "support/expect_error.h"
@@ -52,6 +53,30 @@ TEST(Analyze, ThePublishedStudyHasItsPublishedNumbers) {
   EXPECT_EQ(outcome.result.verdict.kill_criterion, false);
   EXPECT_EQ(outcome.result.tokens, 49152000);
   expect_figures(folder / "run");
+}
+
+TEST(Analyze, AStudyInMemoryNeedsNoFiles) {
+  ConditionResults without_pr = synthetic::results({.tag = "NoQK", .final_pr = 63, .probes = 9});
+  without_pr.mean_pr[4] = std::nan("");
+  Study study;
+  study.seeds.push_back({"seed_1", {synthetic::results({.tag = "QK", .final_pr = 66}), std::nullopt, without_pr}});
+  const StudyResult result = analyze(study, default_tau);
+  EXPECT_EQ(result.tokens, 4 * 983040);
+  EXPECT_EQ(result.verdict.mean_pr[0].mean, 66);
+  EXPECT_EQ(result.verdict.conclusion, Conclusion::inconclusive);
+  EXPECT_EQ(result.val_loss[0].mean, study.seeds[0].conditions[0]->val_loss[4]);
+  EXPECT_EQ(result.val_loss[1].n, 0u);
+  EXPECT_EQ(
+      result.warnings,
+      (std::vector<std::string>{
+          "seed_1: condition B (QK_frozen) is missing", "seed_1: NoQK has no mean PR at the last probe and is left out",
+          "runs end at different numbers of tokens; compared at 3.9 M, the last probe that all have"}));
+}
+
+TEST(Analyze, ARunFolderKnowsTheFoldersOfAllConditions) {
+  for (const Condition& condition : study_conditions)
+    for (const std::string place : {"", "seed_42/"})
+      EXPECT_TRUE(RunNames().is_ours(place + std::string(condition.tag) + "/" + results_name, /*is_folder=*/false));
 }
 
 TEST(Analyze, WritesACompleteRunFolder) {
