@@ -6,7 +6,7 @@
 #include "figures/theme.h"
 #include "plasticity/compare.h"
 #include "plasticity/run.h"
-#include "study/analyze.h"
+#include "study/analyze_run.h"
 
 namespace headscope {
 namespace {

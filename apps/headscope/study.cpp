@@ -2,8 +2,6 @@
 
 #include "dry_run.h"
 #include "experiments/study_run.h"
-#include "stats/welch.h"
-#include "study/analyze.h"
 
 namespace headscope {
 namespace {
@@ -23,7 +21,7 @@ struct StudyFlags {
 
 // "65.70", with several seeds "65.70 ± 0.31" (95 %), without any "-".
 std::string value_text(const MeanInterval& value, int digits) {
-  if (value.n == 0 || std::isnan(value.mean)) return "-";
+  if (!std::isfinite(value.mean)) return "-";
   const double half = (value.high - value.low) / 2;
   return std::isnan(half) ? fmt::format("{:.{}f}", value.mean, digits)
                           : fmt::format("{:.{}f} ± {:.{}f}", value.mean, digits, half, digits);
@@ -31,31 +29,31 @@ std::string value_text(const MeanInterval& value, int digits) {
 
 ordered_json json_of(const AnalyzeOutcome& outcome) {
   ordered_json object = {
-      {"out", outcome.out.string()}, {"verdict", to_json(outcome.verdict)}, {"tokens", outcome.tokens}};
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    const MeanInterval loss = mean_interval(outcome.val_loss[i]);
-    object["val_loss"][std::string(condition_letters[i])] = loss.n == 0 ? ordered_json() : ordered_json(loss.mean);
-  }
+      {"out", outcome.out.string()}, {"verdict", to_json(outcome.result.verdict)}, {"tokens", outcome.result.tokens}};
+  for (std::size_t i = 0; i < n_conditions; ++i)
+    object["val_loss"][std::string(study_conditions[i].letter)] = outcome.result.val_loss[i].mean;  // NaN becomes null
   object["seconds"] = outcome.seconds;
   return object;
 }
 
 void print_verdict(const AnalyzeOutcome& outcome) {
-  fmt::print("  condition      mean key PR     validation loss   (after {} tokens)\n", millions(outcome.tokens));
+  const Verdict& verdict = outcome.result.verdict;
+  fmt::print("  condition      mean key PR     validation loss   (after {} tokens)\n", millions(outcome.result.tokens));
   for (std::size_t i = 0; i < n_conditions; ++i)
-    fmt::print("  {} {:<11}  {:<14}  {}\n", condition_letters[i], condition_tags[i],
-               value_text(outcome.verdict.mean_pr[i], 2), value_text(mean_interval(outcome.val_loss[i]), 3));
-  fmt::print("\nverdict: {}\n  {}\n\n", conclusion_name(outcome.verdict.conclusion), outcome.verdict.sentence);
+    fmt::print("  {} {:<11}  {:<14}  {}\n", study_conditions[i].letter, study_conditions[i].tag,
+               value_text(verdict.mean_pr[i], 2), value_text(outcome.result.val_loss[i], 3));
+  fmt::print("\nverdict: {}\n  {}\n\n", conclusion_name(verdict.conclusion), verdict.sentence);
   fmt::print("figures (1_loss.png to 5_gamma_cv.png) and combined.json: {}\n", visible(outcome.out));
 }
 
-int analyze(const StudyFlags& flags, const CommonFlags& common) {
+int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run)
     fail_input("--analyze takes existing results; flags of training do not go with it");
   AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, common.command_line, flags.theme};
   choose_out(job.folder, "study-" + folder_name(flags.analyze.front()));
-  const AnalyzeOutcome outcome = analyze_study(job, console);
+  const AnalyzeOutcome outcome = run_analysis(job);
+  for (const std::string& warning : outcome.result.warnings) console.warn(warning);
   if (common.json)
     fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)
@@ -71,7 +69,7 @@ StudyOptions options_of(const StudyFlags& flags) {
 }
 
 void print_study(const StudyOutcome& outcome) {
-  print_verdict(outcome.verdict);
+  print_verdict(outcome);
   if (outcome.unigram_entropy)
     fmt::print("losses lie between the language's true entropy, {:.3f}, and its unigram entropy, {:.3f} nats\n",
                *outcome.true_entropy, *outcome.unigram_entropy);
@@ -89,7 +87,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   const StudyOutcome outcome = run_study(job, console);
   if (common.json) {
-    ordered_json object = json_of(outcome.verdict);
+    ordered_json object = json_of(outcome);
     if (outcome.unigram_entropy)
       object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
     object["device"] = outcome.device;
@@ -117,15 +115,16 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, flags->entries, "--seeds", "study.seeds", "N,N",
                "Seeds; several give intervals and tests [42]");
   add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
-               "Which to train [QK,QK_frozen,NoQK]");
+               fmt::format("Which to train [{}]", StudyOptions().conditions).c_str());
   add_key_flag(*command, flags->entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
   add_key_flag(*command, flags->entries, "--threads", "threads", "N",
                "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command
       ->add_option("--analyze", flags->analyze,
-                   "No training: folder with QK/, QK_frozen/ and NoQK/results.json, or with such folders seed_N; "
-                   "several: one per seed")
+                   fmt::format("No training: folder with {}/, {}/ and {}/results.json, or with such folders seed_N; "
+                               "several: one per seed",
+                               condition_tags[0], condition_tags[1], condition_tags[2]))
       ->type_name("DIR");
   add_number_flag(*command, "--tau", flags->tau, "N", "Smaller differences of the mean key PR count as none [1]");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
@@ -133,7 +132,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_common_flags(*command, common);
   command->callback([flags, &common, &chosen] {
     chosen = [flags, &common] {
-      return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze(*flags, common);
+      return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze_only(*flags, common);
     };
   });
 }

@@ -1,11 +1,11 @@
 #include "experiments/study_options.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/bounds.h"
 #include "core/lists.h"
 #include "heads/metrics.h"
-#include "study/results.h"
 
 namespace headscope {
 
@@ -37,11 +37,12 @@ std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
 std::vector<std::size_t> conditions_of(const StudyOptions& options) {
   std::set<std::size_t> chosen;
   for (const std::string& part : comma_separated(options.conditions)) {
-    std::size_t found = n_conditions;
-    for (std::size_t i = 0; i < n_conditions; ++i)
-      if (part == condition_tags[i] || part == condition_letters[i]) found = i;
-    if (found == n_conditions) fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
-    chosen.insert(found);
+    const auto found = std::ranges::find_if(study_conditions, [&](const Condition& condition) {
+      return part == condition.tag || part == condition.letter;
+    });
+    if (found == study_conditions.end())
+      fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
+    chosen.insert(static_cast<std::size_t>(found - study_conditions.begin()));
   }
   return {chosen.begin(), chosen.end()};
 }

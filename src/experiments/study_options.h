@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "experiments/setup.h"
+#include "study/conditions.h"
 #include "study/verdict.h"
 
 namespace headscope {
 
 struct StudyOptions : Setup {
   std::string seeds = "42";  // as in the source study
-  std::string conditions = "QK,QK_frozen,NoQK";
+  std::string conditions = fmt::format("{}", fmt::join(condition_tags, ","));
   double tau = default_tau;                                // smaller differences of the mean key PR count as none
   TrackOptions track{.every = 0, .metrics = "k_pr,gain"};  // what the verdict needs
 
@@ -34,7 +35,7 @@ void validate(const StudyOptions& options);
 
 std::vector<std::uint64_t> seeds_of(const StudyOptions& options);
 
-// Indices into condition_tags, ascending.
+// Indices into study_conditions, ascending.
 std::vector<std::size_t> conditions_of(const StudyOptions& options);
 
 // Trainings in all: one for each condition of each seed.

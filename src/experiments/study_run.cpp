@@ -1,5 +1,7 @@
 #include "experiments/study_run.h"
 
+#include <map>
+
 #include "core/interrupt.h"
 #include "experiments/estimate.h"
 #include "experiments/train_with_progress.h"
@@ -8,6 +10,8 @@
 #include "heads/gain.h"
 #include "ops/device.h"
 #include "ops/torch_errors.h"
+#include "run/absolute_folder.h"
+#include "study/figure_data.h"
 
 namespace headscope {
 namespace {
@@ -16,36 +20,11 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
-// What a condition is to the model and to training.
-struct ConditionSetting {
-  bool normalised, gain_learned;
-};
-constexpr std::array<ConditionSetting, n_conditions> condition_settings = {
-    {{true, true}, {true, false}, {false, false}}};
-
-// One condition of one seed.
-struct Condition {
-  std::uint64_t seed = 0;
-  std::size_t index = 0;
-  fs::path folder;
-};
-
-std::vector<Condition> conditions_to_train(const StudyOptions& options, const fs::path& out) {
-  const auto seeds = seeds_of(options);
-  std::vector<Condition> conditions;
-  for (const std::uint64_t seed : seeds)
-    for (const std::size_t index : conditions_of(options)) {
-      const fs::path place = seeds.size() == 1 ? out : out / fmt::format("seed_{}", seed);
-      conditions.push_back({seed, index, place / condition_tags[index]});
-    }
-  return conditions;
-}
-
-// What training measured, as results.json has it.
-ConditionResults results_of(const TrainResult& trained, std::size_t index) {
+// What training measured, as the results of a condition.
+ConditionResults results_of(const TrainResult& trained, const Condition& condition) {
   const Tracks& probes = trained.tracks.probe;
   ConditionResults results;
-  results.tag = condition_tags[index];
+  results.tag = condition.tag;
   for (const ProbeLosses& losses : trained.losses) {
     results.tokens.push_back(losses.moment.tokens);
     results.loss.push_back(losses.train);
@@ -62,47 +41,70 @@ ConditionResults results_of(const TrainResult& trained, std::size_t index) {
   results.gamma_cv.resize(results.layer_pr.size());
   std::vector<Numbers> last(results.layer_pr.size());
   for (const LayerGains& gains : trained.tracks.gains) {
-    results.gamma_cv[static_cast<std::size_t>(gains.layer)].push_back(coefficient_of_variation(gains.k));
-    last[static_cast<std::size_t>(gains.layer)] = gains.k;
+    const auto layer = static_cast<std::size_t>(gains.layer);
+    last[layer] = gains.k;
+    if (std::ranges::find(probes.moments, gains.moment) != probes.moments.end())
+      results.gamma_cv[layer].push_back(coefficient_of_variation(gains.k));
   }
-  if (condition_settings[index].gain_learned) results.gamma_final = std::move(last);
+  if (condition.gain_learned) results.gamma_final = std::move(last);
   return results;
 }
 
-TrainJob train_job(const StudyJob& job, const Condition& condition) {
+TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& condition, const fs::path& place) {
   TrainJob train;
-  train.folder = condition.folder;
-  train.label = fmt::format("{} {}", condition_letters[condition.index], condition_tags[condition.index]);
-  if (seeds_of(job.options).size() > 1) train.label += fmt::format(" seed {}", condition.seed);
+  train.folder = place;
+  train.label = fmt::format("{} {}", condition.letter, condition.tag);
+  if (seeds_of(job.options).size() > 1) train.label += fmt::format(" seed {}", seed);
   train.resume_hint = fmt::format("go on with --resume --out {}", job.folder.out.string());
   train.model = job.options.model;
-  train.model.qk_norm = condition_settings[condition.index].normalised;
+  train.model.qk_norm = condition.normalised;
   train.options = job.options.train;
-  train.options.qk_gain = condition_settings[condition.index].gain_learned ? QkGain::learned : QkGain::fixed;
+  train.options.qk_gain = condition.gain_learned ? QkGain::learned : QkGain::fixed;
   train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
-  train.seed = condition.seed;
+  train.seed = seed;
   train.config = to_json(job.options);
   train.config["model"]["qk_norm"] = train.model.qk_norm;
   train.config["train"]["qk_gain"] = json_value(train.options.qk_gain);
-  train.config["condition"] = {{"tag", condition_tags[condition.index]}, {"seed", condition.seed}};
+  train.config["condition"] = {{"tag", condition.tag}, {"seed", seed}};
   return train;
 }
 
-// Trains what is not trained yet; a condition that has its results is done.
-double train_conditions(const StudyJob& job, const RunFolder& folder, const Corpus& corpus, const ComputeDevice& device,
-                        Console& console) {
-  double tokens_per_s = 0;
-  for (const Condition& condition : conditions_to_train(job.options, folder.path())) {
-    if (fs::exists(condition.folder / results_name)) continue;
-    folder.check_in_place();
-    fs::create_directories(condition.folder);
-    const TrainResult trained = train_with_progress(train_job(job, condition), corpus, device, folder, console);
-    tokens_per_s = trained.tokens_per_s;
-    const ConditionResults results = results_of(trained, condition.index);
-    folder.write(fs::relative(condition.folder, folder.path()) / results_name, to_results_text(results));
-  }
-  return tokens_per_s;
+// The results of an earlier start of this run.
+ConditionResults results_before(const fs::path& file, const Condition& condition, std::int64_t n_layers) {
+  ConditionResults results = read_results(file, condition.tag);
+  if (static_cast<std::int64_t>(results.layer_pr.size()) != n_layers)
+    fail_input("{}: has {} layers; the model of this study has {}", file.string(), results.layer_pr.size(), n_layers);
+  return results;
+}
+
+// Trains the conditions that have no results yet. Returns all of them, in order of the seeds.
+Study train_study(const StudyJob& job, const RunFolder& folder, const Corpus& corpus, const ComputeDevice& device,
+                  double& tokens_per_s, Console& console) {
+  const auto seeds = seeds_of(job.options);
+  const std::int64_t n_layers = job.options.model.layers;
+  std::map<std::uint64_t, SeedRuns> by_seed;
+  for (const std::uint64_t seed : seeds)
+    for (const std::size_t i : conditions_of(job.options)) {
+      const fs::path seed_place = seeds.size() == 1 ? "" : fmt::format("seed_{}", seed);
+      const fs::path place = folder.path() / seed_place / condition_tags[i];
+      by_seed[seed].name = absolute_folder(folder.path() / seed_place).filename().string();
+      std::optional<ConditionResults>& results = by_seed[seed].conditions[i];
+      if (fs::exists(place / results_name)) {
+        results = results_before(place / results_name, study_conditions[i], n_layers);
+        continue;
+      }
+      folder.check_in_place();
+      fs::create_directories(place);
+      const TrainResult trained =
+          train_with_progress(train_job(job, seed, study_conditions[i], place), corpus, device, folder, console);
+      tokens_per_s = trained.tokens_per_s;
+      results = results_of(trained, study_conditions[i]);
+      write_results(*results, folder, seed_place);
+    }
+  Study study;
+  for (auto& [seed, runs] : by_seed) study.seeds.push_back(std::move(runs));
+  return study;
 }
 
 ordered_json facts_of(const StudyJob& job, const ComputeDevice& device) {
@@ -125,17 +127,21 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   outcome.device = device.description;
   outcome.unigram_entropy = corpus.unigram_entropy;
   outcome.true_entropy = corpus.true_entropy;
-  if (!folder.already_complete()) outcome.tokens_per_s = train_conditions(job, folder, corpus, device, console);
-  Study study = load_study({folder.path()});
+  outcome.out = folder.path();
+  Study study = folder.already_complete() ? load_study({folder.path()})
+                                          : train_study(job, folder, corpus, device, outcome.tokens_per_s, console);
   study.title = job.options.preset;
-  outcome.verdict = judge_study(study, folder.path(), job.options.tau, console);
+  outcome.result = analyze(study, job.options.tau);
+  for (const std::string& warning : outcome.result.warnings) console.warn(warning);
   if (folder.already_complete()) return outcome;
   folder.check_in_place();
-  draw_or_warn(folder.path(), console, [&] { draw_study(study, folder.path(), job.theme); });
-  outcome.verdict.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  write_combined(study, outcome.verdict, folder);
-  folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.verdict.verdict)},
-                                      {"seconds", outcome.verdict.seconds},
+  draw_or_warn(folder.path(), console, [&] {
+    draw_study_figures(figure_data(study, outcome.result.tokens), folder.path(), theme_named(job.theme));
+  });
+  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  write_combined(study, outcome.result, outcome.seconds, folder);
+  folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
+                                      {"seconds", outcome.seconds},
                                       {"tokens_per_s", outcome.tokens_per_s},
                                       {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
   return outcome;

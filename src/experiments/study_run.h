@@ -6,7 +6,7 @@
 #include "core/console.h"
 #include "experiments/study_options.h"
 #include "run/run_folder.h"
-#include "study/analyze.h"
+#include "study/analyze_run.h"
 
 namespace headscope {
 
@@ -17,8 +17,7 @@ struct StudyJob {
   std::string theme = "light";
 };
 
-struct StudyOutcome {
-  AnalyzeOutcome verdict;
+struct StudyOutcome : AnalyzeOutcome {
   std::optional<double> unigram_entropy, true_entropy;  // of the embedded language, to judge losses by
   std::string device;
   double tokens_per_s = 0;  // in training; 0 when nothing was left to train

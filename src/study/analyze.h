@@ -1,55 +1,40 @@
-// Verdict and figures of a study from the results that are there, ours or published.
+// What a study shows: computed in memory, without files and messages; written beside that.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "core/console.h"
 #include "run/run_folder.h"
 #include "study/runs.h"
 #include "study/verdict.h"
 
 namespace headscope {
 
-// What the manifest of such a run says.
-constexpr const char* study_command = "study";
-
-struct AnalyzeJob {
-  std::vector<std::filesystem::path> folders;  // --analyze: see load_study
-  double tau = default_tau;
-  RunFolderOptions folder;
-  std::string command_line;
-  std::string theme = "light";
-};
-
-struct AnalyzeOutcome {
-  std::filesystem::path out;
+struct StudyResult {
+  std::int64_t tokens = 0;  // where conditions were compared: last_common_tokens()
   Verdict verdict;
-  std::int64_t tokens = 0;                                 // where conditions were compared
-  std::array<std::vector<double>, n_conditions> val_loss;  // of each seed there
-  double seconds = 0;
+  PerCondition<MeanInterval> val_loss;  // there, over seeds; NaN where a seed has none
+  std::vector<std::string> warnings;    // what is missing or was left out
 };
 
-// The verdict of the results in `out`; warns about what is missing. `seconds` is left to the caller.
-AnalyzeOutcome judge_study(const Study& study, const std::filesystem::path& out, double tau, Console& console);
+// Throws Error(Fault::input) when the runs have no probe at the same number of tokens. tau > 0.
+StudyResult analyze(const Study& study, double tau);
 
-// The figures, into the folder.
-std::vector<std::filesystem::path> draw_study(const Study& study, const std::filesystem::path& folder,
-                                              const std::string& theme);
-
-void write_combined(const Study& study, const AnalyzeOutcome& outcome, const RunFolder& folder);
-
-// What the numbers are, for the manifest.
+// What the manifest of a study says.
+constexpr const char* study_command = "study";
 nlohmann::ordered_json study_definitions();
 
-// Writes a run folder: combined.json, [seed_N/]TAG/results.json, and the figures. Throws Error.
-AnalyzeOutcome analyze_study(const AnalyzeJob& job, Console& console);
+// Writes TAG/results.json. `place` is a folder of the run: that of a seed, or "" where there is one seed.
+void write_results(const ConditionResults& results, const RunFolder& folder, const std::filesystem::path& place);
 
-// Draws the figures of such a run again, from the results that it holds, into `out`.
-std::vector<std::filesystem::path> draw_study_run(const std::filesystem::path& run, const std::filesystem::path& out,
-                                                  const std::string& theme);
+// Writes the results of all conditions.
+void write_results(const Study& study, const RunFolder& folder);
+
+// Writes combined.json: results, verdict and the time that they took. One seed: objects A, B, C. Several: a list
+// `seeds` of such objects, each with the name of its folder.
+void write_combined(const Study& study, const StudyResult& result, double seconds, const RunFolder& folder);
 
 }  // namespace headscope

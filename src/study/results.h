@@ -1,8 +1,7 @@
-// results.json of one condition of the QK-Norm study (seed 004): the probes of one training run.
+// The results of one condition of a study: the probes of one training run, in memory and as results.json.
 #pragma once
 
-#include <array>
-#include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,15 +12,11 @@
 
 namespace headscope {
 
-// A: QK-Norm with a learned gain; B: the gain kept at 1; C: no QK-Norm. The tag names folder and file content.
-constexpr std::size_t n_conditions = 3;
-constexpr std::array<std::string_view, n_conditions> condition_letters = {"A", "B", "C"};
-constexpr std::array<std::string_view, n_conditions> condition_tags = {"QK", "QK_frozen", "NoQK"};
 constexpr const char* results_name = "results.json";
 
 // Series have one value for each probe; NaN is null in the file (there is no loss before the first step).
 struct ConditionResults {
-  std::string tag;
+  std::string tag;  // one of condition_tags
   Integers tokens;  // seen at each probe; never decreases
   Numbers loss;     // training cross-entropy since the last probe, nats
   Numbers val_loss;
@@ -33,14 +28,16 @@ struct ConditionResults {
 
 // The text of results.json, byte for byte as Python's json.dump writes the same values: one line, numbers in shortest
 // round-trip form. Reading it and writing it again gives the same bytes.
-std::string to_results_text(const ConditionResults& results);
+std::string results_text(const ConditionResults& results);
 
-// The same as an object, for combined.json.
-nlohmann::ordered_json to_results_json(const ConditionResults& results);
+// The same values as an object of combined.json.
+nlohmann::ordered_json results_json(const ConditionResults& results);
 
 // Unknown fields are ignored. Throws Error(Fault::input), one line naming `origin` and the field, for anything that is
 // not as described above: hostile text is refused, however it is nested, repeated or long. The tag is one of
 // condition_tags, and `expected_tag` (the name of the file's folder) where that is given.
 ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag = {});
+
+ConditionResults read_results(const std::filesystem::path& file, std::string_view expected_tag);
 
 }  // namespace headscope

@@ -1,9 +1,9 @@
-#include <charconv>
-#include <limits>
-#include <set>
+#include <algorithm>
+#include <map>
 
-#include "core/error.h"
+#include "core/config.h"
 #include "core/missing.h"
+#include "study/conditions.h"
 #include "study/results.h"
 
 namespace headscope {
@@ -11,250 +11,180 @@ namespace {
 
 using nlohmann::json;
 
-// Text out of the file as it may stand in a message: quoted, escaped, short.
+// Text of the file as a message shows it: quoted, escaped, short.
 std::string in_quotes(const std::string& text) {
-  std::string shown = json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
-  if (shown.size() > 40) shown = shown.substr(0, 36) + "...\"";
-  return shown;
+  const std::string shown = json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  return shown.size() > 40 ? shown.substr(0, 36) + "...\"" : shown;
 }
 
-// What stands in the file, before it is known to be whole.
-struct Draft {
-  using Layers = std::map<std::int64_t, Numbers>;
-  std::optional<std::string> tag;
-  std::optional<Integers> tokens;
-  std::map<std::string, Numbers, std::less<>> series;  // loss, val_loss, mean_pr
-  std::map<std::string, Layers, std::less<>> layers;   // layer_pr, gamma_cv, gamma_final
-};
-
-bool is_series(const std::string& field) {
-  return field == "loss" || field == "val_loss" || field == "mean_pr";
-}
-bool is_layers(const std::string& field) {
-  return field == "layer_pr" || field == "gamma_cv" || field == "gamma_final";
-}
-bool is_known(const std::string& field) {
-  return field == "tag" || field == "tokens" || is_series(field) || is_layers(field);
+bool is_field(std::string_view name) {
+  constexpr std::string_view names[] = {"tag",     "tokens",   "loss",     "val_loss",
+                                        "mean_pr", "layer_pr", "gamma_cv", "gamma_final"};
+  return std::ranges::find(names, name) != std::end(names);
 }
 
-// Takes the values as the parser meets them and refuses the first that is out of place: memory is never more than a few
-// times the text, and no depth of nesting is followed.
-class Reader : public nlohmann::json_sax<json> {
+// Builds the document from the parser's events, without recursion. It keeps our fields only, and nothing that is nested
+// deeper than they are: the document is a few times as large as the text at most. It refuses a key that occurs twice.
+class DocumentBuilder : public nlohmann::json_sax<json> {
  public:
-  explicit Reader(const std::string& origin) : origin_(origin) {}
-  Draft draft;
+  explicit DocumentBuilder(const std::string& origin) : origin_(origin) {}
+  json document;
 
-  bool null() override { return number(missing, "null"); }
-  bool boolean(bool value) override { return other(value ? "true" : "false"); }
-  bool number_integer(number_integer_t value) override { return integer(value); }
-  bool number_unsigned(number_unsigned_t value) override {
-    if (value <= static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max()))
-      return integer(static_cast<std::int64_t>(value));
-    return number(static_cast<double>(value), fmt::format("{}", value));
-  }
-  bool number_float(number_float_t value, const string_t& text) override { return number(value, text); }
-  bool string(string_t& value) override {
-    if (skipping()) return true;
-    if (depth_ == 1 && field_ == "tag") {
-      draft.tag = value;
-      return true;
-    }
-    return other("a text");
-  }
-  bool binary(binary_t&) override { return other("binary data"); }
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return true; }  // JSON text has none
+  bool start_object(std::size_t) override { return open(json::object()); }
+  bool start_array(std::size_t) override { return open(json::array()); }
+  bool end_object() override { return around_.pop_back(), true; }
+  bool end_array() override { return around_.pop_back(), true; }
 
-  bool start_object(std::size_t) override {
-    if (skipping()) return ++depth_, true;
-    const bool expected = depth_ == 0 || (depth_ == 1 && is_layers(field_));
-    if (!expected) return other("an object");
-    if (depth_ == 1) draft.layers[field_];
-    return ++depth_, true;
-  }
-  bool end_object() override { return --depth_, true; }
-
-  bool start_array(std::size_t) override {
-    if (skipping()) return ++depth_, true;
-    if (depth_ == 1 && field_ == "tokens")
-      draft.tokens.emplace();
-    else if (depth_ == 1 && is_series(field_))
-      target_ = &draft.series[field_];
-    else if (depth_ == 2 && in_layer_)
-      target_ = &draft.layers[field_][layer_];
-    else
-      return other("a list");
-    in_list_ = true;
-    return ++depth_, true;
-  }
-  bool end_array() override {
-    if (!skipping()) in_list_ = false;
-    return --depth_, true;
-  }
-
-  bool key(string_t& value) override {
-    if (depth_ == 1) {
-      if (is_known(value) && !seen_.insert(value).second) fail("field '{}' is there twice", value);
-      field_ = value;
-      skipped_ = !is_known(value);
-      in_layer_ = false;
-    } else if (!skipping()) {
-      layer_ = layer_number(value);
-      in_layer_ = true;
-    }
+  bool key(string_t& name) override {
+    const bool in_file = around_.size() == 1;
+    behind_key_ = nullptr;
+    if (around_.back() == nullptr || (in_file && !is_field(name))) return true;
+    if (in_file) field_ = name;
+    const auto [place, is_new] = around_.back()->emplace(name, nullptr);
+    if (!is_new && in_file) fail_input("{}: field '{}' is there twice", origin_, name);
+    if (!is_new) fail_input("{}: {} has the layer {} twice", origin_, field_, in_quotes(name));
+    behind_key_ = &*place;
     return true;
   }
 
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     constexpr int number_overflow = 406;
-    if (error.id == number_overflow) fail("a number near byte {} is too large", position);
-    fail("not valid JSON at byte {}: the file is damaged or incomplete", position);
+    if (error.id == number_overflow) fail_input("{}: a number near byte {} is too large", origin_, position);
+    fail_input("{}: not valid JSON at byte {}: the file is damaged or incomplete", origin_, position);
   }
 
  private:
-  template <class... Args>
-  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
-    fail_input("{}: {}", origin_, fmt::format(format, std::forward<Args>(args)...));
+  // The new value in the document; null when it is left out.
+  json* put(json value) {
+    json* around = around_.empty() ? nullptr : around_.back();
+    json* place = around_.empty()      ? &document
+                  : around == nullptr  ? nullptr
+                  : around->is_array() ? &around->emplace_back()
+                                       : behind_key_;
+    if (place != nullptr) *place = std::move(value);
+    return place;
   }
-
-  [[nodiscard]] bool skipping() const { return depth_ > 0 && skipped_; }
-
-  // "tokens[3]", "layer_pr["7"][2]", "the file"
-  [[nodiscard]] std::string place() const {
-    if (depth_ == 0) return "the file";
-    std::string text = field_;
-    if (in_layer_) text += fmt::format("[\"{}\"]", layer_);
-    if (in_list_) text += fmt::format("[{}]", field_ == "tokens" ? draft.tokens->size() : target_->size());
-    return text;
-  }
-
-  [[nodiscard]] std::string expected() const {
-    if (depth_ == 0) return "one object";
-    if (field_ == "tag") return "a text";
-    if (in_list_) return field_ == "tokens" ? "a whole number" : "a number or null";
-    if (is_layers(field_) && depth_ == 1) return "an object of layers";
-    return "a list of numbers";
-  }
-
-  // A value that is not what the place is for.
-  bool other(const std::string& found) {
-    if (skipping()) return true;
-    fail("{} is {}; expected {}", place(), found, expected());
-  }
-
-  bool integer(std::int64_t value) {
-    if (!(in_list_ && !skipping() && field_ == "tokens"))
-      return number(static_cast<double>(value), fmt::format("{}", value));
-    Integers& tokens = *draft.tokens;
-    if (value < 0) fail("{} is {}; expected a whole number, not negative", place(), value);
-    if (!tokens.empty() && value < tokens.back())
-      fail("{} is {}, less than {} before it; tokens never decrease", place(), value, tokens.back());
-    tokens.push_back(value);
+  bool add(json value) { return put(std::move(value)), true; }
+  bool open(json value) {
+    constexpr std::size_t deepest = 3;  // a list of a layer, in a field, in the file
+    if (around_.empty() && value.is_array()) fail_input("{}: the file is a list; expected one object", origin_);
+    json* place = put(std::move(value));
+    around_.push_back(around_.size() < deepest ? place : nullptr);
     return true;
-  }
-
-  bool number(double value, const std::string& text) {
-    if (skipping()) return true;
-    if (!in_list_ || field_ == "tokens") return other(text.size() > 40 ? text.substr(0, 40) + "..." : text);
-    target_->push_back(value);
-    return true;
-  }
-
-  [[nodiscard]] std::int64_t layer_number(const std::string& text) const {
-    std::int64_t number = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = error == std::errc() && end == text.data() + text.size() && fmt::format("{}", number) == text;
-    if (!whole || number < 0) fail("{} has the layer {}; expected \"0\", \"1\", ...", field_, in_quotes(text));
-    if (draft.layers.at(field_).contains(number)) fail("{} has the layer \"{}\" twice", field_, number);
-    return number;
   }
 
   const std::string& origin_;
-  std::size_t depth_ = 0;  // 1 inside the file's object, 2 inside a field
+  std::vector<json*> around_;  // the lists and objects around the next value; null: what is in it is left out
+  json* behind_key_ = nullptr;
   std::string field_;
-  bool skipped_ = false;   // the field is not one that we know
-  bool in_layer_ = false;  // a key of layer_pr, gamma_cv or gamma_final came last
-  std::int64_t layer_ = 0;
-  bool in_list_ = false;
-  Numbers* target_ = nullptr;  // of the list, unless it is tokens
-  std::set<std::string> seen_;
 };
 
-// Turns the draft into results, or says what is missing or does not fit.
-class Assembly {
- public:
-  Assembly(Draft draft, const std::string& origin) : draft_(std::move(draft)), origin_(origin) {}
+// In the functions below, `place` is the file and the place in it: "QK/results.json: layer_pr["3"]".
 
-  ConditionResults results() {
-    ConditionResults results;
-    if (!draft_.tag) fail_missing("tag");
-    results.tag = *draft_.tag;
-    if (std::find(condition_tags.begin(), condition_tags.end(), results.tag) == condition_tags.end())
-      fail_input("{}: tag is {}; expected one of {}", origin_, in_quotes(results.tag), fmt::join(condition_tags, ", "));
-    if (!draft_.tokens) fail_missing("tokens");
-    if (draft_.tokens->empty()) fail_input("{}: tokens is empty: there are no probes", origin_);
-    probes_ = draft_.tokens->size();
-    results.tokens = std::move(*draft_.tokens);
-    results.loss = series("loss");
-    results.val_loss = series("val_loss");
-    results.mean_pr = series("mean_pr");
-    results.layer_pr = layers("layer_pr", probes_);
-    if (results.layer_pr.empty()) fail_input("{}: layer_pr is empty: there are no layers", origin_);
-    results.gamma_cv = layers("gamma_cv", probes_);
-    check_count("gamma_cv", results.gamma_cv.size(), results.layer_pr.size());
-    if (draft_.layers.contains("gamma_final")) {
-      auto& of_layers = draft_.layers.at("gamma_final");
-      results.gamma_final = layers("gamma_final", of_layers.empty() ? 0 : of_layers.begin()->second.size());
-      check_count("gamma_final", results.gamma_final->size(), results.layer_pr.size());
-    }
-    return results;
+[[noreturn]] void refuse(const std::string& place, const json& value, const char* expected) {
+  const std::string found = value.is_string()   ? "a text"
+                            : value.is_array()  ? "a list"
+                            : value.is_object() ? "an object"
+                                                : value.dump();
+  fail_input("{} is {}; expected {}", place, found, expected);
+}
+
+std::string tag_at(const std::string& place, const json& tag) {
+  if (!tag.is_string()) refuse(place, tag, "a text");
+  const auto& text = tag.get_ref<const std::string&>();
+  if (std::ranges::find(condition_tags, text) == condition_tags.end())
+    fail_input("{} is {}; expected one of {}", place, in_quotes(text), fmt::join(condition_tags, ", "));
+  return text;
+}
+
+Integers tokens_at(const std::string& place, const json& list) {
+  if (!list.is_array()) refuse(place, list, "a list of numbers");
+  Integers tokens;
+  for (const json& value : list) {
+    const auto count = value.is_number_integer() ? value.get<std::int64_t>() : -1;  // 2^63 and more become negative
+    if (count < 0) refuse(fmt::format("{}[{}]", place, tokens.size()), value, "a whole number, not negative");
+    if (!tokens.empty() && count < tokens.back())
+      fail_input("{}[{}] is {}, less than {} before it; tokens never decrease", place, tokens.size(), count,
+                 tokens.back());
+    tokens.push_back(count);
   }
+  if (tokens.empty()) fail_input("{} is empty: there are no probes", place);
+  return tokens;
+}
 
- private:
-  [[noreturn]] void fail_missing(const std::string& field) const {
-    fail_input("{}: field '{}' is missing", origin_, field);
+Numbers numbers_at(const std::string& place, const json& list, std::size_t length, const char* as_many_as) {
+  if (!list.is_array()) refuse(place, list, "a list of numbers");
+  if (list.size() != length)
+    fail_input("{} has {} values; expected {}, as many as {}", place, list.size(), length, as_many_as);
+  Numbers numbers;
+  for (const json& value : list) {
+    if (!value.is_number() && !value.is_null())
+      refuse(fmt::format("{}[{}]", place, numbers.size()), value, "a number or null");
+    numbers.push_back(value.is_null() ? missing : value.get<double>());
   }
+  return numbers;
+}
 
-  Numbers series(const std::string& field) {
-    const auto found = draft_.series.find(field);
-    if (found == draft_.series.end()) fail_missing(field);
-    if (found->second.size() != probes_)
-      fail_input("{}: {} has {} values; expected {}, as many as tokens", origin_, field, found->second.size(), probes_);
-    return std::move(found->second);
+// `length` of the list of each layer; none: that of layer 0.
+std::vector<Numbers> layers_at(const std::string& place, const json& object, std::optional<std::size_t> length) {
+  if (!object.is_object()) refuse(place, object, "an object of layers");
+  std::map<std::int64_t, const json*> by_number;
+  for (const auto& [text, list] : object.items()) {
+    std::int64_t number = -1;
+    if (!parse_value(text, number) || number < 0 || fmt::format("{}", number) != text)
+      fail_input("{} has the layer {}; expected \"0\", \"1\", ...", place, in_quotes(text));
+    by_number[number] = &list;
   }
-
-  std::vector<Numbers> layers(const std::string& field, std::size_t length) {
-    const auto found = draft_.layers.find(field);
-    if (found == draft_.layers.end()) fail_missing(field);
-    std::vector<Numbers> result;
-    for (auto& [layer, values] : found->second) {
-      if (layer != static_cast<std::int64_t>(result.size()))
-        fail_input("{}: {} has no layer \"{}\" but has layer \"{}\"; expected all of 0, 1, ...", origin_, field,
-                   result.size(), layer);
-      if (values.size() != length)
-        fail_input("{}: {}[\"{}\"] has {} values; expected {}, {}", origin_, field, layer, values.size(), length,
-                   field == "gamma_final" ? "as many as layer 0" : "as many as tokens");
-      result.push_back(std::move(values));
-    }
-    return result;
+  std::vector<Numbers> layers;
+  for (const auto& [number, list] : by_number) {
+    if (number != static_cast<std::int64_t>(layers.size()))
+      fail_input("{} has no layer \"{}\" but has layer \"{}\"; expected all of 0, 1, ...", place, layers.size(),
+                 number);
+    layers.push_back(numbers_at(fmt::format("{}[\"{}\"]", place, number), *list,
+                                length.value_or(by_number.begin()->second->size()), length ? "tokens" : "layer 0"));
   }
-
-  void check_count(const std::string& field, std::size_t count, std::size_t expected) const {
-    if (count != 0 && count != expected)
-      fail_input("{}: {} has {} layers; expected {}, as layer_pr", origin_, field, count, expected);
-  }
-
-  Draft draft_;
-  const std::string& origin_;
-  std::size_t probes_ = 0;
-};
+  return layers;
+}
 
 }  // namespace
 
 ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag) {
-  Reader reader(origin);
-  json::sax_parse(text.begin(), text.end(), &reader);
-  ConditionResults results = Assembly(std::move(reader.draft), origin).results();
+  DocumentBuilder builder(origin);
+  json::sax_parse(text.begin(), text.end(), &builder);
+  const json& document = builder.document;
+  if (!document.is_object()) refuse(origin + ": the file", document, "one object");
+  const auto field = [&](const char* name, auto read, auto... length) {
+    if (!document.contains(name)) fail_input("{}: field '{}' is missing", origin, name);
+    return read(fmt::format("{}: {}", origin, name), document.at(name), length...);
+  };
+  const auto check_layers = [&](const char* name, std::size_t layers, std::size_t expected) {
+    if (layers != 0 && layers != expected)
+      fail_input("{}: {} has {} layers; expected {}, as layer_pr", origin, name, layers, expected);
+  };
+  ConditionResults results;
+  results.tag = field("tag", tag_at);
   if (!expected_tag.empty() && results.tag != expected_tag)
     fail_input("{}: tag is '{}'; expected '{}', the name of its folder", origin, results.tag, expected_tag);
+  results.tokens = field("tokens", tokens_at);
+  const std::size_t probes = results.tokens.size();
+  results.loss = field("loss", numbers_at, probes, "tokens");
+  results.val_loss = field("val_loss", numbers_at, probes, "tokens");
+  results.mean_pr = field("mean_pr", numbers_at, probes, "tokens");
+  results.layer_pr = field("layer_pr", layers_at, probes);
+  if (results.layer_pr.empty()) fail_input("{}: layer_pr is empty: there are no layers", origin);
+  results.gamma_cv = field("gamma_cv", layers_at, probes);
+  check_layers("gamma_cv", results.gamma_cv.size(), results.layer_pr.size());
+  if (document.contains("gamma_final")) {
+    results.gamma_final = field("gamma_final", layers_at, std::nullopt);
+    check_layers("gamma_final", results.gamma_final->size(), results.layer_pr.size());
+  }
   return results;
 }
 

@@ -1,33 +1,27 @@
 #include "study/runs.h"
 
-#include <charconv>
+#include <algorithm>
 #include <set>
 
 #include "core/atomic_file.h"
-#include "core/error.h"
+#include "core/config.h"
 #include "formats/content_hash.h"
+#include "run/absolute_folder.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string name_of(const fs::path& folder) {
-  return fs::absolute(folder / "").parent_path().filename().string();
-}
-
 bool holds_condition(const fs::path& folder) {
-  return std::any_of(condition_tags.begin(), condition_tags.end(),
-                     [&](std::string_view tag) { return fs::exists(folder / tag / results_name); });
+  return std::ranges::any_of(condition_tags, [&](auto tag) { return fs::exists(folder / tag / results_name); });
 }
 
 // N of "seed_N".
-std::optional<std::uint64_t> seed_number(const std::string& name) {
+std::optional<std::uint64_t> seed_number(std::string_view name) {
   constexpr std::string_view prefix = "seed_";
-  if (!name.starts_with(prefix)) return std::nullopt;
   std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(name.data() + prefix.size(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  if (!name.starts_with(prefix) || !parse_value(name.substr(prefix.size()), number)) return std::nullopt;
   return number;
 }
 
@@ -53,59 +47,60 @@ std::vector<fs::path> seed_folders(const fs::path& folder) {
   return result;
 }
 
-void check_depth(const ConditionResults& results, const fs::path& file, std::size_t& layers, fs::path& first) {
-  if (first.empty()) {
-    layers = results.layer_pr.size();
-    first = file;
-  } else if (results.layer_pr.size() != layers) {
-    fail_input("{}: has {} layers, {} has {}; runs of one study have the same model", file.string(),
-               results.layer_pr.size(), first.string(), layers);
+// Reads the runs of one seed and adds them to the study. `first` is the first file of the study, with its layers.
+void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std::string, std::size_t>>& first) {
+  SeedRuns runs{absolute_folder(folder).filename().string(), {}};
+  for (std::size_t i = 0; i < n_conditions; ++i) {
+    const fs::path file = folder / condition_tags[i] / results_name;
+    if (!fs::exists(file)) continue;
+    const std::string text = read_file(file);
+    study.inputs[file.string()] = content_hash(text);
+    runs.conditions[i] = parse_results(text, file.string(), condition_tags[i]);
+    const std::size_t layers = runs.conditions[i]->layer_pr.size();
+    if (!first) first.emplace(file.string(), layers);
+    if (layers != first->second)
+      fail_input("{}: has {} layers, {} has {}; runs of one study have the same model", file.string(), layers,
+                 first->first, first->second);
   }
+  study.seeds.push_back(std::move(runs));
 }
 
 }  // namespace
 
 Study load_study(const std::vector<fs::path>& folders) {
-  Study study;
+  Study study{.title = absolute_folder(folders.front()).filename().string(), .seeds = {}, .inputs = {}};
   std::set<fs::path> seen;
-  std::size_t layers = 0;
-  fs::path first;
-  for (const fs::path& given : folders) {
+  std::optional<std::pair<std::string, std::size_t>> first;
+  for (const fs::path& given : folders)
     for (const fs::path& folder : seed_folders(given)) {
       if (!seen.insert(fs::weakly_canonical(folder)).second)
         fail_input("--analyze {}: is given twice; a seed counts once", folder.string());
-      SeedRuns runs{name_of(folder), {}};
-      for (std::size_t i = 0; i < n_conditions; ++i) {
-        const fs::path file = folder / condition_tags[i] / results_name;
-        if (!fs::exists(file)) continue;
-        const std::string text = read_file(file);
-        runs.conditions[i] = parse_results(text, file.string(), condition_tags[i]);
-        study.inputs[file.string()] = content_hash(text);
-        check_depth(*runs.conditions[i], file, layers, first);
-      }
-      study.seeds.push_back(std::move(runs));
+      add_seed(study, folder, first);
     }
-  }
-  study.title = name_of(folders.front());
   return study;
 }
 
 std::optional<std::size_t> probe_at(const ConditionResults& results, std::int64_t tokens) {
-  const auto after = std::upper_bound(results.tokens.begin(), results.tokens.end(), tokens);
+  const auto after = std::ranges::upper_bound(results.tokens, tokens);
   if (after == results.tokens.begin() || *(after - 1) != tokens) return std::nullopt;
   return static_cast<std::size_t>(after - results.tokens.begin()) - 1;
 }
 
-std::int64_t last_common_tokens(const Study& study) {
+std::vector<const ConditionResults*> runs_of(const Study& study, std::size_t condition) {
   std::vector<const ConditionResults*> runs;
   for (const SeedRuns& seed : study.seeds)
-    for (const auto& results : seed.conditions)
-      if (results) runs.push_back(&*results);
-  const Integers& tokens = runs.front()->tokens;
+    if (seed.conditions[condition]) runs.push_back(&*seed.conditions[condition]);
+  return runs;
+}
+
+std::int64_t last_common_tokens(const Study& study) {
+  std::vector<const ConditionResults*> runs;
+  for (std::size_t i = 0; i < n_conditions; ++i)
+    for (const ConditionResults* run : runs_of(study, i)) runs.push_back(run);
   const auto everywhere = [&](std::int64_t at) {
-    return std::all_of(runs.begin(), runs.end(),
-                       [&](const auto* results) { return probe_at(*results, at).has_value(); });
+    return std::ranges::all_of(runs, [&](const auto* run) { return probe_at(*run, at).has_value(); });
   };
+  const Integers& tokens = runs.front()->tokens;
   const auto found = std::find_if(tokens.rbegin(), tokens.rend(), everywhere);
   if (found == tokens.rend()) fail_input("{}: the runs have no probe at the same number of tokens", study.title);
   return *found;

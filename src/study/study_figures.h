@@ -11,6 +11,7 @@
 #include "figures/figure.h"
 #include "figures/theme.h"
 #include "formats/table.h"
+#include "study/conditions.h"
 
 namespace headscope {
 
@@ -19,9 +20,6 @@ namespace headscope {
 struct SeedMeans {
   Numbers mean, low, high;
 };
-
-// A condition is A, B or C; its place in this list is its colour in every figure.
-constexpr std::array<std::string_view, 3> study_condition_names = {"A learned γ", "B γ = 1", "C no QK-Norm"};
 
 // One condition.
 struct StudyCurves {

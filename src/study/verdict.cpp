@@ -8,7 +8,8 @@ namespace {
 using nlohmann::ordered_json;
 using Values = std::vector<double>;
 
-std::optional<PairEffect> effect_of(const Values& a, const Values& b, double tau) {
+std::optional<PairEffect> effect_of(const Contrast& contrast, const PerCondition<Values>& mean_pr, double tau) {
+  const Values &a = mean_pr[contrast.with], &b = mean_pr[contrast.without];
   if (a.empty() || b.empty()) return std::nullopt;
   PairEffect effect;
   effect.test = welch_test(a, b);
@@ -62,17 +63,16 @@ std::string_view conclusion_name(Conclusion conclusion) {
   return names[static_cast<std::size_t>(conclusion)];
 }
 
-Verdict decide(const std::array<Values, n_conditions>& final_pr, double tau) {
-  std::array<Values, n_conditions> values = final_pr;
+Verdict decide(PerCondition<Values> mean_pr, double tau) {
   Verdict verdict;
   verdict.tau = tau;
   for (std::size_t i = 0; i < n_conditions; ++i) {
-    std::erase_if(values[i], [](double value) { return !std::isfinite(value); });
-    verdict.mean_pr[i] = mean_interval(values[i]);
+    std::erase_if(mean_pr[i], [](double value) { return !std::isfinite(value); });
+    verdict.mean_pr[i] = mean_interval(mean_pr[i]);
   }
-  verdict.gamma_effect = effect_of(values[0], values[1], tau);
-  verdict.norm_effect = effect_of(values[1], values[2], tau);
-  verdict.total_effect = effect_of(values[0], values[2], tau);
+  verdict.gamma_effect = effect_of(gamma_contrast, mean_pr, tau);
+  verdict.norm_effect = effect_of(norm_contrast, mean_pr, tau);
+  verdict.total_effect = effect_of(total_contrast, mean_pr, tau);
   if (verdict.gamma_effect) verdict.kill_criterion = !verdict.gamma_effect->reaches_tau;
   verdict.conclusion = conclude(verdict);
   verdict.sentence = verdict_sentence(verdict);
@@ -84,7 +84,7 @@ ordered_json to_json(const Verdict& verdict) {
   bool several = false;
   for (std::size_t i = 0; i < n_conditions; ++i) {
     const MeanInterval& interval = verdict.mean_pr[i];
-    const std::string letter(condition_letters[i]);
+    const std::string letter(study_conditions[i].letter);
     means[letter] = interval.n > 0 ? ordered_json(interval.mean) : ordered_json();
     seeds[letter] = interval_json(interval);
     several = several || interval.n > 1;

@@ -1,7 +1,6 @@
 // What a study found: the gain, the normalisation, both or neither (docs/study.md).
 #pragma once
 
-#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,7 +8,7 @@
 #include <vector>
 
 #include "stats/welch.h"
-#include "study/results.h"
+#include "study/conditions.h"
 
 namespace headscope {
 
@@ -37,23 +36,23 @@ struct PairEffect {
 
 struct Verdict {
   double tau = default_tau;
-  std::array<MeanInterval, n_conditions> mean_pr;  // over seeds; n = 0: the condition is missing
-  std::optional<PairEffect> gamma_effect;          // A - B
-  std::optional<PairEffect> norm_effect;           // B - C
-  std::optional<PairEffect> total_effect;          // A - C
-  std::optional<bool> kill_criterion;              // |A - B| < tau: a null result for the gain
+  PerCondition<MeanInterval> mean_pr;      // over seeds; n = 0: the condition is missing
+  std::optional<PairEffect> gamma_effect;  // A - B
+  std::optional<PairEffect> norm_effect;   // B - C
+  std::optional<PairEffect> total_effect;  // A - C
+  std::optional<bool> kill_criterion;      // |A - B| < tau: a null result for the gain
   Conclusion conclusion = Conclusion::inconclusive;
   std::string sentence;  // the same for people
 };
 
-// `final_pr`: the mean PR of each seed at the end, for A, B and C; values that are not finite do not count. tau > 0.
-Verdict decide(const std::array<std::vector<double>, n_conditions>& final_pr, double tau = default_tau);
+// `mean_pr`: of each seed at the end, for A, B and C; values that are not finite do not count. tau > 0.
+Verdict decide(PerCondition<std::vector<double>> mean_pr, double tau = default_tau);
 
 // mean_pr, gamma_effect, norm_effect, tau, kill_criterion, conclusion, sentence; with several seeds also `seeds`
 // (interval of each condition) and `tests` (Welch's test of each pair). What is not known is null.
 nlohmann::ordered_json to_json(const Verdict& verdict);
 
-// What was found, in one sentence with its numbers.
+// What was found, in one sentence with its numbers. decide() puts it into the verdict.
 std::string verdict_sentence(const Verdict& verdict);
 
 }  // namespace headscope

@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(results.mean_pr.size() == probes && !results.layer_pr.empty());
   for (const auto* layers : {&results.layer_pr, &results.gamma_cv})
     for (const Numbers& layer : *layers) check(layer.size() == probes);
-  const std::string text = to_results_text(results);
-  check(to_results_text(parse_results(text, "again")) == text);
+  const std::string text = results_text(results);
+  check(results_text(parse_results(text, "again")) == text);
   return 0;
 }

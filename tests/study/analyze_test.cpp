@@ -1,10 +1,10 @@
-#include "study/analyze.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "core/atomic_file.h"
+#include "run/names.h"
+#include "study/analyze_run.h"
 #include "study/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
@@ -20,11 +20,6 @@ namespace fs = std::filesystem;
 
 const std::vector<std::string> figure_names = {"1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition",
                                                "5_gamma_cv"};
-
-AnalyzeOutcome analyze(const AnalyzeJob& job) {
-  Console console({.quiet = true}, std::tmpfile());  // warnings are not wanted in the output of the tests
-  return analyze_study(job, console);
-}
 
 AnalyzeJob job_of(std::vector<fs::path> folders, const fs::path& out) {
   AnalyzeJob job;
@@ -48,22 +43,46 @@ TEST(Analyze, ThePublishedStudyHasItsPublishedNumbers) {
   const auto published = test::shared_folder() / "reference" / "qk_norm_50m_study";
   HEADSCOPE_NEEDS_SHARED(published);
   const TemporaryFolder folder;
-  const AnalyzeOutcome outcome = analyze(job_of({published}, folder / "run"));
-  EXPECT_NEAR(outcome.verdict.mean_pr[0].mean, 65.70, 0.005);
-  EXPECT_NEAR(outcome.verdict.mean_pr[1].mean, 59.55, 0.005);
-  EXPECT_NEAR(outcome.verdict.mean_pr[2].mean, 63.25, 0.005);
-  EXPECT_NEAR(outcome.verdict.gamma_effect->test.difference, 6.15, 0.005);
-  EXPECT_NEAR(outcome.verdict.norm_effect->test.difference, -3.70, 0.005);
-  EXPECT_EQ(outcome.verdict.conclusion, Conclusion::both);
-  EXPECT_EQ(outcome.verdict.kill_criterion, false);
-  EXPECT_EQ(outcome.tokens, 49152000);
+  const AnalyzeOutcome outcome = run_analysis(job_of({published}, folder / "run"));
+  EXPECT_NEAR(outcome.result.verdict.mean_pr[0].mean, 65.70, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.mean_pr[1].mean, 59.55, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.mean_pr[2].mean, 63.25, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.gamma_effect->test.difference, 6.15, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.norm_effect->test.difference, -3.70, 0.005);
+  EXPECT_EQ(outcome.result.verdict.conclusion, Conclusion::both);
+  EXPECT_EQ(outcome.result.verdict.kill_criterion, false);
+  EXPECT_EQ(outcome.result.tokens, 49152000);
   expect_figures(folder / "run");
+}
+
+TEST(Analyze, AStudyInMemoryNeedsNoFiles) {
+  ConditionResults without_pr = synthetic::results({.tag = "NoQK", .final_pr = 63, .probes = 9});
+  without_pr.mean_pr[4] = std::nan("");
+  Study study;
+  study.seeds.push_back({"seed_1", {synthetic::results({.tag = "QK", .final_pr = 66}), std::nullopt, without_pr}});
+  const StudyResult result = analyze(study, default_tau);
+  EXPECT_EQ(result.tokens, 4 * 983040);
+  EXPECT_EQ(result.verdict.mean_pr[0].mean, 66);
+  EXPECT_EQ(result.verdict.conclusion, Conclusion::inconclusive);
+  EXPECT_EQ(result.val_loss[0].mean, study.seeds[0].conditions[0]->val_loss[4]);
+  EXPECT_EQ(result.val_loss[1].n, 0u);
+  EXPECT_EQ(
+      result.warnings,
+      (std::vector<std::string>{
+          "seed_1: condition B (QK_frozen) is missing", "seed_1: NoQK has no mean PR at the last probe and is left out",
+          "runs end at different numbers of tokens; compared at 3.9 M, the last probe that all have"}));
+}
+
+TEST(Analyze, ARunFolderKnowsTheFoldersOfAllConditions) {
+  for (const Condition& condition : study_conditions)
+    for (const std::string place : {"", "seed_42/"})
+      EXPECT_TRUE(RunNames().is_ours(place + std::string(condition.tag) + "/" + results_name, /*is_folder=*/false));
 }
 
 TEST(Analyze, WritesACompleteRunFolder) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "data", 66, 60, 63);
-  const AnalyzeOutcome outcome = analyze(job_of({folder / "data"}, folder / "run"));
+  const AnalyzeOutcome outcome = run_analysis(job_of({folder / "data"}, folder / "run"));
   EXPECT_EQ(outcome.out, folder / "run");
   expect_figures(folder / "run");
   const ordered_json manifest = read_manifest(folder / "run");
@@ -87,8 +106,8 @@ TEST(Analyze, SeveralSeedsAreListedAndTested) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "data/seed_1", 66, 60, 63);
   synthetic::write_seed(folder / "data/seed_2", 66.5, 60.2, 63.1);
-  const AnalyzeOutcome outcome = analyze(job_of({folder / "data"}, folder / "run"));
-  EXPECT_TRUE(outcome.verdict.gamma_effect->tested);
+  const AnalyzeOutcome outcome = run_analysis(job_of({folder / "data"}, folder / "run"));
+  EXPECT_TRUE(outcome.result.verdict.gamma_effect->tested);
   const ordered_json combined = json_of(folder / "run/combined.json");
   EXPECT_FALSE(combined.contains("A"));
   ASSERT_EQ(combined.at("seeds").size(), 2u);
@@ -103,7 +122,7 @@ TEST(Analyze, FoldersOfOtherNamesAreNumbered) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "first", 66, 60, 63);
   synthetic::write_seed(folder / "second/seed_42", 66.5, 60.2, 63.1);
-  analyze(job_of({folder / "first", folder / "second"}, folder / "run"));
+  run_analysis(job_of({folder / "first", folder / "second"}, folder / "run"));
   EXPECT_TRUE(fs::exists(folder / "run/seed_1/QK/results.json"));
   EXPECT_TRUE(fs::exists(folder / "run/seed_2/QK/results.json"));
 }
@@ -111,9 +130,9 @@ TEST(Analyze, FoldersOfOtherNamesAreNumbered) {
 TEST(Analyze, ARunCanBeAnalysedAndDrawnAgain) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "data", 66, 60, 63);
-  analyze(job_of({folder / "data"}, folder / "run"));
-  const AnalyzeOutcome again = analyze(job_of({folder / "run"}, folder / "again"));
-  EXPECT_EQ(again.verdict.conclusion, Conclusion::both);
+  run_analysis(job_of({folder / "data"}, folder / "run"));
+  const AnalyzeOutcome again = run_analysis(job_of({folder / "run"}, folder / "again"));
+  EXPECT_EQ(again.result.verdict.conclusion, Conclusion::both);
   const std::string light = read_file(folder / "run/2_key_pr_causal.svg");
   const auto files = draw_study_run(folder / "run", folder / "run", "dark");
   EXPECT_GE(files.size(), 4 * figure_names.size());
@@ -126,10 +145,10 @@ TEST(Analyze, ACheckpointThatSomeRunsLackIsNotCompared) {
   const TemporaryFolder folder;
   synthetic::write(synthetic::results({.tag = "QK", .final_pr = 66, .probes = 9}), folder / "data");
   synthetic::write(synthetic::results({.tag = "QK_frozen", .final_pr = 66, .probes = 3}), folder / "data");
-  const AnalyzeOutcome outcome = analyze(job_of({folder / "data"}, folder / "run"));
-  EXPECT_EQ(outcome.tokens, 2 * 983040);
-  EXPECT_EQ(outcome.verdict.mean_pr[0].mean, 84);  // 90 - 24 * 2/8
-  EXPECT_EQ(outcome.verdict.mean_pr[1].mean, 66);
+  const AnalyzeOutcome outcome = run_analysis(job_of({folder / "data"}, folder / "run"));
+  EXPECT_EQ(outcome.result.tokens, 2 * 983040);
+  EXPECT_EQ(outcome.result.verdict.mean_pr[0].mean, 84);  // 90 - 24 * 2/8
+  EXPECT_EQ(outcome.result.verdict.mean_pr[1].mean, 66);
   EXPECT_TRUE(json_of(folder / "run/combined.json").at("C").is_null());
 }
 
@@ -139,7 +158,7 @@ TEST(Analyze, WrongUsageIsRefusedAndWritesNothing) {
   const auto refused = [&](const std::string& message, auto change) {
     AnalyzeJob job = job_of({folder / "data"}, folder / "run");
     change(job);
-    expect_error(Fault::input, message, [&] { analyze(job); });
+    expect_error(Fault::input, message, [&] { run_analysis(job); });
     EXPECT_FALSE(fs::exists(folder / "run"));
   };
   refused("--analyze DIR is required", [](AnalyzeJob& job) { job.folders.clear(); });
@@ -152,16 +171,16 @@ TEST(Analyze, WrongUsageIsRefusedAndWritesNothing) {
 TEST(Analyze, NeverOverwritesWhatItReads) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "data", 66, 60, 63);
-  analyze(job_of({folder / "data"}, folder / "run"));
+  run_analysis(job_of({folder / "data"}, folder / "run"));
   AnalyzeJob job = job_of({folder / "run"}, folder / "run");
   job.folder.overwrite = true;
-  expect_error(Fault::input, "which is to be read", [&] { analyze(job); });
+  expect_error(Fault::input, "which is to be read", [&] { run_analysis(job); });
   for (const char* given : {"run/../run/", "run/QK/.."}) {
     job.folders = {folder / given};
-    expect_error(Fault::input, "which is to be read", [&] { analyze(job); });
+    expect_error(Fault::input, "which is to be read", [&] { run_analysis(job); });
   }
   job.folder.out = folder.path();
-  expect_error(Fault::input, "so it is not a run folder", [&] { analyze(job); });
+  expect_error(Fault::input, "so it is not a run folder", [&] { run_analysis(job); });
   EXPECT_TRUE(fs::exists(folder / "run/QK/results.json"));
 }
 

@@ -60,19 +60,19 @@ TEST(Results, AreReadFieldByField) {
 }
 
 TEST(Results, AreWrittenAsTheyWereRead) {
-  EXPECT_EQ(to_results_text(parse_results(Fields().text(), "file")), Fields().text());
+  EXPECT_EQ(results_text(parse_results(Fields().text(), "file")), Fields().text());
   Fields without;
   without.tag = R"("tag": "NoQK")";
   without.gamma_cv = R"("gamma_cv": {})";
   without.gamma_final = "";
-  EXPECT_EQ(to_results_text(parse_results(without.text(), "file")), without.text());
+  EXPECT_EQ(results_text(parse_results(without.text(), "file")), without.text());
 }
 
 TEST(Results, RoundTripKeepsEveryByteOfHardNumbers) {
   ConditionResults results = synthetic::results({.layers = 12, .probes = 7});
   results.mean_pr = {0.1, 1e-5, 1.7976931348623157e308, 5e-324, -0.0, 1e22, std::nan("")};
-  const std::string text = to_results_text(results);
-  EXPECT_EQ(to_results_text(parse_results(text, "file")), text);
+  const std::string text = results_text(results);
+  EXPECT_EQ(results_text(parse_results(text, "file")), text);
   EXPECT_NE(text.find("[0.1, 1e-05, 1.7976931348623157e+308, 5e-324, -0.0, 1e+22, null]"), std::string::npos) << text;
 }
 
@@ -81,14 +81,14 @@ TEST(Results, PublishedFilesAreWrittenByteForByteAsPythonWroteThem) {
   HEADSCOPE_NEEDS_SHARED(study);
   for (const std::string_view tag : condition_tags) {
     const std::string text = read_file(study / tag / results_name);
-    EXPECT_TRUE(to_results_text(parse_results(text, "file", tag)) == text) << tag;
+    EXPECT_TRUE(results_text(parse_results(text, "file", tag)) == text) << tag;
   }
 }
 
 TEST(Results, LayersMayComeInAnyOrderAndUnknownFieldsAreIgnored) {
   Fields fields = with(&Fields::layer_pr, R"("layer_pr": {"1": [85.4, 72.2], "0": [85.0, 72.0]})");
   fields.gamma_final += R"(, "note": {"tag": [1, {"tokens": "x"}], "": null}, "": [[]], "tags": "QK")";
-  EXPECT_EQ(to_results_text(parse_results(fields.text(), "file")), Fields().text());
+  EXPECT_EQ(results_text(parse_results(fields.text(), "file")), Fields().text());
 }
 
 TEST(Results, EveryMissingFieldIsNamed) {

@@ -65,7 +65,7 @@ TEST(Study, WhatIsAmbiguousOrDoesNotFitIsRefused) {
   synthetic::write(synthetic::results({.tag = "NoQK", .layers = 4}), folder / "depth");
   expect_error(Fault::input, "NoQK/results.json: has 4 layers", [&] { load_study({folder / "depth"}); });
   fs::create_directories(folder / "tag/NoQK");
-  write_file(folder / "tag/NoQK/results.json", to_results_text(synthetic::results({"QK"})));
+  write_file(folder / "tag/NoQK/results.json", results_text(synthetic::results({"QK"})));
   expect_error(Fault::input, "tag/NoQK/results.json: tag is 'QK'; expected 'NoQK'",
                [&] { load_study({folder / "tag"}); });
 }

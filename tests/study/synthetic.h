@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/atomic_file.h"
+#include "study/conditions.h"
 #include "study/results.h"
 
 namespace headscope::synthetic {
@@ -44,7 +45,7 @@ inline ConditionResults results(const Run& run) {
 
 inline void write(const ConditionResults& results, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder / results.tag);
-  write_file(folder / results.tag / results_name, to_results_text(results));
+  write_file(folder / results.tag / results_name, results_text(results));
 }
 
 // A whole study of one seed with these final values.

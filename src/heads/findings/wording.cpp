@@ -17,11 +17,6 @@ std::string percent_text(double share) {
   return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : "–";
 }
 
-std::string p_text(double p) {
-  if (std::isnan(p)) return "p unknown";
-  return p < 0.001 ? "p < 0.001" : fmt::format("p = {:.2g}", p);
-}
-
 std::string interval_text(double low, double high) {
   return std::isnan(low) || std::isnan(high) ? "–" : fmt::format("{} to {}", number_text(low), number_text(high));
 }

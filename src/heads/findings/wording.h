@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/wording.h"
 #include "heads/findings/measured.h"
 
 namespace headscope {
@@ -13,7 +14,6 @@ namespace headscope {
 // Three significant digits with a true minus sign; "–" for a number that is not known.
 std::string number_text(double value);
 std::string percent_text(double share);                        // "83 %"
-std::string p_text(double p);                                  // "p = 0.42", "p < 0.001", "p unknown"
 std::string interval_text(double low, double high);            // "−0.7 to −0.53"
 std::string head_text(std::int64_t layer, std::int64_t head);  // "L5H1"
 std::string joined(std::span<const std::string> parts);        // "a, b and c"
