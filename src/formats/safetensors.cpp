@@ -37,7 +37,7 @@ const TypeFacts& facts(TensorType type) {
 
 // Nothing when it does not fit 64 bits.
 std::optional<std::uint64_t> byte_size(TensorType type, const std::vector<std::int64_t>& shape) {
-  std::uint64_t size = type_size(type);
+  std::uint64_t size = facts(type).size;
   for (const std::int64_t dimension : shape)
     if (dimension < 0 || __builtin_mul_overflow(size, static_cast<std::uint64_t>(dimension), &size)) return {};
   return size;
@@ -97,10 +97,6 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
 
 std::string_view type_name(TensorType type) {
   return facts(type).name;
-}
-
-std::size_t type_size(TensorType type) {
-  return facts(type).size;
 }
 
 std::string write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
