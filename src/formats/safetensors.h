@@ -52,7 +52,6 @@ class Safetensors {
   explicit Safetensors(std::filesystem::path file);
 
   [[nodiscard]] const std::vector<TensorView>& tensors() const { return content_.tensors; }
-  [[nodiscard]] const TensorView* find(std::string_view name) const;  // null when there is none
   // Throws Error(Fault::input) with the nearest name when there is none.
   [[nodiscard]] const TensorView& get(std::string_view name) const;
   [[nodiscard]] const TensorMetadata& metadata() const { return content_.metadata; }

