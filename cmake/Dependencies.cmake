@@ -5,19 +5,12 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Threads REQUIRED)
-find_package(ZLIB REQUIRED)
 find_program(GNUPLOT gnuplot REQUIRED)
 
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)
 add_library(headscope_xxhash INTERFACE)
 target_include_directories(headscope_xxhash SYSTEM INTERFACE "${XXHASH_INCLUDE}")
 target_compile_definitions(headscope_xxhash INTERFACE XXH_INLINE_ALL)
-
-find_path(ZSTD_INCLUDE zstd.h REQUIRED)
-find_library(ZSTD_LIBRARY zstd REQUIRED)
-add_library(headscope_zstd INTERFACE)
-target_include_directories(headscope_zstd SYSTEM INTERFACE "${ZSTD_INCLUDE}")
-target_link_libraries(headscope_zstd INTERFACE "${ZSTD_LIBRARY}")
 
 # The folder that holds the unpacked wheel (pyarrow/include, pyarrow/libarrow.so.*): scripts/bootstrap makes it.
 set(HEADSCOPE_PYARROW "$ENV{HEADSCOPE_PYARROW}" CACHE PATH "Folder of the installed pyarrow package")

@@ -95,15 +95,7 @@ void write_file(const fs::path& file, std::string_view content) {
 std::string read_file(const fs::path& file) {
   const RegularFile opened = open_regular_file(file);
   std::string content(opened.size, '\0');
-  std::size_t filled = 0;
-  while (filled < content.size()) {
-    const ssize_t got = ::read(opened.descriptor.get(), content.data() + filled, content.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading(file, errno);
-    if (got == 0) break;  // the file shrank meanwhile
-    filled += static_cast<std::size_t>(got);
-  }
-  content.resize(filled);
+  content.resize(opened.read(std::as_writable_bytes(std::span(content))));  // the file may have become shorter
   return content;
 }
 

@@ -1,9 +1,12 @@
-// An open file descriptor, closed on the way out whatever happens.
+// An open file descriptor that closes itself.
 #pragma once
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -25,7 +28,24 @@ class Descriptor {
   // close() reports write errors that some file systems delay until then.
   [[nodiscard]] bool close() { return ::close(std::exchange(value_, -1)) == 0; }
 
-  // All of it, at `offset`; false with errno set when that fails.
+  // Gives the descriptor to the caller, who closes it.
+  [[nodiscard]] int release() { return std::exchange(value_, -1); }
+
+  // Fills `out` from `offset` on and returns how many bytes there were. Nothing, with errno set, when that fails.
+  [[nodiscard]] std::optional<std::size_t> read_at(std::span<std::byte> out, off_t offset) const {
+    std::size_t filled = 0;
+    while (filled < out.size()) {
+      const ssize_t got =
+          ::pread(value_, out.data() + filled, out.size() - filled, offset + static_cast<off_t>(filled));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return std::nullopt;
+      if (got == 0) break;
+      filled += static_cast<std::size_t>(got);
+    }
+    return filled;
+  }
+
+  // Writes all of `content` at `offset`. False, with errno set, when that fails.
   [[nodiscard]] bool write_at(std::string_view content, off_t offset) const {
     while (!content.empty()) {
       const ssize_t written = ::pwrite(value_, content.data(), content.size(), offset);

@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace headscope {
@@ -15,7 +16,7 @@ enum class Fault {
   interrupted = 130,  // stopped by a signal; state is saved
 };
 
-// An error is one line, whatever a name or a library's message holds: control characters become spaces.
+// Control characters become spaces, those at the end are removed.
 inline std::string on_one_line(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
@@ -23,6 +24,12 @@ inline std::string on_one_line(std::string text) {
   return text;
 }
 
+// Text of a file or a library for a message: at most `longest` bytes of it.
+inline std::string excerpt(std::string_view text, std::size_t longest = 300) {
+  return text.size() <= longest ? std::string(text) : fmt::format("{} ...", text.substr(0, longest));
+}
+
+// An error is always one line, also where a name or a library's message holds several.
 class Error : public std::runtime_error {
  public:
   Error(Fault fault, std::string message) : std::runtime_error(on_one_line(std::move(message))), fault_(fault) {}

@@ -1,6 +1,7 @@
 #include "core/random.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <limits>
@@ -99,21 +100,6 @@ NumpyGenerator::NumpyGenerator(std::uint64_t seed) {
   increment_ = stream << 1 | 1;
   state_ = increment_ + initial;  // one step from state 0, then the initial value
   step();
-}
-
-NumpyGenerator::NumpyGenerator(const Words& words)
-    : state_(uint128{words[0]} << 64 | words[1]),
-      increment_(uint128{words[2]} << 64 | words[3]),
-      has_half_(words[4] != 0),
-      half_(static_cast<std::uint32_t>(words[5])) {
-  HEADSCOPE_CHECK((words[3] & 1) == 1 && words[4] <= 1 && words[5] <= std::numeric_limits<std::uint32_t>::max(),
-                  "no state of a generator: increment {}, flag {}, half {}", words[3], words[4], words[5]);
-}
-
-NumpyGenerator::Words NumpyGenerator::words() const {
-  const auto high = [](uint128 x) { return static_cast<std::uint64_t>(x >> 64); };
-  const auto low = [](uint128 x) { return static_cast<std::uint64_t>(x); };
-  return {high(state_), low(state_), high(increment_), low(increment_), has_half_ ? 1U : 0U, half_};
 }
 
 void NumpyGenerator::step() {

@@ -2,7 +2,6 @@
 // Generator.choice without replacement. Results drawn here can be compared with NumPy programs to the last digit.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -10,15 +9,10 @@
 
 namespace headscope {
 
-// The state of numpy.random.default_rng(seed). A value: copy it to fork, save its words in a checkpoint.
+// The state of numpy.random.default_rng(seed). A copy draws the same numbers again.
 class NumpyGenerator {
  public:
   explicit NumpyGenerator(std::uint64_t seed);
-
-  // The whole state: state high and low, increment high and low, buffered half present, buffered half.
-  using Words = std::array<std::uint64_t, 6>;
-  explicit NumpyGenerator(const Words& words);
-  [[nodiscard]] Words words() const;
 
   std::uint64_t next64();
   // Takes the low half of a 64-bit draw and keeps the high half for the next call.

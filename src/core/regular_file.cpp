@@ -11,8 +11,8 @@
 namespace headscope {
 
 RegularFile open_regular_file(const std::filesystem::path& file) {
-  // Not blocking: a named pipe would otherwise wait for a writer. Regular files do not care.
-  RegularFile opened{Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), 0};
+  // O_NONBLOCK: opening a named pipe would wait for a writer. It changes nothing for regular files.
+  RegularFile opened{file, Descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), 0};
   if (!opened.descriptor.open()) fail_reading(file, errno == ENXIO ? 0 : errno);  // ENXIO: a socket
   struct stat status {};
   if (::fstat(opened.descriptor.get(), &status) != 0) fail_reading(file, errno);
@@ -20,6 +20,12 @@ RegularFile open_regular_file(const std::filesystem::path& file) {
   if (!S_ISREG(status.st_mode)) fail_reading(file, 0);
   opened.size = static_cast<std::size_t>(status.st_size);
   return opened;
+}
+
+std::size_t RegularFile::read(std::span<std::byte> out) const {
+  const auto got = descriptor.read_at(out, 0);
+  if (!got) fail_reading(path, errno);
+  return *got;
 }
 
 void fail_reading(const std::filesystem::path& file, int reason) {

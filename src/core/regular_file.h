@@ -1,19 +1,26 @@
-// A regular file, open for reading: the one way to open a file that a user names.
+// The one way to open a file that a user names.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
+#include <span>
 
 #include "core/descriptor.h"
 
 namespace headscope {
 
+// A regular file, open for reading.
 struct RegularFile {
+  std::filesystem::path path;
   Descriptor descriptor;
   std::size_t size = 0;  // bytes, when it was opened
+
+  // Fills `out` with the first bytes of the file and returns how many there were: fewer than out.size() only where the
+  // file is shorter. Throws Error(Fault::input) naming the file.
+  std::size_t read(std::span<std::byte> out) const;
 };
 
-// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file; never waits, not even for
+// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file. Never waits, not even for
 // a named pipe without a writer.
 RegularFile open_regular_file(const std::filesystem::path& file);
 

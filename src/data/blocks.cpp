@@ -1,8 +1,8 @@
 #include "data/blocks.h"
 
 #include "core/error.h"
+#include "core/mixed_seed.h"
 #include "core/random.h"
-#include "data/mixed_seed.h"
 
 namespace headscope {
 namespace {

@@ -22,9 +22,6 @@ class BlockOrder {
   // The block that is taken after `position` others, at any position; those of one epoch are best asked in a row.
   // Epoch e is numpy.random.default_rng(mixed_seed(seed, e)).choice(blocks, blocks, replace=False).
   [[nodiscard]] std::int64_t block_at(std::int64_t position);
-  [[nodiscard]] double epochs_at(std::int64_t position) const {
-    return static_cast<double>(position) / static_cast<double>(blocks_);
-  }
 
  private:
   std::int64_t blocks_;

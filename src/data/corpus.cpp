@@ -100,7 +100,7 @@ Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
     if (packer.split().validation().size() > before) nats += document.nats;
   }
   Corpus corpus = packer.finish(language_origin(seed), /*ended=*/false);
-  corpus.unigram_entropy = language_entropy().unigram;
+  corpus.unigram_entropy = language_unigram_entropy();
   if (corpus.validation.size() > 0) corpus.true_entropy = nats / static_cast<double>(corpus.validation.size());
   return corpus;
 }

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/regular_file.h"
-#include "data/byte_stream.h"
+#include "formats/line_reader.h"
 #include "formats/text_column.h"
 
 namespace headscope {
@@ -85,8 +85,7 @@ class TextField : public nlohmann::json_sax<json> {
 };
 
 bool for_each_in_jsonl(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
-  const auto stream = open_byte_stream(file);
-  LineReader lines(*stream, file.string());
+  LineReader lines(file);
   std::string line;
   while (lines.next(line)) {
     if (line.find_first_not_of(" \t\r\n") == std::string::npos) continue;
@@ -104,8 +103,7 @@ bool is_separator(std::string_view line) {
 }
 
 bool for_each_in_text(const fs::path& file, const OnDocument& on_document) {
-  const auto stream = open_byte_stream(file);
-  LineReader lines(*stream, file.string());
+  LineReader lines(file);
   std::string line, document;
   while (lines.next(line)) {
     if (!is_separator(line)) {

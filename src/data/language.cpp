@@ -3,7 +3,7 @@
 #include <array>
 #include <cmath>
 
-#include "data/mixed_seed.h"
+#include "core/mixed_seed.h"
 #include "data/tokenizer.h"
 
 namespace headscope {
@@ -16,24 +16,22 @@ LanguageDocument Language::document(std::uint64_t index) const {
   return document;
 }
 
-LanguageEntropy language_entropy() {
+double language_unigram_entropy() {
   constexpr std::uint64_t documents = 4096;
   constexpr std::uint64_t seed = 0x5eed;  // not one that a run would use
   const Language language(seed);
   std::array<double, ByteTokenizer::size> counts{};
-  double nats = 0, tokens = 0;
+  double tokens = 0;
   for (std::uint64_t i = 0; i < documents; ++i) {
     const LanguageDocument document = language.document(i);
     for (const char c : document.text) ++counts[static_cast<unsigned char>(c)];
     ++counts[ByteTokenizer::start];
     ++counts[ByteTokenizer::end];
-    nats += document.nats;
     tokens += static_cast<double>(document.text.size() + 2);
   }
-  LanguageEntropy entropy;
-  entropy.conditional = nats / tokens;
+  double entropy = 0;
   for (const double count : counts)
-    if (count > 0) entropy.unigram -= count / tokens * std::log(count / tokens);
+    if (count > 0) entropy -= count / tokens * std::log(count / tokens);
   return entropy;
 }
 

@@ -39,7 +39,6 @@ class SplitRanges {
 
   [[nodiscard]] const std::vector<TokenRange>& train() const { return train_.ranges; }
   [[nodiscard]] const std::vector<TokenRange>& validation() const { return validation_.ranges; }
-  [[nodiscard]] bool in_validation(std::uint64_t hash) const;
 
  private:
   struct Part {
@@ -53,6 +52,8 @@ class SplitRanges {
     std::uint64_t hash;
     TokenRange range;
   };
+
+  [[nodiscard]] bool in_validation(std::uint64_t hash) const;
 
   double share_;
   Part train_, validation_;

@@ -44,8 +44,7 @@ class InfoReader {
   }
 
   [[nodiscard]] static std::string shown(const json& value) {
-    std::string text = value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
-    return text.size() > 40 ? text.substr(0, 37) + "..." : text;
+    return excerpt(value.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace), 40);
   }
 
  private:

@@ -9,15 +9,6 @@ void ByteTokenizer::encode(std::string_view text, std::vector<std::uint32_t>& to
   for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
 }
 
-std::string ByteTokenizer::decode(std::span<const std::uint32_t> tokens) const {
-  std::string text;
-  for (const std::uint32_t token : tokens) {
-    HEADSCOPE_CHECK(token < size, "token {}", token);
-    if (token < end) text += static_cast<char>(token);
-  }
-  return text;
-}
-
 std::unique_ptr<Tokenizer> make_tokenizer(std::string_view name) {
   if (name == "bytes") return std::make_unique<ByteTokenizer>();
   fail_input("{}", unknown_name("tokenizer", name, std::array{"bytes"}));

@@ -1,10 +1,9 @@
-// Text to token ids and back.
+// Text to token ids.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +20,6 @@ class Tokenizer {
   [[nodiscard]] virtual std::optional<std::uint32_t> begin_of_text() const = 0;
   // Appends the tokens of the text, without special ones.
   virtual void encode(std::string_view text, std::vector<std::uint32_t>& tokens) const = 0;
-  // Special tokens have no text.
-  [[nodiscard]] virtual std::string decode(std::span<const std::uint32_t> tokens) const = 0;
 };
 
 // A token per byte: any text, no files needed.
@@ -36,7 +33,6 @@ class ByteTokenizer final : public Tokenizer {
   [[nodiscard]] std::uint32_t end_of_text() const override { return end; }
   [[nodiscard]] std::optional<std::uint32_t> begin_of_text() const override { return start; }
   void encode(std::string_view text, std::vector<std::uint32_t>& tokens) const override;
-  [[nodiscard]] std::string decode(std::span<const std::uint32_t> tokens) const override;
 };
 
 // The tokenizer of that name. Throws Error(Fault::input) naming those there are.

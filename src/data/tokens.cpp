@@ -23,12 +23,6 @@ Tokens::Tokens(std::shared_ptr<const void> owner, TokenSpan store, std::span<con
   }
 }
 
-std::uint32_t Tokens::operator[](std::int64_t index) const {
-  std::int64_t token = 0;
-  copy(index, 1, &token);
-  return static_cast<std::uint32_t>(token);
-}
-
 void Tokens::copy(std::int64_t first, std::int64_t count, std::int64_t* out) const {
   HEADSCOPE_CHECK(first >= 0 && count >= 0 && count <= size() - first, "tokens {} + {} of {}", first, count, size());
   auto range = static_cast<std::size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) - starts_.begin()) - 1;

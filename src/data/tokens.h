@@ -28,7 +28,6 @@ class Tokens {
   Tokens(std::shared_ptr<const void> owner, TokenSpan store, std::span<const TokenRange> ranges);
 
   [[nodiscard]] std::int64_t size() const { return starts_.empty() ? 0 : starts_.back(); }
-  [[nodiscard]] std::uint32_t operator[](std::int64_t index) const;
   // `count` tokens from `first` on, as the ids that a model takes.
   void copy(std::int64_t first, std::int64_t count, std::int64_t* out) const;
 

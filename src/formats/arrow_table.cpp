@@ -1,6 +1,9 @@
 #include "formats/arrow_table.h"
 
 #include <limits>
+#include <stdexcept>
+
+#include "formats/arrow_input.h"
 
 namespace headscope {
 namespace {

@@ -6,23 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
-#include <utility>
 
 #include "formats/table.h"
 
 namespace headscope {
-
-// Arrow's failures as exceptions. The caller knows the file and turns them into an Error.
-template <class T>
-T value_of(arrow::Result<T> result) {
-  if (!result.ok()) throw std::runtime_error(result.status().message());
-  return std::move(result).ValueUnsafe();
-}
-
-inline void check(const arrow::Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.message());
-}
 
 // int64, double, string and list<double> columns that are never null.
 std::shared_ptr<arrow::Table> arrow_table(const Table& table);

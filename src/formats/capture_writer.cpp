@@ -11,7 +11,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
-#include "formats/arrow_table.h"
+#include "formats/arrow_input.h"
 
 namespace headscope {
 namespace {
@@ -80,14 +80,7 @@ std::string bytes_of(const std::filesystem::path& file, const CapturedVectors& v
 
 void write_captured_vectors(const std::filesystem::path& file, const CapturedVectors& vectors) {
   check_sizes(file, vectors);
-  std::string bytes;
-  try {
-    bytes = bytes_of(file, vectors);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    refuse(file, "{}", error.what());
-  }
+  const std::string bytes = writing_parquet(file.string(), [&] { return bytes_of(file, vectors); });
   if (file.has_parent_path()) make_folder(file.parent_path());
   write_file(file, bytes);
 }

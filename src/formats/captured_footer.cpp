@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "formats/arrow_input.h"
 
 namespace headscope {
 
@@ -27,7 +28,7 @@ std::span<const std::uint8_t> footer_bytes(std::span<const std::uint8_t> file, c
   const auto start = text(file.first(std::min(file.size(), magic.size())));
   if (start == encrypted_magic) fail_input("{}: the file is encrypted; write it without encryption", origin);
   if (start != magic) {
-    fail_input("{}: not a Parquet file: it starts with '{}', expected '{}'", origin, one_line(start), magic);
+    fail_input("{}: not a Parquet file: it starts with '{}', expected '{}'", origin, excerpt(start), magic);
   }
   if (file.size() < magic.size() + trailer_size || text(file.last(magic.size())) != magic) {
     fail_input("{}: the file is cut short: {} bytes that do not end with '{}'; copy or write it again", origin,
@@ -42,9 +43,21 @@ std::span<const std::uint8_t> footer_bytes(std::span<const std::uint8_t> file, c
   return file.subspan(file.size() - trailer_size - size, size);
 }
 
+// Returns what `body` returns. An exception of libparquet becomes an Error.
+template <class Body>
+auto in_footer(const std::string& origin, Body&& body) {
+  try {
+    return body();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail_input("{}: damaged: the footer cannot be read: {}", origin, reason_of(error));
+  }
+}
+
 std::shared_ptr<parquet::FileMetaData> parse_footer(std::span<const std::uint8_t> footer, const std::string& origin,
                                                     const parquet::ReaderProperties& properties) {
-  try {
+  return in_footer(origin, [&] {
     auto size = static_cast<std::uint32_t>(footer.size());
     auto metadata = parquet::FileMetaData::Make(footer.data(), &size, properties);
     if (metadata->is_encryption_algorithm_set()) {
@@ -54,17 +67,13 @@ std::shared_ptr<parquet::FileMetaData> parse_footer(std::span<const std::uint8_t
       fail_input("{}: damaged: the footer takes {} bytes, its length says {}", origin, size, footer.size());
     }
     return metadata;
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail_input("{}: damaged: the footer cannot be read: {}", origin, one_line(error.what()));
-  }
+  });
 }
 
 std::string names(const schema::GroupNode& root) {
   std::string all;
   for (int i = 0; i < root.field_count(); ++i) all += (i > 0 ? ", " : "") + root.field(i)->name();
-  return one_line(all);
+  return excerpt(all);
 }
 
 const schema::Node* find_field(const schema::GroupNode& root, const std::string& name, const std::string& origin) {
@@ -94,7 +103,7 @@ std::string describe(const schema::Node& node) {
   kind += parquet::TypeToString(static_cast<const schema::PrimitiveNode&>(*leaf).physical_type());
   const auto& logical = leaf->logical_type();
   if (logical && !logical->is_none()) kind += " (" + logical->ToString() + ")";
-  return one_line(kind);
+  return excerpt(kind);
 }
 
 // Integers of any width and sign, and the all-null column that Arrow writes for its type null.
@@ -236,18 +245,14 @@ CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std:
 
   captured.rows = checked_rows(*metadata, file.size(), origin);
   if (captured.rows == 0) fail_input("{}: no rows, expected at least one captured vector", origin);
-  try {
+  in_footer(origin, [&] {
     ChunkPlanner planner(file, *metadata, origin);
     planner.add(captured.vector, leaf_of(descriptor, vector));
     planner.add(captured.bucket, leaf_of(descriptor, bucket));
     planner.add(captured.position, leaf_of(descriptor, position));
     if (captured.example_id) planner.add(*captured.example_id, leaf_of(descriptor, *example_id));
     if (captured.sliding_window) planner.add(*captured.sliding_window, leaf_of(descriptor, *sliding_window));
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail_input("{}: damaged: the footer cannot be read: {}", origin, one_line(error.what()));
-  }
+  });
   return captured;
 }
 

@@ -1,16 +1,14 @@
 #include "formats/captured_vectors.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstdlib>
 #include <new>
 #include <numeric>
 
 #include "core/error.h"
 #include "core/regular_file.h"
+#include "formats/arrow_input.h"
 #include "formats/captured_flat.h"
 #include "formats/captured_footer.h"
 #include "formats/content_hash.h"
@@ -30,17 +28,12 @@ constexpr int decoded_at_once = 16384;
 FileBytes read_bytes(const std::filesystem::path& file) {
   const RegularFile opened = open_regular_file(file);
   FileBytes bytes(opened.size);
-  for (std::size_t done = 0; done < bytes.size();) {
-    const ssize_t got = ::read(opened.descriptor.get(), bytes.data() + done, bytes.size() - done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading(file, errno);
-    if (got == 0) fail_input("{}: became shorter while it was read; is it still being written?", file.string());
-    done += static_cast<std::size_t>(got);
-  }
+  if (opened.read(bytes) < bytes.size())
+    fail_input("{}: became shorter while it was read; is it still being written?", file.string());
   return bytes;
 }
 
-// Returns what `body` does; whatever goes wrong in it becomes one line with the file and the column.
+// Returns what `body` returns. Any exception becomes an Error that names the file and the column.
 template <class Body>
 auto in_column(const std::string& origin, const CapturedColumn& column, Body&& body) {
   try {
@@ -52,8 +45,7 @@ auto in_column(const std::string& origin, const CapturedColumn& column, Body&& b
   } catch (const std::bad_alloc&) {
     fail_runtime("{}: column '{}': not enough memory for its values", origin, column.name);
   } catch (const std::exception& error) {
-    fail_input("{}: column '{}': damaged: {}; copy or write the file again", origin, column.name,
-               one_line(error.what()));
+    fail_input("{}: column '{}': damaged: {}; copy or write the file again", origin, column.name, reason_of(error));
   }
 }
 

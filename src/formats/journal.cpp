@@ -24,30 +24,19 @@ RecordHeader header_of(std::string_view record) {
   return {record.size(), XXH3_64bits(record.data(), record.size())};
 }
 
-// The end of the file will be cut off: a link must not lead to the file of somebody else. Not blocking, so that a named
-// pipe does not wait for a reader.
-Descriptor open_journal(const std::filesystem::path& file) {
+// O_NOFOLLOW: the end of the file will be cut off, and a link could lead to a file that is not ours. O_NONBLOCK:
+// opening a named pipe would wait for a reader.
+RegularFile open_journal(const std::filesystem::path& file) {
   constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  Descriptor opened(::open(file.c_str(), flags, 0644));
-  if (!opened.open() && errno == ELOOP)
+  RegularFile opened{file, Descriptor(::open(file.c_str(), flags, 0644)), 0};
+  if (!opened.descriptor.open() && errno == ELOOP)
     fail_input("{}: is a symbolic link; expected a file of this run; remove the link", file.string());
   struct stat status {};
-  if (!opened.open() || ::fstat(opened.get(), &status) != 0)
+  if (!opened.descriptor.open() || ::fstat(opened.descriptor.get(), &status) != 0)
     fail_runtime("cannot write {}: {}", file.string(), std::strerror(errno));
   if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
+  opened.size = static_cast<std::size_t>(status.st_size);
   return opened;
-}
-
-std::string content_of(const std::filesystem::path& file, const Descriptor& opened) {
-  std::string content;
-  char piece[1 << 16];
-  for (;;) {
-    const ssize_t got = ::read(opened.get(), piece, sizeof piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading(file, errno);
-    if (got == 0) return content;
-    content.append(piece, static_cast<std::size_t>(got));
-  }
 }
 
 }  // namespace
@@ -68,8 +57,11 @@ JournalContent parse_journal(std::string_view bytes) {
 }
 
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
-  descriptor_ = open_journal(file_);
-  JournalContent content = parse_journal(content_of(file_, descriptor_));
+  RegularFile opened = open_journal(file_);
+  std::string bytes(opened.size, '\0');
+  bytes.resize(opened.read(std::as_writable_bytes(std::span(bytes))));
+  JournalContent content = parse_journal(bytes);
+  descriptor_ = std::move(opened.descriptor);
   records_ = std::move(content.records);
   end_ = static_cast<std::int64_t>(content.length);
   if (::ftruncate(descriptor_.get(), end_) != 0)
@@ -85,7 +77,7 @@ void Journal::append(std::string_view record) {
   const std::scoped_lock lock(mutex_);
   if (!descriptor_.write_at(bytes, end_)) {
     const int reason = errno;
-    // Should this fail too: a torn record is recognised when it is read.
+    // If this fails, too: a torn record is recognised when it is read.
     [[maybe_unused]] const int cut = ::ftruncate(descriptor_.get(), end_);
     fail_runtime("cannot write {}: {}; finished work is kept, go on with --resume", file_.string(),
                  std::strerror(reason));

@@ -1,49 +1,10 @@
 #include "formats/parquet_input.h"
 
-#include <arrow/io/file.h>
-#include <arrow/io/memory.h>
-#include <fcntl.h>
 #include <parquet/schema.h>
 
-#include <cerrno>
-
 #include "core/error.h"
-#include "core/regular_file.h"
 
 namespace headscope {
-
-std::string one_line(std::string_view text) {
-  constexpr std::size_t longest = 300;
-  std::string line;
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7f) {
-      line += c;
-    } else if (byte >= 0x7f) {
-      line += '?';
-    } else if (!line.empty() && line.back() != ' ') {
-      line += ' ';
-    }
-  }
-  while (!line.empty() && (line.back() == ' ' || line.back() == '.')) line.pop_back();
-  return text.size() > longest ? line + " ..." : line;
-}
-
-ParquetSource open_parquet(const std::filesystem::path& file, arrow::MemoryPool& pool) {
-  const RegularFile opened = open_regular_file(file);
-  const int own = ::fcntl(opened.descriptor.get(), F_DUPFD_CLOEXEC, 0);  // Arrow closes it
-  if (own < 0) fail_reading(file, errno);
-  auto readable = arrow::io::ReadableFile::Open(own, &pool);
-  if (!readable.ok()) fail_input("cannot read {}: {}", file.string(), one_line(readable.status().message()));
-  return {std::move(readable).ValueUnsafe(), opened.size};
-}
-
-ParquetSource parquet_in(std::span<const std::byte> bytes) {
-  const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
-  return {std::make_shared<arrow::io::BufferReader>(
-              std::make_shared<arrow::Buffer>(data, static_cast<std::int64_t>(bytes.size()))),
-          bytes.size()};
-}
 
 parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size) {
   parquet::ReaderProperties properties(&pool);
@@ -84,7 +45,7 @@ ChunkPlace ChunkCheck::place(std::string_view column, int leaf, int group, std::
   const auto said = row_group->ColumnChunk(leaf);
   if (said->crypto_metadata()) refuse(column, group, "it is encrypted; write the file without encryption");
   if (!said->file_path().empty())
-    refuse(column, group, "its pages are in another file ({})", one_line(said->file_path()));
+    refuse(column, group, "its pages are in another file ({})", excerpt(said->file_path()));
 
   std::int64_t start = said->data_page_offset();
   if (said->has_dictionary_page() && said->dictionary_page_offset() > 0) {

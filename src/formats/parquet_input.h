@@ -2,16 +2,12 @@
 // Parquet starts here: what the footer says is checked against the bytes that there are before memory is taken for it.
 #pragma once
 
-#include <arrow/io/interfaces.h>
 #include <fmt/format.h>
 #include <parquet/metadata.h>
 #include <parquet/properties.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,19 +23,6 @@ inline constexpr std::int64_t decoded_per_byte = 64;
 constexpr std::int64_t decoded_limit(std::size_t size) {
   return decoded_base + decoded_per_byte * static_cast<std::int64_t>(size);
 }
-
-// Text from a file or a library, on one line and not too long.
-std::string one_line(std::string_view text);
-
-struct ParquetSource {
-  std::shared_ptr<arrow::io::RandomAccessFile> file;
-  std::size_t size = 0;
-};
-
-// Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
-ParquetSource open_parquet(const std::filesystem::path& file, arrow::MemoryPool& pool);
-// Of bytes that outlive the source.
-ParquetSource parquet_in(std::span<const std::byte> bytes);
 
 // Checksums are verified; texts and lists that a header claims are bounded by the size of the file.
 parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size);

@@ -23,9 +23,6 @@ template <class... Args>
   throw ColumnFault(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// Levels 0..3 fit in one or two bits; deeper nesting never gets here (captured_footer.cpp refuses it).
-inline constexpr int max_supported_level = 3;
-
 struct LevelRun {
   std::size_t count = 0;
   int value = 0;                         // of every level, where `packed` is null

@@ -8,6 +8,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "formats/arrow_input.h"
 #include "formats/arrow_table.h"
 #include "formats/parquet_input.h"
 #include "formats/part_table.h"
@@ -20,32 +21,6 @@ using Tables = std::vector<std::shared_ptr<arrow::Table>>;
 
 // Rows of one row group: large enough to compress well, small enough to be joined in memory.
 constexpr std::int64_t group_rows = 1 << 20;
-
-// What goes wrong in a file that is read, in one line with its name.
-template <class Body>
-auto reading(const std::string& file, Body&& body) {
-  try {
-    return body();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    fail_runtime("{}: not enough memory for its rows", file);
-  } catch (const std::exception& error) {
-    fail_input("{}: is damaged, or not a Parquet table: {}", file, one_line(error.what()));
-  }
-}
-
-// What goes wrong while writing and is not yet an Error.
-template <class Body>
-auto writing(const std::string& name, Body&& body) {
-  try {
-    return body();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail_runtime("cannot write {}: {}", name, error.what());
-  }
-}
 
 // Where the writer of Arrow writes to: our atomic file.
 class AtomicSink : public arrow::io::OutputStream {
@@ -118,8 +93,8 @@ std::vector<Leaf> leaves_of(const parquet::arrow::SchemaManifest& manifest) {
   return leaves;
 }
 
-OpenFile open_table(const std::string& origin, ParquetSource source, TableLimits& limits) {
-  return reading(origin, [&] {
+OpenFile open_table(const std::string& origin, ArrowInput source, TableLimits& limits) {
+  return reading_parquet(origin, [&] {
     limits.add_file(source.size);
     OpenFile file{.origin = origin, .size = source.size};
     parquet::arrow::FileReaderBuilder builder;
@@ -135,12 +110,12 @@ OpenFile open_table(const std::string& origin, ParquetSource source, TableLimits
 }
 
 OpenFile open_table(const fs::path& file, TableLimits& limits) {
-  return open_table(file.string(), open_parquet(file, limits.pool), limits);
+  return open_table(file.string(), open_input(file, limits.pool), limits);
 }
 
 // Checks what the footer says of these columns before they are read; returns their places.
 std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& leaves, TableLimits& limits) {
-  return reading(file.origin, [&] {
+  return reading_parquet(file.origin, [&] {
     ChunkCheck chunks(file.metadata(), file.size, file.origin, limits.room);
     std::vector<int> places;
     for (const Leaf& leaf : leaves) {
@@ -155,7 +130,7 @@ std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& l
 
 std::shared_ptr<arrow::Table> read_arrow(const OpenFile& file, TableLimits& limits) {
   const std::vector<int> places = checked_places(file, file.leaves, limits);
-  return reading(file.origin, [&] {
+  return reading_parquet(file.origin, [&] {
     std::shared_ptr<arrow::Table> table;
     check(file.reader->ReadTable(places, &table));
     check(table->ValidateFull());  // libparquet leaves indices of dictionaries unchecked
@@ -199,7 +174,7 @@ std::vector<Leaf> named_leaves(const OpenFile& file, const std::vector<std::stri
 }
 
 Table table_of(const std::string& origin, const Tables& parts, std::int64_t room) {
-  return reading(origin, [&] {
+  return reading_parquet(origin, [&] {
     Table table(origin);
     add_columns(table, *value_of(arrow::ConcatenateTables(parts)), room);
     return table;
@@ -241,7 +216,7 @@ class Joined {
 }  // namespace
 
 std::string to_parquet(const Table& table) {
-  return writing("a table as Parquet", [&] {
+  return writing_parquet("a table as Parquet", [&] {
     const auto rows = arrow_table(table);
     const auto sink = value_of(arrow::io::BufferOutputStream::Create());
     const auto writer = open_writer(rows->schema(), sink);
@@ -260,12 +235,12 @@ void join_parquet(const fs::path& out, const std::vector<fs::path>& files, std::
     auto part = reader.read(name);
     if (part->num_rows() > rows) part = part->Slice(0, rows);
     rows -= part->num_rows();
-    writing(out.string(), [&] {
+    writing_parquet(out.string(), [&] {
       if (joined == nullptr) joined = std::make_unique<Joined>(file, part->schema());
       joined->add(part);
     });
   }
-  writing(out.string(), [&] { joined->finish(); });
+  writing_parquet(out.string(), [&] { joined->finish(); });
   file.commit();
 }
 
@@ -285,7 +260,7 @@ Table read_parquet(const fs::path& file_or_folder) {
 
 Table parse_parquet(std::span<const std::byte> bytes, const std::string& origin) {
   TableLimits limits;
-  const OpenFile file = open_table(origin, parquet_in(bytes), limits);
+  const OpenFile file = open_table(origin, input_of(bytes), limits);
   return table_of(origin, {read_arrow(file, limits)}, limits.pool.limit());
 }
 
@@ -297,7 +272,7 @@ void scan_parquet(const fs::path& file_or_folder, const std::vector<std::string>
     const std::vector<int> places = checked_places(file, named_leaves(file, columns), limits);
     for (int group = 0; group < file.reader->num_row_groups(); ++group) {
       Table table(file.origin);
-      reading(file.origin, [&] {
+      reading_parquet(file.origin, [&] {
         std::shared_ptr<arrow::Table> rows;
         check(file.reader->ReadRowGroup(group, places, &rows));
         check(rows->ValidateFull());

@@ -195,20 +195,15 @@ void PartTable::append(const Table& rows) {
   rows_.push_back(static_cast<std::int64_t>(rows.rows()));
 }
 
-void PartTable::truncate(std::size_t parts) {
-  if (parts > rows_.size())
-    fail_input("{}: {} parts were expected, {} are there; was the table merged?", folder_.string(), parts,
-               rows_.size());
-  while (rows_.size() > parts) {
-    remove_file(part(rows_.size() - 1));
-    sync_folder(folder_);  // in order on the disk too
-    rows_.pop_back();
-  }
+void PartTable::remove_last_part() {
+  remove_file(part(rows_.size() - 1));
+  sync_folder(folder_);  // in order on the disk too
+  rows_.pop_back();
 }
 
 void PartTable::truncate_rows(std::int64_t rows) {
   if (rows > this->rows()) fail_input("{}: {} rows were expected, {} are there", folder_.string(), rows, this->rows());
-  while (!rows_.empty() && this->rows() - rows_.back() >= rows) truncate(rows_.size() - 1);
+  while (!rows_.empty() && this->rows() - rows_.back() >= rows) remove_last_part();
   const std::int64_t excess = this->rows() - rows;
   if (excess == 0) return;
   const fs::path last = part(rows_.size() - 1);
@@ -217,7 +212,7 @@ void PartTable::truncate_rows(std::int64_t rows) {
 }
 
 void PartTable::remove() {
-  truncate(0);
+  while (!rows_.empty()) remove_last_part();
   std::error_code error;
   fs::remove(folder_, error);  // if nothing else is in it
 }

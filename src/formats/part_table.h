@@ -39,14 +39,11 @@ class PartTable {
   // it was.
   void append(const Table& rows);
 
-  [[nodiscard]] std::size_t parts() const { return rows_.size(); }
   [[nodiscard]] std::int64_t rows() const;
 
-  // Back to an earlier state: a resumed run writes again what came after its checkpoint. By rows it also works on a
-  // table that was merged in the meantime (the part that holds the border is written anew, shorter); by parts it does
-  // not. The last part goes first, so that a crash leaves a table without gaps. Throws Error(Fault::input) when the
-  // table holds fewer.
-  void truncate(std::size_t parts);
+  // Back to an earlier state: a resumed run writes again the rows that came after its checkpoint. It works on a merged
+  // table, too: the part that holds the border is written again, shorter. The last part is removed first, so that a
+  // crash leaves a table without gaps. Throws Error(Fault::input) when the table holds fewer rows.
   void truncate_rows(std::int64_t rows);
 
   // All parts into one; see above. The bytes of the result depend on the rows alone, not on how they were appended.
@@ -56,6 +53,7 @@ class PartTable {
   void remove();
 
  private:
+  void remove_last_part();
   [[nodiscard]] std::filesystem::path part(std::size_t index) const;
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
 

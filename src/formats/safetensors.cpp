@@ -37,7 +37,7 @@ const TypeFacts& facts(TensorType type) {
 
 // Nothing when it does not fit 64 bits.
 std::optional<std::uint64_t> byte_size(TensorType type, const std::vector<std::int64_t>& shape) {
-  std::uint64_t size = type_size(type);
+  std::uint64_t size = facts(type).size;
   for (const std::int64_t dimension : shape)
     if (dimension < 0 || __builtin_mul_overflow(size, static_cast<std::uint64_t>(dimension), &size)) return {};
   return size;
@@ -99,10 +99,6 @@ std::string_view type_name(TensorType type) {
   return facts(type).name;
 }
 
-std::size_t type_size(TensorType type) {
-  return facts(type).size;
-}
-
 std::string write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
                               const TensorMetadata& metadata) {
   const std::string header = header_bytes(file, tensors, metadata);
@@ -136,7 +132,7 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
   std::uint64_t reached = 0;
   for (TensorEntry& entry : header.entries) {
     const auto fail = [&](const std::string& what) {
-      fail_input("{}: tensor '{}' {}; copy or write the file again", origin, shown_name(entry.name), what);
+      fail_input("{}: tensor '{}' {}; copy or write the file again", origin, excerpt(entry.name), what);
     };
     if (entry.end < entry.begin) fail(fmt::format("ends at byte {}, before its start {}", entry.end, entry.begin));
     if (entry.end > values.size())
@@ -160,18 +156,13 @@ Safetensors::Safetensors(std::filesystem::path file)
   for (std::size_t i = 0; i < content_.tensors.size(); ++i) places_.emplace(content_.tensors[i].name, i);
 }
 
-const TensorView* Safetensors::find(std::string_view name) const {
-  const auto place = places_.find(name);
-  return place == places_.end() ? nullptr : &content_.tensors[place->second];
-}
-
 const TensorView& Safetensors::get(std::string_view name) const {
-  if (const TensorView* tensor = find(name)) return *tensor;
+  if (const auto place = places_.find(name); place != places_.end()) return content_.tensors[place->second];
   std::vector<std::string> names;
   for (const TensorView& tensor : content_.tensors) names.push_back(tensor.name);
   const std::string nearest = nearest_name(name, names);
-  fail_input("{}: there is no tensor '{}'{}", path_.string(), shown_name(name),
-             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", shown_name(nearest)));
+  fail_input("{}: there is no tensor '{}'{}", path_.string(), excerpt(name),
+             nearest.empty() ? "" : fmt::format("; did you mean '{}'?", excerpt(nearest)));
 }
 
 std::string Safetensors::hash() const {

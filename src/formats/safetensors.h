@@ -18,7 +18,6 @@ namespace headscope {
 enum class TensorType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 std::string_view type_name(TensorType type);  // as in the file: "F32"
-std::size_t type_size(TensorType type);       // bytes of one value
 
 // The values lie elsewhere, little-endian, row by row. In a file they start at a multiple of 8 bytes only as far as the
 // tensors before them take one: copy before use where alignment matters.
@@ -53,7 +52,6 @@ class Safetensors {
   explicit Safetensors(std::filesystem::path file);
 
   [[nodiscard]] const std::vector<TensorView>& tensors() const { return content_.tensors; }
-  [[nodiscard]] const TensorView* find(std::string_view name) const;  // null when there is none
   // Throws Error(Fault::input) with the nearest name when there is none.
   [[nodiscard]] const TensorView& get(std::string_view name) const;
   [[nodiscard]] const TensorMetadata& metadata() const { return content_.metadata; }

@@ -33,7 +33,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
 
   bool key(std::string& text) override {
     if (place_ == Place::name) {
-      if (!names_.insert(text).second) fail_input("{}: tensor '{}' comes twice", origin_, shown_name(text));
+      if (!names_.insert(text).second) fail_input("{}: tensor '{}' comes twice", origin_, excerpt(text));
       if (text == metadata_key) return move_to(Place::metadata);
       header_.entries.emplace_back().name = text;
       seen_ = {};
@@ -41,8 +41,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
     }
     if (place_ == Place::metadata_key) {
       key_ = text;
-      if (header_.metadata.contains(text))
-        fail_input("{}: {} '{}' comes twice", origin_, metadata_key, shown_name(text));
+      if (header_.metadata.contains(text)) fail_input("{}: {} '{}' comes twice", origin_, metadata_key, excerpt(text));
       return move_to(Place::metadata_value);
     }
     return begin_field(text);
@@ -59,7 +58,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
       entry().type = static_cast<TensorType>(type);
       return move_to(Place::field);
     }
-    fail_input("{}: tensor '{}' has the unknown type '{}'", origin_, shown_name(entry().name), shown_name(text));
+    fail_input("{}: tensor '{}' has the unknown type '{}'", origin_, excerpt(entry().name), excerpt(text));
   }
 
   bool start_array(std::size_t) override {
@@ -90,7 +89,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool end_object() override {
     if (place_ == Place::field) {
       if (!seen_.type || !seen_.shape || !seen_.offsets)
-        fail_input("{}: tensor '{}' lacks dtype, shape or data_offsets", origin_, shown_name(entry().name));
+        fail_input("{}: tensor '{}' lacks dtype, shape or data_offsets", origin_, excerpt(entry().name));
       return move_to(Place::name);
     }
     return move_to(place_ == Place::metadata_key ? Place::name : Place::end);
@@ -99,7 +98,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool null() override { fail_value("null"); }
   bool boolean(bool) override { fail_value("true or false"); }
   bool number_integer(std::int64_t value) override { fail_value(fmt::format("the number {}", value)); }
-  bool number_float(double, const std::string& text) override { fail_value("the number " + shown_name(text)); }
+  bool number_float(double, const std::string& text) override { fail_value("the number " + excerpt(text)); }
   bool binary(json::binary_t&) override { fail_value("binary"); }
   bool parse_error(std::size_t place, const std::string&, const nlohmann::detail::exception&) override {
     fail_input("{}: the header is not valid JSON at its byte {}; copy or write the file again", origin_, place);
@@ -139,7 +138,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
     if (text == "shape" && !std::exchange(seen_.shape, true)) return move_to(Place::shape);
     if (text == "data_offsets" && !std::exchange(seen_.offsets, true)) return move_to(Place::offsets);
     fail_input("{}: tensor '{}' has an unexpected '{}'; expected dtype, shape, data_offsets once each", origin_,
-               shown_name(entry().name), shown_name(text));
+               excerpt(entry().name), excerpt(text));
   }
 
   [[noreturn]] void fail_value(const std::string& found) {
@@ -152,7 +151,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
                            : place_ == Place::shape || place_ == Place::dimension
                                ? "whole numbers, not negative, as shape"
                                : "two whole numbers as data_offsets";
-    fail_input("{}: tensor '{}' holds {}; expected {}", origin_, shown_name(entry().name), found, expected);
+    fail_input("{}: tensor '{}' holds {}; expected {}", origin_, excerpt(entry().name), found, expected);
   }
 
   const std::string& origin_;
@@ -165,11 +164,6 @@ class HeaderReader : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
-
-std::string shown_name(std::string_view name) {
-  constexpr std::size_t longest = 120;
-  return name.size() <= longest ? std::string(name) : std::string(name.substr(0, longest)) + "…";
-}
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, const std::string& origin) {
   // The JSON library takes a zero byte for the end.

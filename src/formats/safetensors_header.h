@@ -29,7 +29,4 @@ struct SafetensorsHeader {
 // Throws Error(Fault::input): not JSON, keys that the format does not have or that come twice, values of another kind.
 SafetensorsHeader parse_safetensors_header(std::string_view json, const std::string& origin);
 
-// A name from a file for a message: not longer than a line.
-std::string shown_name(std::string_view name);
-
 }  // namespace headscope

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/error.h"
+#include "formats/arrow_input.h"
 #include "formats/parquet_input.h"
 
 namespace headscope {
@@ -16,7 +17,7 @@ using OnText = std::function<bool(std::string_view)>;
 std::string column_names(const parquet::SchemaDescriptor& schema) {
   std::string names;
   for (int i = 0; i < schema.num_columns(); ++i) names += (i > 0 ? ", " : "") + schema.Column(i)->path()->ToDotString();
-  return one_line(names);
+  return excerpt(names);
 }
 
 int find_column(const parquet::SchemaDescriptor& schema, const std::string& column, const std::string& origin) {
@@ -27,8 +28,7 @@ int find_column(const parquet::SchemaDescriptor& schema, const std::string& colu
     const bool text = found.physical_type() == parquet::Type::BYTE_ARRAY && found.max_repetition_level() == 0 &&
                       (!logical || logical->is_none() || logical->is_string());
     if (!text)
-      fail_input("{}: column '{}' is {}; expected text", origin, column,
-                 one_line(parquet::TypeToString(found.physical_type())));
+      fail_input("{}: column '{}' is {}; expected text", origin, column, parquet::TypeToString(found.physical_type()));
     return i;
   }
   fail_input("{}: no column '{}'; name another (--text-column); the file has: {}", origin, column,
@@ -83,7 +83,7 @@ class TextReader {
   const OnText& on_text_;
 };
 
-bool read_column(ParquetSource source, CappedPool& pool, const std::string& origin, const std::string& column,
+bool read_column(ArrowInput source, CappedPool& pool, const std::string& origin, const std::string& column,
                  const OnText& on_text) {
   parquet::ReaderProperties properties = limited_properties(pool, source.size);
   properties.enable_buffered_stream();
@@ -106,25 +106,12 @@ bool read_column(ParquetSource source, CappedPool& pool, const std::string& orig
   return true;
 }
 
-template <class Body>
-bool in_text_column(const std::string& origin, Body&& body) {
-  try {
-    return body();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::bad_alloc&) {
-    fail_runtime("{}: not enough memory to read it", origin);
-  } catch (const std::exception& error) {
-    fail_input("{}: cannot be read as Parquet: {}", origin, one_line(error.what()));
-  }
-}
-
 }  // namespace
 
 bool for_each_text(const std::filesystem::path& file, const std::string& column, const OnText& on_text) {
-  return in_text_column(file.string(), [&] {
+  return reading_parquet(file.string(), [&] {
     CappedPool pool(decoded_base);
-    ParquetSource source = open_parquet(file, pool);
+    ArrowInput source = open_input(file, pool);
     pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(source.size));
     return read_column(std::move(source), pool, file.string(), column, on_text);
   });
@@ -132,9 +119,9 @@ bool for_each_text(const std::filesystem::path& file, const std::string& column,
 
 bool for_each_text(std::span<const std::byte> bytes, const std::string& origin, const std::string& column,
                    const OnText& on_text) {
-  return in_text_column(origin, [&] {
+  return reading_parquet(origin, [&] {
     CappedPool pool(decoded_limit(bytes.size()));
-    return read_column(parquet_in(bytes), pool, origin, column, on_text);
+    return read_column(input_of(bytes), pool, origin, column, on_text);
   });
 }
 

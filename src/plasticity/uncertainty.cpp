@@ -7,19 +7,12 @@
 #include <unordered_map>
 
 #include "core/missing.h"
+#include "core/mixed_seed.h"
 
 namespace headscope {
 namespace {
 
 constexpr double normal_quantile_975 = 1.959963984540054;
-
-constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
-
-std::uint64_t mix(std::uint64_t x) {  // the finaliser of SplitMix64 (Steele, Lea, Flood 2014)
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31);
-}
 
 // Weights of examples, computed when first asked for.
 class Weights {
@@ -39,7 +32,7 @@ class Weights {
   // Independent of the order of the examples.
   [[nodiscard]] std::uint64_t hash() const {
     std::uint64_t sum = 0;
-    for (const auto& [example_id, weights] : known_) sum += mix(static_cast<std::uint64_t>(example_id) + golden);
+    for (const auto& [example_id, weights] : known_) sum += splitmix(static_cast<std::uint64_t>(example_id));
     return sum;
   }
 
@@ -119,7 +112,7 @@ double Estimate::high() const {
 
 double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate) {
   const std::uint64_t word =
-      mix(mix(mix(seed + golden) ^ static_cast<std::uint64_t>(example_id)) + golden * (replicate + 1));
+      mixed_bits(mixed_bits(splitmix(seed) ^ static_cast<std::uint64_t>(example_id)) + splitmix_step * (replicate + 1));
   const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
   // Inverse of the Poisson(1) distribution function: P(W = w) = exp(-1) / w!.
   double weight = 0, term = std::exp(-1.0), cumulative = term;

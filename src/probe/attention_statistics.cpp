@@ -128,7 +128,7 @@ at::Tensor plain(const at::Tensor& x_bthd) {
 }
 
 #ifdef HEADSCOPE_CUDA
-bool has_kernel(const at::Tensor& q_bthd) {
+bool has_attention_kernel(const at::Tensor& q_bthd) {
   return cuda::has_kernel_type(q_bthd) && q_bthd.numel() > 0 && q_bthd.size(3) <= 128 &&
          cuda::supports_attention_sums(static_cast<int>(q_bthd.size(3)));
 }
@@ -173,7 +173,7 @@ std::vector<HeadSums> kernel_sums(const at::Tensor& q_bthd, const at::Tensor& k_
 
 HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
 #ifdef HEADSCOPE_CUDA
-  if (has_kernel(q_bthd)) return means_of(kernel_sums(q_bthd, k_bthd, scale), q_bthd);
+  if (has_attention_kernel(q_bthd)) return means_of(kernel_sums(q_bthd, k_bthd, scale), q_bthd);
 #endif
   if (!has_fused(q_bthd)) return attention_statistics_composed(q_bthd, k_bthd, scale);
   return means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scale), q_bthd);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <tuple>
 
 #include "core/missing.h"
 #include "core/parallel.h"
@@ -47,13 +48,47 @@ std::pair<double, double> mean_and_deviation(const std::vector<double>& values) 
   return {mean, std::sqrt(squares / n)};
 }
 
-// The statistics of one head, in one pass over its keys and one over what that leaves of each.
-OneHead head_statistics(const KeyRows& keys) {
+// What the statistics of one head are made of. Three functions fill it: for float32 on a CPU, by a kernel on a GPU, by
+// tensor operations anywhere.
+struct KeySummary {
+  double norm = 0, norm_std = 0, std = 0;  // mean and deviation of the norms; deviation of all components
+  double token0_norm = 0, max_abs_mean = 0, max_abs = 0;
+  double alive = 0;                         // keys with a norm above 0, and sums over them:
+  double axes = 0, ratios = 0, on_top = 0;  // max |k| / |k|; (Σ k²)² / Σ k⁴; max |k| is in the dimension top_dim
+  double square_of_units = 0;               // |Σ k / |k||²
+  double top_dim = 0, top_energy = 0, energy = 0;  // the dimension with the largest Σ k², its Σ k², that of all
+};
+
+// The one place that names the statistics and divides the sums.
+OneHead statistics_of(const KeySummary& keys) {
+  const double alive = keys.alive;
+  return {{"k_norm", keys.norm},
+          {"k_norm_std", keys.norm_std},
+          {"k_std", keys.std},
+          {"k_token0_norm", keys.token0_norm},
+          {"k_max_abs_mean", keys.max_abs_mean},
+          {"k_max_abs", keys.max_abs},
+          {"k_axis", keys.axes / alive},
+          {"k_pr_vector", keys.ratios / alive},
+          {"k_top_dim", keys.energy > 0 ? keys.top_dim : missing},
+          {"k_top_energy", keys.top_energy / keys.energy},
+          {"k_top_share", keys.on_top / alive},
+          {"k_cosine", alive > 1 ? (keys.square_of_units - alive) / (alive * (alive - 1)) : missing}};
+}
+
+// Standard deviation of n values out of the sums of (value - shift) and of its square.
+double deviation(double shifted, double squares, double n) {
+  const double variance = squares / n - (shifted / n) * (shifted / n);
+  return variance < 0 ? 0 : std::sqrt(variance);
+}
+
+// One pass over the keys of a head, and one over the norm and the largest component of each.
+KeySummary summary_of(const KeyRows& keys) {
   std::vector<double> norms, tops;
   Eigen::ArrayXd k(keys.d), squares(keys.d);
   Eigen::ArrayXd energy = Eigen::ArrayXd::Zero(keys.d), units = Eigen::ArrayXd::Zero(keys.d);
-  double axis = 0, ratio = 0, token0 = 0, shifted = 0, shifted_squares = 0;
-  std::int64_t alive = 0;
+  KeySummary summary;
+  double token0_norms = 0, shifted = 0, shifted_squares = 0;
   const double shift = keys.first[0];  // the deviation of equal components is then exactly 0
   for (std::int64_t i = 0; i < keys.n; ++i) {
     k = keys.row(i).cast<double>();
@@ -64,38 +99,32 @@ OneHead head_statistics(const KeyRows& keys) {
     energy += squares;
     shifted += (k - shift).sum();
     shifted_squares += (k - shift).square().sum();
-    if (i % keys.t == 0) token0 += norm;
+    if (i % keys.t == 0) token0_norms += norm;
     if (norm == 0) continue;
-    ++alive;
-    axis += top / norm;
-    ratio += energy_of_key * energy_of_key / squares.square().sum();
+    ++summary.alive;
+    summary.axes += top / norm;
+    summary.ratios += energy_of_key * energy_of_key / squares.square().sum();
     units += k / norm;
   }
   Eigen::Index top_dim = 0;
-  const double top_energy = energy.maxCoeff(&top_dim), all_energy = energy.sum();
-  std::int64_t on_top = 0;
+  summary.top_energy = energy.maxCoeff(&top_dim);
+  summary.top_dim = static_cast<double>(top_dim);
+  summary.energy = energy.sum();
   for (std::int64_t i = 0; i < keys.n; ++i) {
     const auto place = static_cast<std::size_t>(i);
-    on_top += norms[place] > 0 && std::fabs(keys.first[i * keys.stride + top_dim]) == tops[place];
+    if (norms[place] > 0 && std::fabs(keys.first[i * keys.stride + top_dim]) == tops[place]) ++summary.on_top;
   }
-  const auto [norm_mean, norm_deviation] = mean_and_deviation(norms);
-  const auto count = static_cast<double>(alive), components = static_cast<double>(keys.n * keys.d);
-  return {{"k_norm", norm_mean},
-          {"k_norm_std", norm_deviation},
-          {"k_std", std::sqrt(std::max(0.0, shifted_squares / components - std::pow(shifted / components, 2)))},
-          {"k_token0_norm", token0 / static_cast<double>(keys.n / keys.t)},
-          {"k_max_abs_mean", mean_and_deviation(tops).first},
-          {"k_max_abs", *std::max_element(tops.begin(), tops.end())},
-          {"k_axis", axis / count},
-          {"k_pr_vector", ratio / count},
-          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : missing},
-          {"k_top_energy", top_energy / all_energy},
-          {"k_top_share", static_cast<double>(on_top) / count},
-          {"k_cosine", alive > 1 ? (units.square().sum() - count) / (count * (count - 1)) : missing}};
+  summary.square_of_units = units.square().sum();
+  std::tie(summary.norm, summary.norm_std) = mean_and_deviation(norms);
+  summary.std = deviation(shifted, shifted_squares, static_cast<double>(keys.n * keys.d));
+  summary.token0_norm = token0_norms / static_cast<double>(keys.n / keys.t);
+  summary.max_abs_mean = rough_mean(tops);
+  summary.max_abs = *std::max_element(tops.begin(), tops.end());
+  return summary;
 }
 
 #ifdef HEADSCOPE_CUDA
-bool has_kernel(const at::Tensor& k_bthd) {
+bool has_key_kernel(const at::Tensor& k_bthd) {
   return cuda::has_kernel_type(k_bthd) && k_bthd.numel() > 0 && k_bthd.size(3) <= 128 &&
          cuda::supports_key_sums(static_cast<int>(k_bthd.size(3)));
 }
@@ -108,36 +137,30 @@ std::size_t place_of_largest(std::span<const double> values) {
   return best;
 }
 
-// Standard deviation of n values out of the sums of (value - shift) and of its square.
-double deviation(double shifted, double squares, double n) {
-  const double variance = squares / n - (shifted / n) * (shifted / n);
-  return variance < 0 ? 0 : std::sqrt(variance);
-}
-
-OneHead statistics_of_sums(const double* sums, const cuda::KeyShape& shape) {
+KeySummary summary_of(const double* sums, const cuda::KeyShape& shape) {
   const auto d = static_cast<std::size_t>(shape.d);
   const auto vector = [&](cuda::KeyVector which) { return std::span(sums + cuda::key_scalars + which * shape.d, d); };
   const std::span<const double> energy = vector(cuda::energies);
   const std::size_t top_dim = place_of_largest(energy);
-  double all_energy = 0, square_of_units = 0;
+  const auto n = static_cast<double>(shape.n);
+  KeySummary summary;
   for (std::size_t i = 0; i < d; ++i) {
-    all_energy += energy[i];
-    square_of_units += vector(cuda::units)[i] * vector(cuda::units)[i];
+    summary.energy += energy[i];
+    summary.square_of_units += vector(cuda::units)[i] * vector(cuda::units)[i];
   }
-  const auto n = static_cast<double>(shape.n), components = n * static_cast<double>(shape.d);
-  const double count = sums[cuda::alive];
-  return {{"k_norm", sums[cuda::norm_shift] + sums[cuda::norms] / n},
-          {"k_norm_std", deviation(sums[cuda::norms], sums[cuda::norm_squares], n)},
-          {"k_std", deviation(sums[cuda::components], sums[cuda::component_squares], components)},
-          {"k_token0_norm", sums[cuda::token0_norms] / static_cast<double>(shape.n / shape.t)},
-          {"k_max_abs_mean", sums[cuda::tops] / n},
-          {"k_max_abs", sums[cuda::largest_top]},
-          {"k_axis", sums[cuda::axes] / count},
-          {"k_pr_vector", sums[cuda::ratios] / count},
-          {"k_top_dim", all_energy > 0 ? static_cast<double>(top_dim) : missing},
-          {"k_top_energy", energy[top_dim] / all_energy},
-          {"k_top_share", vector(cuda::on_top)[top_dim] / count},
-          {"k_cosine", count > 1 ? (square_of_units - count) / (count * (count - 1)) : missing}};
+  summary.norm = sums[cuda::norm_shift] + sums[cuda::norms] / n;
+  summary.norm_std = deviation(sums[cuda::norms], sums[cuda::norm_squares], n);
+  summary.std = deviation(sums[cuda::components], sums[cuda::component_squares], n * static_cast<double>(shape.d));
+  summary.token0_norm = sums[cuda::token0_norms] / static_cast<double>(shape.n / shape.t);
+  summary.max_abs_mean = sums[cuda::tops] / n;
+  summary.max_abs = sums[cuda::largest_top];
+  summary.alive = sums[cuda::alive];
+  summary.axes = sums[cuda::axes];
+  summary.ratios = sums[cuda::ratios];
+  summary.on_top = vector(cuda::on_top)[top_dim];
+  summary.top_dim = static_cast<double>(top_dim);
+  summary.top_energy = energy[top_dim];
+  return summary;
 }
 
 HeadValues kernel_statistics(const at::Tensor& k_bthd) {
@@ -158,7 +181,7 @@ HeadValues kernel_statistics(const at::Tensor& k_bthd) {
   const at::Tensor here = sums_hv.cpu();
   std::vector<OneHead> heads;
   for (std::int64_t head = 0; head < shape.heads; ++head)
-    heads.push_back(statistics_of_sums(here.const_data_ptr<double>() + head * values, shape));
+    heads.push_back(statistics_of(summary_of(here.const_data_ptr<double>() + head * values, shape)));
   return by_metric(heads);
 }
 #endif
@@ -168,42 +191,44 @@ HeadValues kernel_statistics(const at::Tensor& k_bthd) {
 HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
   const at::Tensor k_nhd = k_bthd.detach().to(at::kDouble).flatten(0, 1);
   const at::Tensor squares_nhd = k_nhd.square(), norm_nh = squares_nhd.sum(-1).sqrt(), size_nhd = k_nhd.abs();
-  const at::Tensor top_nh = size_nhd.amax(-1), alive_nh = norm_nh > 0, count_h = alive_nh.sum(0).to(at::kDouble);
-  const auto mean_alive = [&](const at::Tensor& values_nh) {
-    return to_doubles(values_nh.where(alive_nh, 0.0).sum(0) / count_h);
-  };
-  const at::Tensor energy_hd = squares_nhd.sum(0), total_h = energy_hd.sum(-1);
+  const at::Tensor top_nh = size_nhd.amax(-1), alive_nh = norm_nh > 0;
+  const auto sum_alive = [&](const at::Tensor& values_nh) { return values_nh.where(alive_nh, 0.0).sum(0); };
+  const at::Tensor energy_hd = squares_nhd.sum(0);
   const auto [top_energy_h, top_dim_h] = energy_hd.max(-1);
   const at::Tensor at_top_nh =
       size_nhd.gather(-1, top_dim_h.view({1, -1, 1}).expand({k_nhd.size(0), -1, 1})).squeeze(-1);
   const at::Tensor units_hd = (k_nhd / norm_nh.unsqueeze(-1)).where(alive_nh.unsqueeze(-1), 0.0).sum(0);
-  return {
-      {"k_norm", to_doubles(norm_nh.mean(0))},
-      {"k_norm_std", to_doubles(norm_nh.std(at::IntArrayRef{0}, /*unbiased=*/false))},
-      {"k_std", to_doubles(k_nhd.std(at::IntArrayRef{0, 2}, /*unbiased=*/false))},
-      {"k_token0_norm", to_doubles(norm_nh.unflatten(0, {k_bthd.size(0), -1}).select(1, 0).mean(0))},
-      {"k_max_abs_mean", to_doubles(top_nh.mean(0))},
-      {"k_max_abs", to_doubles(top_nh.amax(0))},
-      {"k_axis", mean_alive(top_nh / norm_nh)},
-      {"k_pr_vector", mean_alive(squares_nhd.sum(-1).square() / squares_nhd.square().sum(-1))},
-      {"k_top_dim", to_doubles(top_dim_h.to(at::kDouble).where(total_h > 0, missing))},
-      {"k_top_energy", to_doubles(top_energy_h / total_h)},
-      {"k_top_share", mean_alive((at_top_nh == top_nh).to(at::kDouble))},
-      {"k_cosine",
-       to_doubles(((units_hd.square().sum(-1) - count_h) / (count_h * (count_h - 1))).where(count_h > 1, missing))}};
+  const at::Tensor summaries_hv =
+      at::stack({norm_nh.mean(0), norm_nh.std(at::IntArrayRef{0}, /*unbiased=*/false),
+                 k_nhd.std(at::IntArrayRef{0, 2}, /*unbiased=*/false),
+                 norm_nh.unflatten(0, {k_bthd.size(0), -1}).select(1, 0).mean(0), top_nh.mean(0), top_nh.amax(0),
+                 alive_nh.sum(0).to(at::kDouble), sum_alive(top_nh / norm_nh),
+                 sum_alive(squares_nhd.sum(-1).square() / squares_nhd.square().sum(-1)),
+                 sum_alive((at_top_nh == top_nh).to(at::kDouble)), units_hd.square().sum(-1), top_dim_h.to(at::kDouble),
+                 top_energy_h, energy_hd.sum(-1)},
+                1)
+          .cpu()
+          .contiguous();
+  std::vector<OneHead> heads;
+  for (std::int64_t head = 0; head < summaries_hv.size(0); ++head) {
+    const double* s = summaries_hv.const_data_ptr<double>() + head * summaries_hv.size(1);
+    heads.push_back(
+        statistics_of({s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13]}));
+  }
+  return by_metric(heads);
 }
 
 HeadValues key_statistics(const at::Tensor& k_bthd) {
 #ifdef HEADSCOPE_CUDA
-  if (has_kernel(k_bthd)) return kernel_statistics(k_bthd);
+  if (has_key_kernel(k_bthd)) return kernel_statistics(k_bthd);
 #endif
   if (!k_bthd.device().is_cpu() || k_bthd.scalar_type() == at::kDouble) return key_statistics_composed(k_bthd);
   const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
   const std::int64_t heads = k.size(2), d = k.size(3);
   std::vector<OneHead> of_head(static_cast<std::size_t>(heads));
   parallel_for(of_head.size(), workers(), [&](std::size_t head) {
-    of_head[head] = head_statistics({k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
-                                     k.size(0) * k.size(1), d, heads * d, k.size(1)});
+    of_head[head] = statistics_of(summary_of(KeyRows{k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
+                                                     k.size(0) * k.size(1), d, heads * d, k.size(1)}));
   });
   return by_metric(of_head);
 }
@@ -211,10 +236,6 @@ HeadValues key_statistics(const at::Tensor& k_bthd) {
 at::Tensor key_gram(const at::Tensor& k_bthd) {
   const at::Tensor k_hnd = k_bthd.detach().flatten(0, 1).transpose(0, 1).to(at::kDouble);
   return at::bmm(k_hnd.mT(), k_hnd);
-}
-
-HeadValues key_spectrum(const at::Tensor& k_bthd) {
-  return spectrum_of_gram(key_gram(k_bthd).cpu());
 }
 
 HeadValues spectrum_of_gram(const at::Tensor& given_hdd) {

@@ -21,6 +21,5 @@ at::Tensor key_gram(const at::Tensor& k_bthd);
 // From these matrices of any number of heads, on the CPU, the participation ratios and ranks of each head's keys:
 //   k_pr, k_erank, k_pr_eig, k_stable_rank
 HeadValues spectrum_of_gram(const at::Tensor& gram_hdd);
-HeadValues key_spectrum(const at::Tensor& k_bthd);
 
 }  // namespace headscope

@@ -59,12 +59,6 @@ std::vector<HeadValues> HeadMeasurer::finish() {
   return std::move(layers_);
 }
 
-HeadValues measure_layer(const HeadVectors& vectors, const MetricSelection& chosen) {
-  HeadMeasurer measurer(chosen);
-  measurer.hooks().observe(0, vectors);
-  return std::move(measurer.finish().front());
-}
-
 std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t longest) {
   const at::NoGradGuard no_gradients;
   const std::int64_t period = std::min(induction_period, longest / 2);

@@ -6,11 +6,9 @@
 
 namespace headscope {
 
-// D_n = sup |F_n - Phi|, exactly (the largest deviation before or after any sample). O(n): samples are binned, and only
-// bins that can hold the supremum are sorted. NaN in, NaN out; NaN for no samples.
-double ks_statistic(std::span<const double> z);
-
-// The same of z = (x - mean) / sd, without storing z.
+// D_n = sup |F_n - Phi| of z = (x - mean) / sd, exactly (the largest deviation before or after any sample). O(n):
+// samples are binned, and only bins that can hold the supremum are sorted; z is not stored. NaN in, NaN out; NaN for no
+// samples.
 double ks_statistic(std::span<const double> x, double mean, double sd);
 
 // P(D_n >= d) as scipy.stats.kstwo.sf(d, n): the same choice among exact and asymptotic forms, so the same number

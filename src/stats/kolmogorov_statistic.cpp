@@ -166,23 +166,15 @@ double by_bins(std::size_t n, const SampleAt& z_at) {
   return largest;
 }
 
-template <class SampleAt>
-double statistic(std::size_t n, const SampleAt& z_at) {
-  if (n == 0) return missing;
-  if (n > kSortAll) return by_bins(n, z_at);
-  std::vector<double> z(n);
-  for (std::size_t i = 0; i < n; ++i) z[i] = z_at(i);
-  return by_sorting(std::move(z));
-}
-
 }  // namespace
 
-double ks_statistic(std::span<const double> z) {
-  return statistic(z.size(), [z](std::size_t i) { return z[i]; });
-}
-
 double ks_statistic(std::span<const double> x, double mean, double sd) {
-  return statistic(x.size(), [=](std::size_t i) { return (x[i] - mean) / sd; });
+  const auto z_at = [=](std::size_t i) { return (x[i] - mean) / sd; };
+  if (x.empty()) return missing;
+  if (x.size() > kSortAll) return by_bins(x.size(), z_at);
+  std::vector<double> z(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) z[i] = z_at(i);
+  return by_sorting(std::move(z));
 }
 
 }  // namespace headscope

@@ -78,16 +78,16 @@ double normal_equivalent(double t, double df) {
   return z + first - second;
 }
 
-}  // namespace
-
+// I_x(a, b) = 1/B(a, b) * integral of u^(a-1) (1-u)^(b-1) over 0..x, for a, b > 0 and x in (0, 1), by its continued
+// fraction (DLMF 8.17.22). `y` is 1 - x, which the caller knows more exactly than the difference would be.
 double regularised_incomplete_beta(double a, double b, double x, double y) {
-  if (!(a > 0 && b > 0 && x >= 0 && y >= 0) || std::isinf(a) || std::isinf(b)) return missing;
-  if (x == 0) return 0;
   if (y == 0) return 1;
   const double front = std::exp(a * log_of(x, y) + b * log_of(y, x) - log_beta(a, b));
   if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
   return 1 - front * beta_fraction(b, a, y) / b;
 }
+
+}  // namespace
 
 double student_t_two_sided(double t, double df) {
   if (std::isnan(t) || !(df > 0)) return missing;
@@ -100,11 +100,6 @@ double student_t_two_sided(double t, double df) {
   const double x = 1 / (1 + square);
   const double y = square / (1 + square);
   return regularised_incomplete_beta(df / 2, 0.5, x, y);
-}
-
-double student_t_cdf(double t, double df) {
-  const double outside = student_t_two_sided(t, df);
-  return t < 0 ? outside / 2 : 1 - outside / 2;
 }
 
 double student_t_quantile(double p, double df) {

@@ -59,7 +59,9 @@ TEST(NumpyGenerator, ChoicePairIsChoiceOfTwo) {
     const auto values = other.choice(n, 2);
     ASSERT_EQ(first, values[0]) << "n = " << n;
     ASSERT_EQ(second, values[1]) << "n = " << n;
-    ASSERT_EQ(generator.words(), other.words()) << "n = " << n;
+    auto same = generator;
+    ASSERT_EQ(same.next32(), other.next32()) << "n = " << n;  // where one of them keeps half a draw
+    ASSERT_EQ(same.next64(), other.next64()) << "n = " << n;
   }
 }
 
@@ -74,22 +76,12 @@ TEST(NumpyGenerator, ChoiceOfAllIsAPermutation) {
   }
 }
 
-TEST(NumpyGenerator, WordsRestoreTheState) {
-  NumpyGenerator generator(123);
-  generator.next32();  // leaves a buffered half
-  NumpyGenerator restored(generator.words());
-  EXPECT_EQ(restored.words(), generator.words());
-  for (int i = 0; i < 5; ++i) EXPECT_EQ(restored.next32(), generator.next32());
-  EXPECT_EQ(restored.next64(), generator.next64());
-}
-
 TEST(NumpyGenerator, RefusesImpossibleRequests) {
   NumpyGenerator generator(0);
   EXPECT_THROW(generator.integers(0), Error);
   EXPECT_THROW(generator.choice(3, 4), Error);
   EXPECT_THROW(generator.choice(3, -1), Error);
   EXPECT_THROW(generator.choice_pair(1), Error);
-  EXPECT_THROW(NumpyGenerator(NumpyGenerator::Words{0, 0, 0, 2, 0, 0}), Error);
 }
 
 }  // namespace

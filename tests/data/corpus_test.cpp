@@ -95,7 +95,7 @@ TEST(LanguageCorpus, TrueEntropyIsThatOfTheValidationDocuments) {
   double nats = 0;
   for (const std::string& text : documents(corpus.validation)) nats += LanguageReader(grammar, text).nats();
   EXPECT_NEAR(*corpus.true_entropy, nats / static_cast<double>(corpus.validation.size()), 1e-9);
-  EXPECT_EQ(*corpus.unigram_entropy, language_entropy().unigram);
+  EXPECT_EQ(*corpus.unigram_entropy, language_unigram_entropy());
 }
 
 TEST(LanguageCorpus, TheHashTellsSeedsAndSizesApart) {

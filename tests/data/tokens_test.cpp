@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 
+#include "core/mixed_seed.h"
 #include "data/all_tokens.h"
 #include "data/blocks.h"
-#include "data/mixed_seed.h"
 #include "data/split.h"
 #include "support/expect_error.h"
 
@@ -40,9 +40,9 @@ TEST(Tokens, AreRangesOfAStoreOneAfterAnother) {
       tokens.copy(first, count, part.data());
       EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + first));
     }
-  EXPECT_EQ(tokens[4], 17U);
   EXPECT_EQ(Tokens().size(), 0);
-  expect_error(Fault::runtime, "tokens 6 + 1 of 6", [&] { static_cast<void>(tokens[6]); });
+  std::int64_t behind = 0;
+  expect_error(Fault::runtime, "tokens 6 + 1 of 6", [&] { tokens.copy(6, 1, &behind); });
 }
 
 TEST(Tokens, OfALargeVocabularyKeepAllBits) {
@@ -78,7 +78,6 @@ TEST(BlockOrder, TakesEveryBlockOnceAnEpochAndCanGoOnAnywhere) {
     std::sort(epoch->begin(), epoch->end());
     for (std::int64_t i = 0; i < blocks; ++i) EXPECT_EQ((*epoch)[i], i);
   }
-  EXPECT_DOUBLE_EQ(order.epochs_at(213), 1.5);
 }
 
 TEST(BlockOrder, NeedsOneBlockAndItsLastTarget) {

@@ -172,7 +172,7 @@ TEST(ParquetBounds, ASchemaOfGroupsInGroups) {
     schema.insert(schema.begin() + 1, 100'000, group);
   });
   expect_error(Fault::input, "small.parquet: is damaged", [&] { parse(file); });
-  expect_error(Fault::input, "small.parquet: cannot be read as Parquet", [&] { length_of_texts(file); });
+  expect_error(Fault::input, "small.parquet: is damaged, or not a Parquet table", [&] { length_of_texts(file); });
 }
 
 TEST(ParquetBounds, ANamedPipeIsRefusedAtOnce) {

@@ -40,6 +40,12 @@ void expect_values(const HeadValues& values, const TensorOracle& oracle, at::Sca
   }
 }
 
+HeadValues measure_layer(const HeadVectors& vectors, const MetricSelection& chosen) {
+  HeadMeasurer measurer(chosen);
+  measurer.hooks().observe(0, vectors);
+  return measurer.finish().front();
+}
+
 class Measurements : public ::testing::TestWithParam<const char*> {
  protected:
   TensorOracle oracle{fmt::format("probe_{}.safetensors", GetParam())};
@@ -130,7 +136,7 @@ TEST(Spectrum, RanksAreOrdered) {
     const std::int64_t n = 1 + trial % 40, d = 2 + 2 * (trial % 9);
     at::Tensor k = at::randn({1, n, 2, d}, generator).pow(1 + trial % 5);
     k = k * at::randn({d}, generator).exp();  // directions of very different size
-    const HeadValues values = key_spectrum(k);
+    const HeadValues values = spectrum_of_gram(key_gram(k));
     for (std::size_t head = 0; head < 2; ++head) {
       const double slack = 1e-9 * static_cast<double>(d);
       EXPECT_LE(values.at("k_erank")[head], static_cast<double>(std::min(n, d)) * (1 + 1e-6) + slack);

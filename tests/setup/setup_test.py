@@ -16,8 +16,8 @@ STUBS = Path(__file__).resolve().parent / "stubs"
 # What the scripts may use of the system; all else, such as sudo or clang, is there only if a test says so.
 TOOLS = """bash cat chmod cut dirname env flock grep mkdir mktemp mv paste readlink realpath rm sed sha256sum sort tail
 touch uname""".split()
-PACKAGES = """fonts-dejavu-core libcli11-dev libeigen3-dev libfmt-dev libxxhash-dev libyaml-cpp-dev libzstd-dev
-nlohmann-json3-dev zlib1g-dev""".split()
+PACKAGES = """fonts-dejavu-core libcli11-dev libeigen3-dev libfmt-dev libxxhash-dev libyaml-cpp-dev
+nlohmann-json3-dev""".split()
 PROGRAMS = ["g++", "gnuplot"]
 
 

@@ -2,7 +2,7 @@
 
 #include "core/interrupt.h"
 #include "core/missing.h"
-#include "data/mixed_seed.h"
+#include "core/mixed_seed.h"
 #include "experiments/surgery/quantise.h"
 #include "experiments/surgery/removal.h"
 

@@ -1,0 +1,42 @@
+// The lines of a text file, unpacked where its name ends in .gz or .zst.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace arrow::io {
+class InputStream;
+}
+
+namespace headscope {
+
+// Memory is bounded by the longest document: a longer one is refused.
+inline constexpr std::size_t longest_document = std::size_t{1} << 30;
+
+// A packed file may hold several gzip members or zstd frames, one after another. zstd frames that need more than 128
+// MiB to unpack are refused.
+class LineReader {
+ public:
+  // Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
+  explicit LineReader(const std::filesystem::path& file);
+  ~LineReader();
+
+  // The next line with its line end; the last may have none. False at the end of the file. Throws Error(Fault::input)
+  // naming the file when it cannot be read, when packed data is damaged or cut short, and when a line is longer than
+  // longest_document.
+  bool next(std::string& line);
+  [[nodiscard]] std::size_t number() const { return number_; }  // of the last line, from 1
+
+ private:
+  void refill();
+
+  std::string origin_;
+  std::shared_ptr<arrow::io::InputStream> input_;
+  std::string buffer_;
+  std::size_t place_ = 0, filled_ = 0;
+  std::size_t number_ = 0;
+};
+
+}  // namespace headscope
