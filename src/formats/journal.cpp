@@ -1,7 +1,5 @@
 #include "formats/journal.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -22,20 +20,6 @@ struct RecordHeader {
 
 RecordHeader header_of(std::string_view record) {
   return {record.size(), XXH3_64bits(record.data(), record.size())};
-}
-
-// The end of the file will be cut off: a link must not lead to the file of somebody else. Not blocking, so that a named
-// pipe does not wait for a reader.
-Descriptor open_journal(const std::filesystem::path& file) {
-  constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  Descriptor opened(::open(file.c_str(), flags, 0644));
-  if (!opened.open() && errno == ELOOP)
-    fail_input("{}: is a symbolic link; expected a file of this run; remove the link", file.string());
-  struct stat status {};
-  if (!opened.open() || ::fstat(opened.get(), &status) != 0)
-    fail_runtime("cannot write {}: {}", file.string(), std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
-  return opened;
 }
 
 std::string content_of(const std::filesystem::path& file, const Descriptor& opened) {
@@ -68,7 +52,8 @@ JournalContent parse_journal(std::string_view bytes) {
 }
 
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
-  descriptor_ = open_journal(file_);
+  descriptor_ = open_or_create(file_);
+  if (!descriptor_.open()) fail_runtime("cannot write {}: {}", file_.string(), std::strerror(errno));
   JournalContent content = parse_journal(content_of(file_, descriptor_));
   records_ = std::move(content.records);
   end_ = static_cast<std::int64_t>(content.length);

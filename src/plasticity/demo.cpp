@@ -54,6 +54,10 @@ struct HeadTruth {
   Eigen::VectorXd offset_d, slope_d;
 };
 
+bool is_isotropic(const PlasticityOptions& options) {
+  return options.variant == Variant::diagonal;
+}
+
 GroupTruth group_truth(std::int64_t layer, std::int64_t k_head, std::uint64_t seed, bool isotropic) {
   Gaussian gaussian(seed + 1000 + static_cast<std::uint64_t>(layer * k_heads + k_head));
   GroupTruth group;
@@ -161,18 +165,18 @@ Dataset demo_dataset(const std::filesystem::path& root) {
   return dataset;
 }
 
-void write_demo(const Dataset& dataset, std::uint64_t seed, bool isotropic) {
+void write_demo(const Dataset& dataset, const PlasticityOptions& options) {
   for (const HeadId& head : dataset.heads) {
-    write_queries(dataset, head, seed, isotropic);
-    if (head.q_head % (q_heads / k_heads) == 0) write_keys(dataset, head, seed, isotropic);
+    write_queries(dataset, head, options.seed, is_isotropic(options));
+    if (head.q_head % (q_heads / k_heads) == 0) write_keys(dataset, head, options.seed, is_isotropic(options));
   }
 }
 
-std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed,
-                                        const PlasticityOptions& options) {
-  const bool isotropic = options.variant == Variant::diagonal;
+std::vector<DemoRow> compare_with_truth(const PlasticityResult& result) {
+  const std::uint64_t seed = result.options.seed;
+  const bool isotropic = is_isotropic(result.options);
   std::vector<DemoRow> rows;
-  for (const HeadResult& head : heads) {
+  for (const HeadResult& head : result.heads) {
     const GroupTruth group = group_truth(head.id.layer, head.id.k_head, seed, isotropic);
     const HeadTruth truth = head_truth(head.id, group, seed);
     double sum = 0, weight = 0;
@@ -182,7 +186,7 @@ std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, st
       sum += cell_weight * cell_truth(cell, truth, group);
       weight += cell_weight;
     }
-    rows.push_back({head.id, sum / weight, head.overall});
+    rows.push_back({head.id, sum / weight, head.uncertainty.overall});
   }
   return rows;
 }

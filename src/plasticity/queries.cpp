@@ -157,18 +157,16 @@ void fit_rotated(const Queries& queries, const PlasticityOptions& options, Query
   SemanticNormality normality(queries.x_nd.rows(), d - 1, options);
   for (Eigen::Index c = 0; c < d; ++c) {
     const std::span<const double> column = column_of(queries.x_nd, c);
-    {
-      const StageTimer timer(times, Stage::regress);
-      const ColumnFit fit = fit_column(positions, column);
-      model.alpha_d[c] = fit.alpha;
-      model.beta_d[c] = fit.beta;
-      model.resid_var_d[c] = fit.resid_variance;
-    }
-    const StageTimer timer(times, Stage::normality);
-    if (c == 0)
-      test_first_component(queries, model.metrics);
-    else
-      normality.add(static_cast<std::size_t>(c - 1), column);
+    const ColumnFit fit = timed(times, Stage::regress, [&] { return fit_column(positions, column); });
+    model.alpha_d[c] = fit.alpha;
+    model.beta_d[c] = fit.beta;
+    model.resid_var_d[c] = fit.resid_variance;
+    timed(times, Stage::normality, [&] {
+      if (c == 0)
+        test_first_component(queries, model.metrics);
+      else
+        normality.add(static_cast<std::size_t>(c - 1), column);
+    });
   }
   normality.store(model.metrics);
 }
@@ -200,8 +198,7 @@ Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& 
 
 QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, StageTimes& times) {
   QueryModel model;
-  {
-    const StageTimer timer(times, Stage::regress);
+  timed(times, Stage::regress, [&] {
     const LineFits by_component = fit_lines(view(queries.position_n), queries.x_nd);
     model.component_r2_d = by_component.r2;
     for (Eigen::Index c = 0; c < by_component.r2.size(); ++c)
@@ -211,7 +208,7 @@ QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, Stage
 
     model.rotation = reflection_onto(by_component.beta);
     reflect(model.rotation, queries.x_nd);
-  }
+  });
   fit_rotated(queries, options, model, times);
   return model;
 }

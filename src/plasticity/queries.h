@@ -42,7 +42,7 @@ struct QueryModel {
   Reflection rotation;
   Eigen::VectorXd alpha_d, beta_d, resid_var_d;
   Eigen::VectorXd component_r2_d;  // before rotation: how well position predicts each component
-  std::vector<Eigen::Index> constant_components;
+  std::vector<std::int64_t> constant_components;
   QueryMetrics metrics;
 };
 

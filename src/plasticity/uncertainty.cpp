@@ -6,12 +6,10 @@
 #include <set>
 #include <unordered_map>
 
-#include "core/missing.h"
+#include "core/error.h"
 
 namespace headscope {
 namespace {
-
-constexpr double normal_quantile_975 = 1.959963984540054;
 
 constexpr std::uint64_t golden = 0x9E3779B97F4A7C15ULL;
 
@@ -107,16 +105,6 @@ Estimate estimate(const CellMean& mean, bool several_examples) {
 
 }  // namespace
 
-double Estimate::standard_error() const {
-  return std::isnan(se_examples) ? se_pairs : se_examples;
-}
-double Estimate::low() const {
-  return value - normal_quantile_975 * standard_error();
-}
-double Estimate::high() const {
-  return value + normal_quantile_975 * standard_error();
-}
-
 double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate) {
   const std::uint64_t word =
       mix(mix(mix(seed + golden) ^ static_cast<std::uint64_t>(example_id)) + golden * (replicate + 1));
@@ -130,15 +118,15 @@ double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64
   return weight;
 }
 
-HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
+HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
                                      std::int64_t replicates) {
   HeadUncertainty result;
   Weights weights(seed, replicates);
   const std::set<std::int64_t> near = fifth_of_distances(cells, true), far = fifth_of_distances(cells, false);
   CellMean overall(replicates), first(replicates), last(replicates);
-  for (const Cell& cell : cells) {
+  for (Cell& cell : cells) {
     const Eigen::VectorXd values = replicate_cell(cell, keys, weights, replicates);
-    result.cell_se_examples.push_back(cell.examples.size() < 2 ? missing : sample_deviation(values));
+    if (cell.examples.size() >= 2) cell.se_examples = sample_deviation(values);
     if (cell.empty()) continue;
     const std::int64_t distance = cell.q_bucket - cell.k_bucket;
     overall.add(cell, values);
@@ -146,7 +134,7 @@ HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys&
     if (far.contains(distance)) last.add(cell, values);
   }
   result.n_examples = static_cast<std::int64_t>(weights.examples());
-  result.examples_hash = weights.hash();
+  result.examples_hash = fmt::format("x{:016x}", weights.hash());
   const bool several = result.n_examples > 1;
   result.overall = estimate(overall, several);
   result.first_20 = estimate(first, several);
@@ -159,7 +147,10 @@ HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys&
                    several ? sample_deviation(first.replicates() - last.replicates()) : missing};
   }
   if (overall.weight == 0) result.drop = {};
-  if (several) result.overall_replicates = overall.replicates();
+  if (several) {
+    const Eigen::VectorXd replicates_of_overall = overall.replicates();
+    result.replicates.assign(replicates_of_overall.begin(), replicates_of_overall.end());
+  }
   return result;
 }
 
