@@ -22,11 +22,8 @@ void visit_scalars(Head& head, Visit&& visit) {
   auto& u = head.uncertainty;
   for (auto* count : {&head.n_q_tokens, &head.n_k_tokens, &head.dim, &u.n_examples, &head.q_dropped, &head.k_dropped})
     visit(*count);
-  auto& m = head.metrics;
-  for (auto* value : {&m.r2_pos, &m.beta_norm, &m.r2_scalar, &m.mae_baseline, &m.mae_proj, &m.mae_ratio, &m.resid0_skew,
-                      &m.resid0_kurt, &m.resid0_ks_p, &m.noise_med_abs_skew, &m.noise_med_abs_kurt, &m.noise_med_ks_p,
-                      &m.noise_frac_ks_p_lt_alpha, &head.ap_overall})
-    visit(*value);
+  for (const auto& [name, metric] : query_metrics) visit(head.metrics.*metric);
+  visit(head.ap_overall);
   for (auto* estimate : {&u.overall, &u.first_20, &u.last_20, &u.drop})
     visit(estimate->value), visit(estimate->se_pairs), visit(estimate->se_examples);
   visit(head.q_hash), visit(head.k_hash), visit(u.examples_hash);

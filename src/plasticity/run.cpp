@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <numeric>
+#include <optional>
 
 #include "core/interrupt.h"
 #include "core/json_text.h"
@@ -84,40 +84,29 @@ PlasticityResult compute_with_journal(const PlasticityJob& job, const Plasticity
   return compute_plasticity(options, dataset, observer, std::move(finished));
 }
 
-// Counts of vectors that were left out, by file. Several heads can read one key file; it counts once.
-using DroppedVectors = std::map<std::string, std::int64_t>;
-
-DroppedVectors dropped_vectors(const PlasticityResult& result, const Dataset& dataset) {
-  DroppedVectors dropped;
-  for (const HeadResult& head : result.heads) {
-    if (head.q_dropped > 0) dropped[dataset.query_file(head.id).string()] = head.q_dropped;
-    if (head.k_dropped > 0) dropped[dataset.key_file(head.id).string()] = head.k_dropped;
-  }
-  return dropped;
-}
-
-std::int64_t total_of(const DroppedVectors& dropped) {
-  return std::accumulate(dropped.begin(), dropped.end(), std::int64_t{0},
-                         [](std::int64_t sum, const auto& entry) { return sum + entry.second; });
-}
-
 ordered_json manifest_entries(const PlasticityOutcome& outcome, const Dataset& dataset) {
-  ordered_json inputs = ordered_json::object();
+  ordered_json hashes = ordered_json::object();
+  std::map<std::string, std::int64_t> dropped;  // by file: several heads can read one key file
+  const auto add_file = [&](const fs::path& file, const std::string& hash, std::int64_t dropped_here) {
+    hashes[file.string()] = hash;
+    if (dropped_here > 0) dropped[file.string()] = dropped_here;
+  };
   for (const HeadResult& head : outcome.result.heads) {
-    inputs[dataset.query_file(head.id).string()] = head.q_hash;
-    inputs[dataset.key_file(head.id).string()] = head.k_hash;
+    add_file(dataset.query_file(head.id), head.q_hash, head.q_dropped);
+    add_file(dataset.key_file(head.id), head.k_hash, head.k_dropped);
   }
-  const DroppedVectors dropped = dropped_vectors(outcome.result, dataset);
+  std::int64_t total_dropped = 0;
+  for (const auto& [file, count] : dropped) total_dropped += count;
   return {{"heads", outcome.result.heads.size()},
           {"failed", failures_json(outcome.result)},
-          {"dropped_nonfinite", total_of(dropped)},
+          {"dropped_nonfinite", total_dropped},
           {"dropped_nonfinite_by_file", dropped},
           {"seconds", outcome.seconds},
           {"stages", stages_json(outcome.result)},
-          {"inputs_xxh3_128", inputs}};
+          {"inputs_xxh3_128", hashes}};
 }
 
-void warn_about(const PlasticityResult& result, const Dataset& dataset, Console& console) {
+void warn_about(const PlasticityResult& result, const ordered_json& manifest, Console& console) {
   const auto& heads = result.heads;
   const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
   const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
@@ -127,11 +116,11 @@ void warn_about(const PlasticityResult& result, const Dataset& dataset, Console&
                     "definition and dominates the component weights",
                     std::count_if(first, heads.end(), is_constant), heads.size(), first->id.name(),
                     first->constant_components.front()));
-  const DroppedVectors dropped = dropped_vectors(result, dataset);
+  const ordered_json& dropped = manifest.at("dropped_nonfinite_by_file");
   if (!dropped.empty())
     console.warn(
         fmt::format("{} vectors with NaN or infinity were left out, in {} files (first: {}; all in manifest.json)",
-                    total_of(dropped), dropped.size(), dropped.begin()->first));
+                    manifest.at("dropped_nonfinite").get<std::int64_t>(), dropped.size(), dropped.begin().key()));
 }
 
 HeadId head_of_row(const Table& table, std::size_t row) {
@@ -197,10 +186,11 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
       draw_or_warn(folder.path(), console,
                    [&] { draw_plasticity_figures(figure_tables(result), plots, figure_options); });
     if (job.demo) outcome.demo = compare_with_truth(result);
-    warn_about(result, dataset, console);
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const ordered_json entries = manifest_entries(outcome, dataset);
+    warn_about(result, entries, console);
     const bool complete = result.failures.empty();
-    folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, manifest_entries(outcome, dataset));
+    folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, entries);
     if (complete) remove_journal();
   });
   return outcome;

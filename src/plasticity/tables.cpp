@@ -55,25 +55,12 @@ std::int64_t number_of(const Part<double>& part) {
 
 Table head_table(const std::vector<HeadResult>& heads, Variant variant) {
   TableOf table(heads);
-  const auto metric = [&](const char* name, double QueryMetrics::*member) {
-    table.add(name, [&](const HeadResult& head) { return head.metrics.*member; });
-  };
   table.add("n_q_tokens", &HeadResult::n_q_tokens);
   table.add("n_k_tokens", &HeadResult::n_k_tokens);
   table.add("d_model", &HeadResult::dim);
-  metric("q_R2_pos", &QueryMetrics::r2_pos);
-  if (variant == Variant::diagonal) metric("q_beta_norm", &QueryMetrics::beta_norm);
-  metric("q_R2_scalar", &QueryMetrics::r2_scalar);
-  metric("q_mae_baseline", &QueryMetrics::mae_baseline);
-  metric("q_mae_proj", &QueryMetrics::mae_proj);
-  metric("q_mae_ratio", &QueryMetrics::mae_ratio);
-  metric("q_resid0_skew", &QueryMetrics::resid0_skew);
-  metric("q_resid0_kurt", &QueryMetrics::resid0_kurt);
-  metric("q_resid0_ks_p", &QueryMetrics::resid0_ks_p);
-  metric("q_noise_med_abs_skew", &QueryMetrics::noise_med_abs_skew);
-  metric("q_noise_med_abs_kurt", &QueryMetrics::noise_med_abs_kurt);
-  metric("q_noise_med_ks_p", &QueryMetrics::noise_med_ks_p);
-  metric("q_noise_frac_ks_p_lt_alpha", &QueryMetrics::noise_frac_ks_p_lt_alpha);
+  for (const auto& [name, metric] : query_metrics)
+    if (variant == Variant::diagonal || metric != &QueryMetrics::beta_norm)
+      table.add(std::string(name), [member = metric](const HeadResult& head) { return head.metrics.*member; });
   table.add("ap_overall", &HeadResult::ap_overall);
   return table.take();
 }
