@@ -3,10 +3,7 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "plasticity/compare.h"
-#include "plasticity/demo.h"
 #include "plasticity/run.h"
-#include "stats/moments.h"
 
 namespace headscope {
 namespace {
@@ -41,28 +38,6 @@ std::string run_name(const PlasticityJob& job) {
   return "plasticity-" + folder_name(named);
 }
 
-struct Summary {
-  double mean = 0, median = 0;
-  const HeadResult* lowest = nullptr;
-  const HeadResult* highest = nullptr;
-};
-
-std::optional<Summary> summarise(const std::vector<HeadResult>& heads) {
-  Summary summary;
-  std::vector<double> values;
-  for (const HeadResult& head : heads) {
-    if (std::isnan(head.ap_overall)) continue;
-    values.push_back(head.ap_overall);
-    summary.mean += head.ap_overall;
-    if (summary.lowest == nullptr || head.ap_overall < summary.lowest->ap_overall) summary.lowest = &head;
-    if (summary.highest == nullptr || head.ap_overall > summary.highest->ap_overall) summary.highest = &head;
-  }
-  if (values.empty()) return std::nullopt;
-  summary.mean /= static_cast<double>(values.size());
-  summary.median = median(values);
-  return summary;
-}
-
 ordered_json head_json(const HeadResult& head) {
   return {{"layer", head.id.layer},
           {"q_head", head.id.q_head},
@@ -70,31 +45,29 @@ ordered_json head_json(const HeadResult& head) {
           {"ap_overall", head.ap_overall}};
 }
 
-void print_json(const PlasticityOutcome& outcome, const std::vector<DemoRow>& demo) {
+void print_json(const PlasticityOutcome& outcome) {
+  const PlasticityResult& result = outcome.result;
   ordered_json object = {{"out", outcome.out.string()},
-                         {"status", outcome.failures.empty() ? "complete" : "incomplete"},
-                         {"heads", outcome.heads.size()}};
-  ordered_json failed = ordered_json::array();
-  for (const HeadFailure& failure : outcome.failures)
-    failed.push_back({{"head", failure.id.name()}, {"message", failure.message}});
-  object["failed"] = failed;
-  if (const auto summary = summarise(outcome.heads))
-    object["ap_overall"] = {{"mean", summary->mean},
-                            {"median", summary->median},
-                            {"lowest", head_json(*summary->lowest)},
-                            {"highest", head_json(*summary->highest)}};
-  for (const DemoRow& row : demo)
+                         {"status", result.failures.empty() ? "complete" : "incomplete"},
+                         {"heads", result.heads.size()},
+                         {"failed", failures_json(result)}};
+  if (const auto range = range_of(result.heads))
+    object["ap_overall"] = {{"mean", range->mean},
+                            {"median", range->median},
+                            {"lowest", head_json(*range->lowest)},
+                            {"highest", head_json(*range->highest)}};
+  for (const DemoRow& row : outcome.demo)
     object["demo"].push_back({{"head", row.id.name()},
                               {"truth", row.truth},
                               {"estimate", row.estimate.value},
                               {"se", row.estimate.standard_error()}});
   object["seconds"] = outcome.seconds;
-  object["stages"] = outcome.stages;
+  object["stages"] = outcome.already_complete ? ordered_json() : stages_json(result);
   fmt::print("{}", json_text(object));
 }
 
 std::string with_error(const HeadResult& head) {
-  return fmt::format("{} {:.3f} ± {:.3f}", head.id.name(), head.ap_overall, head.overall.standard_error());
+  return fmt::format("{} {:.3f} ± {:.3f}", head.id.name(), head.ap_overall, head.uncertainty.overall.standard_error());
 }
 
 void print_demo(const std::vector<DemoRow>& rows) {
@@ -107,37 +80,55 @@ void print_demo(const std::vector<DemoRow>& rows) {
   fmt::print("\n");
 }
 
-void print_summary(const PlasticityOutcome& outcome, const PlasticityOptions& options,
-                   const std::vector<DemoRow>& demo) {
+void print_text(const PlasticityOutcome& outcome) {
   if (outcome.already_complete) {
     fmt::print("{} is complete; nothing is left to do\n", visible(outcome.out));
     return;
   }
+  const PlasticityResult& result = outcome.result;
   fmt::print("attention plasticity (0 fixed choice, 1 coin flip), variant {}: {} heads in {}\n",
-             json_value(options.variant).get<std::string>(), outcome.heads.size(), format_duration(outcome.seconds));
-  if (const auto summary = summarise(outcome.heads))
-    fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", summary->mean, summary->median,
-               with_error(*summary->lowest), with_error(*summary->highest));
-  if (!demo.empty()) print_demo(demo);
+             json_value(result.options.variant).get<std::string>(), result.heads.size(),
+             format_duration(outcome.seconds));
+  if (const auto range = range_of(result.heads))
+    fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", range->mean, range->median,
+               with_error(*range->lowest), with_error(*range->highest));
+  if (!outcome.demo.empty()) print_demo(outcome.demo);
   fmt::print("tables and figures: {}\n", visible(outcome.out));
 }
 
-int report(const PlasticityOutcome& outcome, const PlasticityFlags& flags, const CommonFlags& common,
-           Console& console) {
-  const std::vector<DemoRow> demo = flags.job.demo
-                                        ? compare_with_truth(outcome.heads, flags.job.options.seed, flags.job.options)
-                                        : std::vector<DemoRow>{};
+int print(const PlasticityOutcome& outcome, const CommonFlags& common, Console& console) {
   if (common.json)
-    print_json(outcome, demo);
+    print_json(outcome);
   else if (!common.console.quiet)
-    print_summary(outcome, flags.job.options, demo);
-  if (outcome.failures.empty()) return 0;
+    print_text(outcome);
+  const auto& [options, heads, failures, times] = outcome.result;
+  if (failures.empty()) return 0;
   std::vector<std::string> names;
-  for (const HeadFailure& failure : outcome.failures) names.push_back(failure.id.name());
+  for (const HeadFailure& failure : failures) names.push_back(failure.id.name());
   console.error(
       fmt::format("{} of {} heads could not be analysed: {}; mend their files and go on with --resume --out {}",
-                  names.size(), names.size() + outcome.heads.size(), fmt::join(names, ", "), outcome.out.string()));
+                  names.size(), names.size() + heads.size(), fmt::join(names, ", "), outcome.out.string()));
   return static_cast<int>(Fault::runtime);
+}
+
+void print(const CompareOutcome& outcome, const CommonFlags& common) {
+  const auto& [name_1, name_2, heads, only_in_one] = outcome.comparison;
+  const auto significant = std::count_if(heads.begin(), heads.end(), [](const auto& head) { return head.significant; });
+  if (common.json) {
+    fmt::print("{}", json_text(ordered_json{{"out", outcome.out.string()},
+                                            {"heads", heads.size()},
+                                            {"significant", significant},
+                                            {"only_in_one", only_in_one}}));
+  } else if (!common.console.quiet) {
+    const HeadDifference& largest = *std::max_element(heads.begin(), heads.end(), [](const auto& a, const auto& b) {
+      return std::abs(a.difference) < std::abs(b.difference);
+    });
+    fmt::print("{} heads compared{}: {} differ (false discovery rate 5 %)\n", heads.size(),
+               only_in_one > 0 ? fmt::format(" ({} are in one run only)", only_in_one) : "", significant);
+    fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference,
+               largest.low, largest.high);
+    fmt::print("table and figures: {}\n", visible(outcome.out));
+  }
 }
 
 void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
@@ -152,25 +143,7 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
     chosen = [job, &common] {
       choose_out(job->folder, "plasticity-compare");
       job->command_line = common.command_line;
-      const CompareOutcome outcome = compare_runs(*job);
-      const auto significant =
-          std::count_if(outcome.heads.begin(), outcome.heads.end(), [](const auto& head) { return head.significant; });
-      const HeadDifference& largest = *std::max_element(
-          outcome.heads.begin(), outcome.heads.end(),
-          [](const auto& a, const auto& b) { return std::abs(a.difference) < std::abs(b.difference); });
-      if (common.json) {
-        fmt::print("{}", json_text(ordered_json{{"out", outcome.out.string()},
-                                                {"heads", outcome.heads.size()},
-                                                {"significant", significant},
-                                                {"only_in_one", outcome.only_in_one}}));
-      } else if (!common.console.quiet) {
-        fmt::print("{} heads compared{}: {} differ (false discovery rate 5 %)\n", outcome.heads.size(),
-                   outcome.only_in_one > 0 ? fmt::format(" ({} are in one run only)", outcome.only_in_one) : "",
-                   significant);
-        fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference,
-                   largest.low, largest.high);
-        fmt::print("table and figures: {}\n", visible(outcome.out));
-      }
+      print(run_comparison(*job), common);
       return 0;
     };
   });
@@ -202,7 +175,7 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
       job.figures = !flags->no_figures;
       job.command_line = common.command_line;
       choose_out(job.folder, run_name(job));
-      return report(run_plasticity(job, console), *flags, common, console);
+      return print(run_plasticity(job, console), common, console);
     };
   });
 }

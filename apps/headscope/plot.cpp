@@ -4,7 +4,6 @@
 #include "experiments/surgery/run.h"
 #include "experiments/train_run.h"
 #include "figures/theme.h"
-#include "plasticity/compare.h"
 #include "plasticity/run.h"
 #include "study/analyze_run.h"
 
@@ -20,7 +19,7 @@ struct PlotFlags {
 // Draws into `out` from what the run holds.
 std::vector<std::filesystem::path> redraw(const PlotFlags& flags, const std::filesystem::path& out) {
   const std::string command = read_manifest(flags.run).value("command", "");
-  if (command == "plasticity") return draw_run(flags.run, out, flags.theme, flags.per_head);
+  if (command == plasticity_command) return draw_plasticity_run(flags.run, out, flags.theme, flags.per_head);
   if (command == compare_command) return draw_comparison_run(flags.run, out, flags.theme);
   if (command == study_command) return draw_study_run(flags.run, out, flags.theme);
   if (command == surgery_command) return draw_surgery_run(flags.run, out, flags.theme);

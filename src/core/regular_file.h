@@ -1,4 +1,4 @@
-// The one way to open a file that a user names.
+// Regular files: the one way to open a file that a user names, for reading, and one of our own, for writing in place.
 #pragma once
 
 #include <cstddef>
@@ -26,5 +26,10 @@ RegularFile open_regular_file(const std::filesystem::path& file);
 
 // The same error, for a reason that shows later (an errno; 0: not a regular file).
 [[noreturn]] void fail_reading(const std::filesystem::path& file, int reason);
+
+// For reading and writing in place; makes an empty file where there is none. Throws Error(Fault::input) when a symbolic
+// link or something else than a regular file has the name; never waits. For any other reason the result is not open,
+// and errno says why.
+Descriptor open_or_create(const std::filesystem::path& file);
 
 }  // namespace headscope

@@ -1,7 +1,5 @@
 #include "formats/journal.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -24,19 +22,16 @@ RecordHeader header_of(std::string_view record) {
   return {record.size(), XXH3_64bits(record.data(), record.size())};
 }
 
-// O_NOFOLLOW: the end of the file will be cut off, and a link could lead to a file that is not ours. O_NONBLOCK:
-// opening a named pipe would wait for a reader.
-RegularFile open_journal(const std::filesystem::path& file) {
-  constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  RegularFile opened{file, Descriptor(::open(file.c_str(), flags, 0644)), 0};
-  if (!opened.descriptor.open() && errno == ELOOP)
-    fail_input("{}: is a symbolic link; expected a file of this run; remove the link", file.string());
-  struct stat status {};
-  if (!opened.descriptor.open() || ::fstat(opened.descriptor.get(), &status) != 0)
-    fail_runtime("cannot write {}: {}", file.string(), std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
-  opened.size = static_cast<std::size_t>(status.st_size);
-  return opened;
+std::string content_of(const std::filesystem::path& file, const Descriptor& opened) {
+  std::string content;
+  char piece[1 << 16];
+  for (;;) {
+    const ssize_t got = ::read(opened.get(), piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_reading(file, errno);
+    if (got == 0) return content;
+    content.append(piece, static_cast<std::size_t>(got));
+  }
 }
 
 }  // namespace
@@ -57,11 +52,9 @@ JournalContent parse_journal(std::string_view bytes) {
 }
 
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
-  RegularFile opened = open_journal(file_);
-  std::string bytes(opened.size, '\0');
-  bytes.resize(opened.read(std::as_writable_bytes(std::span(bytes))));
-  JournalContent content = parse_journal(bytes);
-  descriptor_ = std::move(opened.descriptor);
+  descriptor_ = open_or_create(file_);
+  if (!descriptor_.open()) fail_runtime("cannot write {}: {}", file_.string(), std::strerror(errno));
+  JournalContent content = parse_journal(content_of(file_, descriptor_));
   records_ = std::move(content.records);
   end_ = static_cast<std::int64_t>(content.length);
   if (::ftruncate(descriptor_.get(), end_) != 0)

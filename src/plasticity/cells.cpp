@@ -4,46 +4,34 @@
 #include <cmath>
 #include <span>
 
-#include "core/missing.h"
 #include "stats/normal.h"
 
 namespace headscope {
 namespace {
 
-// Differences of two keys, oriented and rotated: one row a pair.
-class KeyDifferences {
- public:
-  KeyDifferences(const Keys& keys, const Reflection& rotation) : keys_(keys), rotation_(rotation) {}
-
-  const RowMajorMatrix& of(const std::vector<KeyPair>& pairs) {
-    const auto dim = static_cast<Eigen::Index>(keys_.captured.dim);
-    delta_pd_.resize(static_cast<Eigen::Index>(pairs.size()), dim);
-    for (std::size_t p = 0; p < pairs.size(); ++p) {
-      double* row = delta_pd_.row(static_cast<Eigen::Index>(p)).data();
-      if (keys_.captured.vector64.empty())
-        subtract(keys_.captured.vector32.data(), pairs[p], row);
-      else
-        subtract(keys_.captured.vector64.data(), pairs[p], row);
-    }
-    reflect(rotation_, Eigen::Ref<RowMajorMatrix>(delta_pd_));
-    return delta_pd_;
-  }
-
- private:
-  template <class Scalar>
-  void subtract(const Scalar* vectors, const KeyPair& pair, double* out) const {
-    const std::size_t dim = keys_.captured.dim;
-    const Scalar* first = vectors + pair.first * dim;
-    const Scalar* second = vectors + pair.second * dim;
-    const double* sign = keys_.orientation_d.data();
+template <class Scalar>
+void subtract(const Scalar* vectors, const Keys& keys, const std::vector<KeyPair>& pairs, RowMajorMatrix& delta_pd) {
+  const std::size_t dim = keys.captured.dim;
+  const double* sign = keys.orientation_d.data();
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    const Scalar* first = vectors + pairs[p].first * dim;
+    const Scalar* second = vectors + pairs[p].second * dim;
+    double* out = delta_pd.row(static_cast<Eigen::Index>(p)).data();
     for (std::size_t i = 0; i < dim; ++i)
       out[i] = sign[i] * (static_cast<double>(first[i]) - static_cast<double>(second[i]));
   }
+}
 
-  const Keys& keys_;
-  const Reflection& rotation_;
-  RowMajorMatrix delta_pd_;
-};
+// Differences of two keys, oriented and rotated; each pair has one row.
+void key_differences(const Keys& keys, const std::vector<KeyPair>& pairs, const Reflection& rotation,
+                     RowMajorMatrix& delta_pd) {
+  delta_pd.resize(static_cast<Eigen::Index>(pairs.size()), static_cast<Eigen::Index>(keys.captured.dim));
+  if (keys.captured.vector64.empty())
+    subtract(keys.captured.vector32.data(), keys, pairs, delta_pd);
+  else
+    subtract(keys.captured.vector64.data(), keys, pairs, delta_pd);
+  reflect(rotation, Eigen::Ref<RowMajorMatrix>(delta_pd));
+}
 
 // Mean and variance of the score difference q·Δ over the queries of one bucket.
 struct ScoreModel {
@@ -52,12 +40,12 @@ struct ScoreModel {
   // Full covariance Σ of components 1 … d-1, empty in the diagonal variant: its lower triangle with the diagonal
   // halved, so that xᵀΣx = 2 xᵀLx costs half the multiplications.
   Eigen::MatrixXd semantic_half_ss;
-  double variance_if_zero = 0;  // stands in for a variance that is not positive; NaN leaves the pair out
+  double variance_if_zero = 0;  // replaces a variance that is not positive; NaN leaves the pair out
 };
 
 constexpr double variance_floor = 1e-12;
 
-// Positional component from the line at the bucket's mean position, semantic part from the bucket itself.
+// The line in position gives the positional component, the queries of the bucket give the semantic ones.
 ScoreModel seed_model(const Queries& queries, const QueryModel& model, const QueryBucket& bucket) {
   const Eigen::Index semantic = queries.x_nd.cols() - 1;
   ScoreModel score;
@@ -105,8 +93,8 @@ Eigen::VectorXd pair_plasticities(const ScoreModel& score, const RowMajorMatrix&
   return z_p;
 }
 
-// Fills in the cell from the plasticities of its pairs; NaN marks a pair that is left out.
-void summarise(Cell& cell, const std::vector<KeyPair>& pairs, const Eigen::VectorXd& plasticity_p) {
+// Fills in the cell from the plasticities of its pairs. A pair with NaN is left out.
+void fill_cell(Cell& cell, const std::vector<KeyPair>& pairs, const Eigen::VectorXd& plasticity_p) {
   std::vector<ExampleSum> by_example;
   double sum = 0;
   for (std::size_t p = 0; p < pairs.size(); ++p) {
@@ -130,11 +118,12 @@ void summarise(Cell& cell, const std::vector<KeyPair>& pairs, const Eigen::Vecto
     cell.se_pairs = std::sqrt(squares / (count - 1) / count);
   }
   std::erase_if(by_example, [](const ExampleSum& example) { return example.count == 0; });
+  cell.n_examples = static_cast<std::int64_t>(by_example.size());
   cell.examples = std::move(by_example);
 }
 
-// May queries of this bucket see keys of that one? With a window they reach back `window` buckets (or tokens).
-bool visible(const QueryBucket& query, const KeyBucket& key, const std::optional<double>& window, WindowUnit unit) {
+// Queries see keys of earlier buckets, with a window only those at most `window` buckets (or tokens) back.
+bool sees(const QueryBucket& query, const KeyBucket& key, const std::optional<double>& window, WindowUnit unit) {
   if (key.bucket >= query.bucket) return false;
   if (!window) return true;
   const double reach = std::max(std::floor(*window), 1.0);
@@ -149,29 +138,29 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
   const bool seed_variant = options.variant == Variant::seed;
   std::vector<Cell> cells;
   std::vector<KeyPair> pairs;
-  KeyDifferences differences(keys, model.rotation);
+  RowMajorMatrix delta_pd;
   for (const QueryBucket& query : queries.buckets) {
     if (query.bucket <= 0) continue;                           // nothing lies before the first bucket
     const bool reported = !seed_variant || query.size() >= 2;  // no covariance of one row
     ScoreModel score;
-    if (reported) {
-      const StageTimer timer(times, Stage::plasticity);
-      score = seed_variant ? seed_model(queries, model, query) : diagonal_model(model, query);
-    }
+    if (reported)
+      score = timed(times, Stage::plasticity,
+                    [&] { return seed_variant ? seed_model(queries, model, query) : diagonal_model(model, query); });
     for (std::size_t k = 0; k < keys.buckets.size(); ++k) {
-      if (!visible(query, keys.buckets[k], queries.window, options.window)) continue;
-      {
-        const StageTimer timer(times, Stage::sample);
-        draw_pairs(keys.buckets[k], options.pairs_per_bucket, generator, pairs);
-      }
+      if (!sees(query, keys.buckets[k], queries.window, options.window)) continue;
+      // The pairs of a cell that is not reported are drawn all the same: later cells depend on the generator's state.
+      timed(times, Stage::sample, [&] { draw_pairs(keys.buckets[k], options.pairs_per_bucket, generator, pairs); });
       if (!reported) continue;
-      const StageTimer timer(times, Stage::plasticity);
       Cell cell;
       cell.q_bucket = query.bucket;
       cell.k_bucket = keys.buckets[k].bucket;
       cell.key_bucket_index = k;
       if (seed_variant) cell.weight = static_cast<double>(query.size());
-      if (!pairs.empty()) summarise(cell, pairs, pair_plasticities(score, differences.of(pairs)));
+      timed(times, Stage::plasticity, [&] {
+        if (pairs.empty()) return;
+        key_differences(keys, pairs, model.rotation, delta_pd);
+        fill_cell(cell, pairs, pair_plasticities(score, delta_pd));
+      });
       cells.push_back(std::move(cell));
     }
   }

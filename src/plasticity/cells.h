@@ -1,17 +1,22 @@
 // Plasticity of the cells (query bucket, key bucket) of a head (PLASTICITY steps 10 to 12).
 #pragma once
 
-#include <Eigen/Core>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "core/missing.h"
 #include "plasticity/keys.h"
 #include "plasticity/queries.h"
-#include "plasticity/stages.h"
 
 namespace headscope {
+
+// The numbers of a cell.
+struct CellResult {
+  std::int64_t q_bucket = 0, k_bucket = 0, n_pairs = 0, n_examples = 0;
+  double plasticity = missing;   // mean over pairs
+  double se_pairs = missing;     // standard error of that mean
+  double se_examples = missing;  // bootstrap over examples; estimate_uncertainty() fills it in
+};
 
 // The plasticities of a cell's pairs that fall into one example.
 struct ExampleSum {
@@ -20,19 +25,16 @@ struct ExampleSum {
   std::int64_t count = 0;
 };
 
-struct Cell {
-  std::int64_t q_bucket = 0, k_bucket = 0;
+// A cell with what its uncertainty is estimated from.
+struct Cell : CellResult {
   std::size_t key_bucket_index = 0;  // place in Keys::buckets
   double weight = 1;                 // in the head's mean
-  double plasticity = missing;
-  std::int64_t n_pairs = 0;
-  double se_pairs = missing;  // standard error of the mean over pairs
   std::vector<ExampleSum> examples;
 
   [[nodiscard]] bool empty() const { return n_pairs == 0; }
 };
 
-// All cells of a head in ascending order. Draws from default_rng(seed + 10007 layer + 379 q_head).
+// All cells of a head in ascending order. The generator is default_rng(seed + 10007 layer + 379 q_head).
 std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const Keys& keys,
                                  const PlasticityOptions& options, NumpyGenerator generator, StageTimes& times);
 

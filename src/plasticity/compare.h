@@ -1,16 +1,21 @@
-// Two plasticity runs, head by head: by how much they differ, and whether that is more than chance.
+// Two plasticity runs, head by head: by how much they differ, and whether chance explains that. In memory.
 #pragma once
 
-#include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "plasticity/dataset.h"
-#include "run/run_folder.h"
+#include "plasticity/uncertainty.h"
 
 namespace headscope {
 
-constexpr const char* compare_command = "plasticity compare";
+// What a comparison needs of a run.
+struct ComparedRun {
+  std::string name;
+  std::uint64_t seed = 0;
+  std::map<HeadId, HeadUncertainty> heads;
+};
 
 struct HeadDifference {
   HeadId id;
@@ -21,25 +26,13 @@ struct HeadDifference {
   bool significant = false;  // false discovery rate of 5 % over all heads (Benjamini and Hochberg 1995)
 };
 
-struct CompareJob {
-  std::filesystem::path run_1, run_2;
-  RunFolderOptions folder;
-  std::string command_line;
-  std::string theme = "light";
-};
-
-struct CompareOutcome {
-  std::filesystem::path out;
+struct Comparison {
+  std::string name_1, name_2;
   std::vector<HeadDifference> heads;  // those that both runs have
   std::size_t only_in_one = 0;
 };
 
-// Computes, and writes a run folder unless it is complete. Throws Error.
-CompareOutcome compare_runs(const CompareJob& job);
-
-// Draws the figures of such a run again, into `out`/plots.
-std::vector<std::filesystem::path> draw_comparison_run(const std::filesystem::path& run,
-                                                       const std::filesystem::path& out, const std::string& theme);
+Comparison compare(const ComparedRun& run_1, const ComparedRun& run_2);
 
 // Marks as significant what a false discovery rate of `rate` allows.
 void control_false_discoveries(std::vector<HeadDifference>& heads, double rate);

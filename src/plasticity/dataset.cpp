@@ -1,7 +1,7 @@
 #include "plasticity/dataset.h"
 
 #include <algorithm>
-#include <optional>
+#include <regex>
 #include <set>
 
 #include "core/lists.h"
@@ -20,41 +20,18 @@ struct FoundHeads {
   std::int64_t num_layers = 0, num_q_heads = 0, num_k_heads = 0;
 };
 
-struct FolderName {
-  std::int64_t layer = 0, head = 0;
-  bool queries = false;
-};
-
-// The digits at the front of the text, two to five of them, which are taken from it.
-std::optional<std::int64_t> take_number(std::string_view& text) {
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  std::int64_t number = 0;
-  if (digits < 2 || digits > 5 || !parse_value(text.substr(0, digits), number)) return std::nullopt;
-  text.remove_prefix(digits);
-  return number;
-}
-
-// "l03h05q"; nothing for any other name.
-std::optional<FolderName> parse_folder_name(std::string_view name) {
-  if (!name.starts_with('l')) return std::nullopt;
-  name.remove_prefix(1);
-  const auto layer = take_number(name);
-  if (!layer || !name.starts_with('h')) return std::nullopt;
-  name.remove_prefix(1);
-  const auto head = take_number(name);
-  if (!head || (name != "q" && name != "k")) return std::nullopt;
-  return FolderName{*layer, *head, name == "q"};
-}
-
 FoundHeads look(const fs::path& root) {
+  static const std::regex folder_name("l([0-9]{2,5})h([0-9]{2,5})([qk])");
   FoundHeads found;
   for (const auto& entry : fs::directory_iterator(root)) {
-    const auto folder = parse_folder_name(entry.path().filename().string());
-    if (!folder) continue;
-    found.num_layers = std::max(found.num_layers, folder->layer + 1);
-    auto& heads = folder->queries ? found.num_q_heads : found.num_k_heads;
-    heads = std::max(heads, folder->head + 1);
-    if (folder->queries) found.queries.emplace(folder->layer, folder->head);
+    const std::string name = entry.path().filename().string();
+    std::smatch parts;
+    if (!std::regex_match(name, parts, folder_name)) continue;
+    const std::int64_t layer = std::stoll(parts[1]), head = std::stoll(parts[2]);
+    found.num_layers = std::max(found.num_layers, layer + 1);
+    auto& heads = parts[3] == "q" ? found.num_q_heads : found.num_k_heads;
+    heads = std::max(heads, head + 1);
+    if (parts[3] == "q") found.queries.emplace(layer, head);
   }
   return found;
 }
@@ -69,7 +46,7 @@ fs::path resolve_root(const fs::path& data, const PlasticityOptions& options) {
   return root;
 }
 
-// Keeps the members asked for; a request for something that is not there is an error, not an empty result.
+// Keeps the heads whose `member` is in the list `wanted`. A number that no head has is an error.
 void select(std::vector<HeadId>& heads, std::int64_t HeadId::*member, const std::string& wanted, std::string_view flag,
             const fs::path& root) {
   if (wanted.empty()) return;

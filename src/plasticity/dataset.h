@@ -26,9 +26,9 @@ struct Dataset {
   [[nodiscard]] std::filesystem::path key_file(const HeadId& head) const;
 };
 
-// `data` is the folder of the command line; empty: dataset_local_root/model_dir. The heads are those of the
-// configuration, or, where it gives no numbers, those whose query folders are there; then the layers and heads asked
-// for.
+// `data` is the folder of the command line; empty: dataset_local_root/model_dir. The options give the numbers of layers
+// and heads; without them, the heads are those whose query folders are there. `layers` and `heads` of the options then
+// choose among them.
 Dataset open_dataset(const std::filesystem::path& data, const PlasticityOptions& options);
 
 }  // namespace headscope

@@ -38,94 +38,70 @@ Eigen::MatrixXd orthonormal(Eigen::MatrixXd columns) {
          Eigen::MatrixXd::Identity(rows, cols);
 }
 
-// What the query heads of one key head share: the noise of the queries, and where the keys vary.
-struct GroupTruth {
+// The distributions behind one head. Query heads that share a key head share all but offset and slope.
+struct Truth {
   Eigen::MatrixXd axes_dd;               // eigenvectors of the query covariance; positions drift along the first
   Eigen::VectorXd deviation_d;           // square roots of its eigenvalues
   std::vector<Eigen::MatrixXd> keys_dr;  // for each key bucket: whitened directions in which keys vary
-
-  [[nodiscard]] Eigen::VectorXd whiten(const Eigen::VectorXd& x) const {
-    return (axes_dd.transpose() * x).cwiseQuotient(deviation_d);
-  }
+  Eigen::VectorXd offset_d, slope_d;     // the mean of the queries at position t is offset + slope t
 };
-
-// Mean of the queries of one head: offset + slope t.
-struct HeadTruth {
-  Eigen::VectorXd offset_d, slope_d;
-};
-
-GroupTruth group_truth(std::int64_t layer, std::int64_t k_head, std::uint64_t seed, bool isotropic) {
-  Gaussian gaussian(seed + 1000 + static_cast<std::uint64_t>(layer * k_heads + k_head));
-  GroupTruth group;
-  group.axes_dd = orthonormal(gaussian.matrix(demo_dim, demo_dim));
-  group.deviation_d =
-      isotropic ? Eigen::VectorXd::Ones(demo_dim) : Eigen::VectorXd(gaussian.matrix(demo_dim, 1).array().abs() + 0.5);
-  for (int bucket = 0; bucket < demo_buckets; ++bucket)
-    group.keys_dr.push_back(orthonormal(gaussian.matrix(demo_dim, key_rank)));
-  return group;
-}
 
 // Heads differ in how far their mean lies from zero and how fast it drifts, from nearly undecided to nearly fixed.
-HeadTruth head_truth(const HeadId& head, const GroupTruth& group, std::uint64_t seed) {
+Truth truth_of(const HeadId& head, const PlasticityOptions& options) {
+  Truth truth;
+  Gaussian shared(options.seed + 1000 + static_cast<std::uint64_t>(head.layer * k_heads + head.k_head));
+  truth.axes_dd = orthonormal(shared.matrix(demo_dim, demo_dim));
+  truth.deviation_d = options.variant == Variant::diagonal
+                          ? Eigen::VectorXd::Ones(demo_dim)
+                          : Eigen::VectorXd(shared.matrix(demo_dim, 1).array().abs() + 0.5);
+  for (int bucket = 0; bucket < demo_buckets; ++bucket)
+    truth.keys_dr.push_back(orthonormal(shared.matrix(demo_dim, key_rank)));
   const auto index = static_cast<double>(head.layer * q_heads + head.q_head);
-  Gaussian gaussian(seed + 2000 + static_cast<std::uint64_t>(index));
-  HeadTruth truth;
-  truth.offset_d = gaussian.matrix(demo_dim, 1) * (0.1 + 0.5 * index);
-  truth.slope_d = group.axes_dd.col(0) * (1.0 + 1.5 * static_cast<double>(head.q_head)) / static_cast<double>(length);
+  Gaussian own(options.seed + 2000 + static_cast<std::uint64_t>(index));
+  truth.offset_d = own.matrix(demo_dim, 1) * (0.1 + 0.5 * index);
+  truth.slope_d = truth.axes_dd.col(0) * (1.0 + 1.5 * static_cast<double>(head.q_head)) / static_cast<double>(length);
   return truth;
 }
 
-int bucket_of(std::int64_t position) {
-  return static_cast<int>(std::floor(std::log2(static_cast<double>(position) + 1)));
-}
-
-// Every position of every example, so that the mean position of a bucket is known.
-CapturedVectors every_position() {
-  CapturedVectors vectors;
-  vectors.rows = static_cast<std::size_t>(examples * (length - 1));
-  vectors.dim = static_cast<std::size_t>(demo_dim);
+// vector(position, bucket) at every position of every example, so that the mean position of a bucket is known.
+template <class Vector>
+CapturedVectors every_position(Vector vector) {
+  CapturedVectors captured;
+  captured.dim = static_cast<std::size_t>(demo_dim);
+  captured.vector32.resize(static_cast<std::size_t>(examples * (length - 1) * demo_dim));
   for (std::int64_t example = 0; example < examples; ++example)
     for (std::int64_t position = 0; position + 1 < length; ++position) {
-      vectors.example_id.push_back(example);
-      vectors.position.push_back(position);
-      vectors.bucket.push_back(bucket_of(position));
+      const auto bucket = static_cast<std::int64_t>(std::floor(std::log2(static_cast<double>(position) + 1)));
+      captured.example_id.push_back(example);
+      captured.position.push_back(position);
+      captured.bucket.push_back(bucket);
+      Eigen::Map<Eigen::VectorXf>(captured.vector32.data() + captured.rows++ * captured.dim, demo_dim) =
+          vector(position, static_cast<std::size_t>(bucket)).template cast<float>();
     }
-  vectors.vector32.resize(vectors.rows * vectors.dim);
-  return vectors;
+  return captured;
 }
 
-template <class Row>
-CapturedVectors fill(Row row) {
-  CapturedVectors vectors = every_position();
-  for (std::size_t r = 0; r < vectors.rows; ++r)
-    Eigen::Map<Eigen::VectorXf>(vectors.vector32.data() + r * vectors.dim, demo_dim) =
-        row(vectors.position[r], static_cast<std::size_t>(vectors.bucket[r])).template cast<float>();
-  return vectors;
+Gaussian noise(const PlasticityOptions& options, std::int64_t layer, std::int64_t head, bool keys) {
+  return Gaussian(options.seed + 3000 + static_cast<std::uint64_t>(2 * (layer * q_heads + head) + (keys ? 1 : 0)));
 }
 
-std::uint64_t noise_seed(std::uint64_t seed, std::int64_t layer, std::int64_t head, bool keys) {
-  return seed + 3000 + static_cast<std::uint64_t>(2 * (layer * q_heads + head) + (keys ? 1 : 0));
+CapturedVectors demo_queries(const HeadId& head, const PlasticityOptions& options) {
+  const Truth truth = truth_of(head, options);
+  Gaussian gaussian = noise(options, head.layer, head.q_head, false);
+  const Eigen::MatrixXd colour_dd = truth.axes_dd * truth.deviation_d.asDiagonal();
+  return every_position([&](std::int64_t position, std::size_t) -> Eigen::VectorXd {
+    return truth.offset_d + truth.slope_d * static_cast<double>(position) + colour_dd * gaussian.matrix(demo_dim, 1);
+  });
 }
 
-void write_queries(const Dataset& dataset, const HeadId& head, std::uint64_t seed, bool isotropic) {
-  const GroupTruth group = group_truth(head.layer, head.k_head, seed, isotropic);
-  const HeadTruth truth = head_truth(head, group, seed);
-  Gaussian gaussian(noise_seed(seed, head.layer, head.q_head, false));
-  const Eigen::MatrixXd colour_dd = group.axes_dd * group.deviation_d.asDiagonal();
-  write_captured_vectors(dataset.query_file(head), fill([&](std::int64_t position, std::size_t) -> Eigen::VectorXd {
-                           return truth.offset_d + truth.slope_d * static_cast<double>(position) +
-                                  colour_dd * gaussian.matrix(demo_dim, 1);
-                         }));
-}
-
-void write_keys(const Dataset& dataset, const HeadId& head, std::uint64_t seed, bool isotropic) {
-  const GroupTruth group = group_truth(head.layer, head.k_head, seed, isotropic);
-  Gaussian gaussian(noise_seed(seed, head.layer, head.k_head, true));
+CapturedVectors demo_keys(const HeadId& head, const PlasticityOptions& options) {
+  const Truth truth = truth_of(head, options);
+  Gaussian gaussian = noise(options, head.layer, head.k_head, true);
   const Eigen::VectorXd centre_d = gaussian.matrix(demo_dim, 1);
-  const Eigen::MatrixXd spread_dd = group.axes_dd * group.deviation_d.cwiseInverse().asDiagonal();
-  write_captured_vectors(dataset.key_file(head), fill([&](std::int64_t, std::size_t bucket) -> Eigen::VectorXd {
-                           return centre_d + spread_dd * (group.keys_dr[bucket] * gaussian.matrix(key_rank, 1));
-                         }));
+  const Eigen::MatrixXd spread_dd = truth.axes_dd * truth.deviation_d.cwiseInverse().asDiagonal();
+  return every_position([&](std::int64_t, std::size_t bucket) -> Eigen::VectorXd {
+    return centre_d + spread_dd * (truth.keys_dr[bucket] * gaussian.matrix(key_rank, 1));
+  });
 }
 
 double mean_position(std::int64_t bucket) {
@@ -134,10 +110,10 @@ double mean_position(std::int64_t bucket) {
 }
 
 // z = Δ·m / sqrt(Δᵀ Σ Δ); with Δ = Σ^(-1/2) B y, y isotropic in three dimensions, z = |Bᵀ Σ^(-1/2) m| cos(angle).
-double cell_truth(const CellResult& cell, const HeadTruth& truth, const GroupTruth& group) {
+double cell_truth(const CellResult& cell, const Truth& truth) {
   const Eigen::VectorXd mean_d = truth.offset_d + truth.slope_d * mean_position(cell.q_bucket);
-  const Eigen::MatrixXd& keys_dr = group.keys_dr[static_cast<std::size_t>(cell.k_bucket)];
-  return plasticity_of_uniform((keys_dr.transpose() * group.whiten(mean_d)).norm());
+  const Eigen::VectorXd white_d = (truth.axes_dd.transpose() * mean_d).cwiseQuotient(truth.deviation_d);
+  return plasticity_of_uniform((truth.keys_dr[static_cast<std::size_t>(cell.k_bucket)].transpose() * white_d).norm());
 }
 
 }  // namespace
@@ -161,28 +137,27 @@ Dataset demo_dataset(const std::filesystem::path& root) {
   return dataset;
 }
 
-void write_demo(const Dataset& dataset, std::uint64_t seed, bool isotropic) {
+void write_demo(const Dataset& dataset, const PlasticityOptions& options) {
   for (const HeadId& head : dataset.heads) {
-    write_queries(dataset, head, seed, isotropic);
-    if (head.q_head % (q_heads / k_heads) == 0) write_keys(dataset, head, seed, isotropic);
+    write_captured_vectors(dataset.query_file(head), demo_queries(head, options));
+    if (head.q_head % (q_heads / k_heads) == 0)
+      write_captured_vectors(dataset.key_file(head), demo_keys(head, options));
   }
 }
 
-std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed,
-                                        const PlasticityOptions& options) {
-  const bool isotropic = options.variant == Variant::diagonal;
+std::vector<DemoRow> compare_with_truth(const PlasticityResult& result) {
   std::vector<DemoRow> rows;
-  for (const HeadResult& head : heads) {
-    const GroupTruth group = group_truth(head.id.layer, head.id.k_head, seed, isotropic);
-    const HeadTruth truth = head_truth(head.id, group, seed);
+  for (const HeadResult& head : result.heads) {
+    const Truth truth = truth_of(head.id, result.options);
     double sum = 0, weight = 0;
     for (const CellResult& cell : head.cells) {
       if (cell.n_pairs == 0) continue;
-      const double cell_weight = isotropic ? 1.0 : static_cast<double>(std::int64_t{1} << cell.q_bucket);
-      sum += cell_weight * cell_truth(cell, truth, group);
+      const bool equal_weights = result.options.variant == Variant::diagonal;
+      const double cell_weight = equal_weights ? 1.0 : static_cast<double>(std::int64_t{1} << cell.q_bucket);
+      sum += cell_weight * cell_truth(cell, truth);
       weight += cell_weight;
     }
-    rows.push_back({head.id, sum / weight, head.overall});
+    rows.push_back({head.id, sum / weight, head.uncertainty.overall});
   }
   return rows;
 }

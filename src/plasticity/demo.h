@@ -5,20 +5,19 @@
 #include <filesystem>
 #include <vector>
 
-#include "plasticity/dataset.h"
-#include "plasticity/head.h"
+#include "plasticity/plasticity.h"
 
 namespace headscope {
 
 // Mean of 4 Phi(x) (1 - Phi(x)) for x uniform on [-r, r].
 double plasticity_of_uniform(double r);
 
-// The layers and heads of the demonstration, as if it were found in `root`.
+// The layers and heads of the demonstration. Its files belong into `root`, whether they are there or not.
 Dataset demo_dataset(const std::filesystem::path& root);
 
-// Writes the files of the dataset. The same seed gives the same bytes. With `isotropic` the noise of the queries has
-// the same variance in every direction, which the diagonal variant needs to be exact.
-void write_demo(const Dataset& dataset, std::uint64_t seed, bool isotropic);
+// Writes the files of the dataset. The same seed gives the same bytes. For the diagonal variant, the noise of the
+// queries has the same variance in every direction: the variant is exact for such noise only.
+void write_demo(const Dataset& dataset, const PlasticityOptions& options);
 
 struct DemoRow {
   HeadId id;
@@ -27,7 +26,6 @@ struct DemoRow {
 };
 
 // The true plasticity of each head, over the cells and weights that the analysis used, beside its estimate.
-std::vector<DemoRow> compare_with_truth(const std::vector<HeadResult>& heads, std::uint64_t seed,
-                                        const PlasticityOptions& options);
+std::vector<DemoRow> compare_with_truth(const PlasticityResult& result);
 
 }  // namespace headscope

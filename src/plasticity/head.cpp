@@ -1,6 +1,6 @@
 #include "plasticity/head.h"
 
-#include "core/missing.h"
+#include <nlohmann/json.hpp>
 
 namespace headscope {
 namespace {
@@ -15,29 +15,18 @@ std::vector<double> component_weights(const Eigen::VectorXd& r2_d) {
   return {weights.begin(), weights.end()};
 }
 
-std::vector<CellResult> cell_results(const std::vector<Cell>& cells, const HeadUncertainty& uncertainty) {
-  std::vector<CellResult> results;
-  for (std::size_t c = 0; c < cells.size(); ++c)
-    results.push_back({cells[c].q_bucket, cells[c].k_bucket, cells[c].n_pairs,
-                       static_cast<std::int64_t>(cells[c].examples.size()), cells[c].plasticity, cells[c].se_pairs,
-                       uncertainty.cell_se_examples[c]});
-  return results;
-}
-
-// One traversal for writing and reading a record, so that the two cannot differ. Doubles travel as their bits' shortest
-// decimal form; NaN as null.
-template <class Result, class Visit>
-void visit_scalars(Result& r, Visit&& visit) {
-  visit(r.id.layer), visit(r.id.q_head), visit(r.id.k_head);
-  visit(r.n_q_tokens), visit(r.n_k_tokens), visit(r.dim), visit(r.n_examples), visit(r.q_dropped), visit(r.k_dropped);
-  auto& m = r.metrics;
-  for (auto* value : {&m.r2_pos, &m.beta_norm, &m.r2_scalar, &m.mae_baseline, &m.mae_proj, &m.mae_ratio, &m.resid0_skew,
-                      &m.resid0_kurt, &m.resid0_ks_p, &m.noise_med_abs_skew, &m.noise_med_abs_kurt, &m.noise_med_ks_p,
-                      &m.noise_frac_ks_p_lt_alpha, &r.ap_overall})
-    visit(*value);
-  for (auto* e : {&r.overall, &r.first_20, &r.last_20, &r.drop})
-    visit(e->value), visit(e->se_pairs), visit(e->se_examples);
-  visit(r.q_hash), visit(r.k_hash), visit(r.examples_hash);
+// Visits the fields that are one value each, for both directions: writing and reading then agree on the order.
+template <class Head, class Visit>
+void visit_scalars(Head& head, Visit&& visit) {
+  visit(head.id.layer), visit(head.id.q_head), visit(head.id.k_head);
+  auto& u = head.uncertainty;
+  for (auto* count : {&head.n_q_tokens, &head.n_k_tokens, &head.dim, &u.n_examples, &head.q_dropped, &head.k_dropped})
+    visit(*count);
+  for (const auto& [name, metric] : query_metrics) visit(head.metrics.*metric);
+  visit(head.ap_overall);
+  for (auto* estimate : {&u.overall, &u.first_20, &u.last_20, &u.drop})
+    visit(estimate->value), visit(estimate->se_pairs), visit(estimate->se_examples);
+  visit(head.q_hash), visit(head.k_hash), visit(u.examples_hash);
 }
 
 template <class CellType, class Visit>
@@ -48,6 +37,7 @@ void visit_cell(CellType& cell, Visit&& visit) {
 
 using nlohmann::json;
 
+// JSON holds a double in its shortest decimal form that reads back exactly, and NaN as null.
 template <class T>
 void load(const json& value, T& target) {
   if constexpr (std::is_same_v<T, double>)
@@ -62,67 +52,61 @@ void load(const json& value, T& target) {
 
 HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const Keys& keys,
                         const PlasticityOptions& options, StageTimes& times) {
-  HeadResult result;
-  result.id = id;
-  Queries queries;
-  {
-    const StageTimer timer(times, Stage::regress);
-    queries = prepare_queries(captured, keys.orientation_d, options.max_tokens_per_head, options.seed);
-  }
+  HeadResult head;
+  head.id = id;
+  Queries queries = timed(times, Stage::regress, [&] {
+    return prepare_queries(captured, keys.orientation_d, options.max_tokens_per_head, options.seed);
+  });
   const QueryModel model = fit_queries(queries, options, times);
   const std::uint64_t pair_seed =
       options.seed + 10007 * static_cast<std::uint64_t>(id.layer) + 379 * static_cast<std::uint64_t>(id.q_head);
-  const std::vector<Cell> cells = evaluate_cells(queries, model, keys, options, NumpyGenerator(pair_seed), times);
-
-  const StageTimer timer(times, Stage::plasticity);
-  HeadUncertainty uncertainty = estimate_uncertainty(cells, keys, options.seed, options.bootstrap_replicates);
-  result.n_q_tokens = queries.x_nd.rows();
-  result.n_k_tokens = keys.rows_used;
-  result.dim = queries.x_nd.cols();
-  result.metrics = model.metrics;
-  result.ap_overall = weighted_mean(cells);
-  result.cells = cell_results(cells, uncertainty);
-  result.component_r2.assign(model.component_r2_d.begin(), model.component_r2_d.end());
-  result.component_weight = component_weights(model.component_r2_d);
-  result.overall = uncertainty.overall;
-  result.first_20 = uncertainty.first_20;
-  result.last_20 = uncertainty.last_20;
-  result.drop = uncertainty.drop;
-  result.n_examples = uncertainty.n_examples;
-  result.examples_hash = fmt::format("x{:016x}", uncertainty.examples_hash);
-  result.replicates.assign(uncertainty.overall_replicates.begin(), uncertainty.overall_replicates.end());
-  result.constant_components.assign(model.constant_components.begin(), model.constant_components.end());
-  result.q_dropped = static_cast<std::int64_t>(captured.dropped_nonfinite);
-  result.k_dropped = static_cast<std::int64_t>(keys.captured.dropped_nonfinite);
-  result.q_hash = captured.content_hash;
-  result.k_hash = keys.captured.content_hash;
-  return result;
+  std::vector<Cell> cells = evaluate_cells(queries, model, keys, options, NumpyGenerator(pair_seed), times);
+  head.uncertainty = timed(times, Stage::plasticity, [&] {
+    return estimate_uncertainty(cells, keys, options.seed, options.bootstrap_replicates);
+  });
+  head.n_q_tokens = queries.x_nd.rows();
+  head.n_k_tokens = keys.rows_used;
+  head.dim = queries.x_nd.cols();
+  head.metrics = model.metrics;
+  head.ap_overall = weighted_mean(cells);
+  head.cells.assign(cells.begin(), cells.end());
+  head.component_r2.assign(model.component_r2_d.begin(), model.component_r2_d.end());
+  head.component_weight = component_weights(model.component_r2_d);
+  head.constant_components = model.constant_components;
+  head.q_dropped = static_cast<std::int64_t>(captured.dropped_nonfinite);
+  head.k_dropped = static_cast<std::int64_t>(keys.captured.dropped_nonfinite);
+  head.q_hash = captured.content_hash;
+  head.k_hash = keys.captured.content_hash;
+  return head;
 }
 
-std::string to_record(const HeadResult& result) {
+std::string to_record(const HeadResult& head) {
   json scalars = json::array(), cells = json::array();
-  visit_scalars(result, [&](const auto& value) { scalars.push_back(value); });
-  for (const CellResult& cell : result.cells) visit_cell(cell, [&](const auto& value) { cells.push_back(value); });
-  return json{{"scalars", std::move(scalars)},   {"cells", std::move(cells)},
-              {"r2", result.component_r2},       {"weight", result.component_weight},
-              {"replicates", result.replicates}, {"constant", result.constant_components}}
+  visit_scalars(head, [&](const auto& value) { scalars.push_back(value); });
+  for (const CellResult& cell : head.cells) visit_cell(cell, [&](const auto& value) { cells.push_back(value); });
+  return json{{"scalars", std::move(scalars)},
+              {"cells", std::move(cells)},
+              {"r2", head.component_r2},
+              {"weight", head.component_weight},
+              {"replicates", head.uncertainty.replicates},
+              {"constant", head.constant_components}}
       .dump();
 }
 
 HeadResult from_record(const std::string& record) {
   try {
     const json content = json::parse(record);
-    HeadResult result;
+    HeadResult head;
     std::size_t next = 0;
-    visit_scalars(result, [&](auto& value) { load(content.at("scalars").at(next++), value); });
+    visit_scalars(head, [&](auto& value) { load(content.at("scalars").at(next++), value); });
     const json& cells = content.at("cells");
     for (next = 0; next < cells.size();)
-      visit_cell(result.cells.emplace_back(), [&](auto& value) { load(cells.at(next++), value); });
-    load(content.at("r2"), result.component_r2);
-    load(content.at("weight"), result.component_weight);
-    load(content.at("replicates"), result.replicates);
-    load(content.at("constant"), result.constant_components);
-    return result;
+      visit_cell(head.cells.emplace_back(), [&](auto& value) { load(cells.at(next++), value); });
+    load(content.at("r2"), head.component_r2);
+    load(content.at("weight"), head.component_weight);
+    load(content.at("replicates"), head.uncertainty.replicates);
+    load(content.at("constant"), head.constant_components);
+    return head;
   } catch (const json::exception& error) {
     fail_input("the record of a finished head cannot be read ({}); start again with --overwrite", error.what());
   }

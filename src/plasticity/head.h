@@ -1,25 +1,13 @@
-// The analysis of one head, from two files to its rows in the tables. The steps are those of docs/plasticity.md.
+// The analysis of one head, from its captured queries and keys to its numbers. docs/plasticity.md defines the steps.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "core/missing.h"
-#include "plasticity/cells.h"
 #include "plasticity/dataset.h"
-#include "plasticity/keys.h"
-#include "plasticity/queries.h"
 #include "plasticity/uncertainty.h"
 
 namespace headscope {
-
-struct CellResult {
-  std::int64_t q_bucket = 0, k_bucket = 0, n_pairs = 0, n_examples = 0;
-  double plasticity = missing, se_pairs = missing, se_examples = missing;
-};
 
 struct HeadResult {
   HeadId id;
@@ -28,10 +16,7 @@ struct HeadResult {
   double ap_overall = missing;
   std::vector<CellResult> cells;
   std::vector<double> component_r2, component_weight;
-  Estimate overall, first_20, last_20, drop;
-  std::int64_t n_examples = 0;
-  std::string examples_hash;                      // of the set of examples behind the pairs
-  std::vector<double> replicates;                 // ap_overall in each bootstrap replicate
+  HeadUncertainty uncertainty;
   std::vector<std::int64_t> constant_components;  // R² of 1 by definition
   std::int64_t q_dropped = 0, k_dropped = 0;      // vectors with NaN or infinity that were left out
   std::string q_hash, k_hash;                     // of the files
@@ -40,8 +25,8 @@ struct HeadResult {
 HeadResult analyse_head(const HeadId& id, const CapturedVectors& queries, const Keys& keys,
                         const PlasticityOptions& options, StageTimes& times);
 
-// The record of a head in the journal of a run; numbers survive exactly.
-std::string to_record(const HeadResult& result);
+// A head as text, for the journal of a run. Every number survives exactly.
+std::string to_record(const HeadResult& head);
 HeadResult from_record(const std::string& record);
 
 }  // namespace headscope

@@ -8,7 +8,7 @@
 namespace headscope {
 namespace {
 
-// Sums of the vectors of each bucket: column b of the result belongs to buckets[b].
+// The unweighted mean over buckets of the mean vector of each bucket.
 template <class Vectors>
 Eigen::VectorXd mean_of_bucket_means(const Vectors& vectors, const CapturedVectors& keys) {
   struct Sum {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <set>
 #include <span>
 
@@ -66,13 +65,11 @@ std::vector<QueryBucket> bucket_ranges(const CapturedVectors& captured, const st
   return buckets;
 }
 
-// A mean distance of y >= 0 from its mean that rounding alone can make, u = eps / 2 being half a unit in the last
-// place:
-//   - equal positions may differ by some u in y, since a vector register of logarithms is not rounded as a single one
-//   is:
-//     4 u max(y) with the division by log(2);
+// The largest mean distance of y >= 0 from its mean that rounding alone can make. With u = eps / 2:
+//   - equal positions may differ by 4 u max(y), because a vector register of logarithms is rounded in another way than
+//     a single one, and log(2) divides them;
 //   - the mean of n values is off by at most n u max(y): n - 1 additions and a division, in any order.
-// Doubled, which covers the terms in u^2 and the last sum.
+// The sum is doubled for the terms in u^2 and the last sum.
 double rounding_size(const Eigen::VectorXd& y) {
   return (static_cast<double>(y.size()) + 4) * std::numeric_limits<double>::epsilon() * y.maxCoeff();
 }
@@ -104,37 +101,37 @@ void test_first_component(const Queries& queries, QueryMetrics& metrics) {
   const std::vector<double> residuals = fit_line(view(queries.position_n), column_of(queries.x_nd, 0)).residuals;
   const Moments residual = moments(residuals);
   const double deviation = std::sqrt(residual.variance());
-  if (deviation <= 0) return;  // 0, 0, 1
+  if (deviation <= 0) return;  // the metrics keep 0, 0 and 1
   metrics.resid0_skew = residual.skewness();
   metrics.resid0_kurt = residual.excess_kurtosis();
   metrics.resid0_ks_p = ks_survival(ks_statistic(residuals, residual.mean, deviation), queries.x_nd.rows());
 }
 
-// Step 9, semantic components: each column against a normal distribution of its own mean and deviation. Columns are
-// given one at a time, while they are in the cache.
+// Step 9, semantic components: each column against a normal distribution of its own mean and deviation.
 class SemanticNormality {
  public:
+  // Without rows or components enough, add() and store() leave the metrics as they are.
   SemanticNormality(std::int64_t rows, std::int64_t components, const PlasticityOptions& options)
-      : tested_(rows >= 3 && components > 0), p_alpha_(options.p_alpha), ks_(static_cast<std::size_t>(components)) {
+      : tested_(rows >= 3 && components > 0), p_alpha_(options.p_alpha) {
     if (!tested_) return;
-    const std::int64_t count = std::min(options.normality_max_dims, components);
-    for (const std::int64_t c : NumpyGenerator(options.seed).choice(components, count))
-      ks_[static_cast<std::size_t>(c)] = true;
+    const auto drawn =
+        NumpyGenerator(options.seed).choice(components, std::min(options.normality_max_dims, components));
+    in_ks_test_.insert(drawn.begin(), drawn.end());
   }
 
-  void add(std::size_t component, std::span<const double> x) {
+  void add(std::int64_t component, std::span<const double> x) {
     if (!tested_) return;
     const Moments column = moments(x);
     skews_.push_back(std::abs(column.skewness()));
     kurtoses_.push_back(std::abs(column.excess_kurtosis()));
-    if (!ks_[component]) return;
+    if (!in_ks_test_.contains(component)) return;
     const double deviation = std::sqrt(column.variance());
     const double distance = ks_statistic(x, column.mean, deviation == 0 ? 1.0 : deviation);
     p_values_.push_back(ks_survival(distance, static_cast<std::int64_t>(x.size())));
   }
 
   void store(QueryMetrics& metrics) const {
-    if (!tested_) return;  // 0, 0, 1, 0
+    if (!tested_) return;
     const auto below = std::count_if(p_values_.begin(), p_values_.end(), [&](double p) { return p < p_alpha_; });
     metrics.noise_frac_ks_p_lt_alpha = static_cast<double>(below) / static_cast<double>(p_values_.size());
     metrics.noise_med_abs_skew = median(skews_);
@@ -145,11 +142,11 @@ class SemanticNormality {
  private:
   bool tested_;
   double p_alpha_;
-  std::vector<bool> ks_;  // the components that are in the Kolmogorov-Smirnov test
+  std::set<std::int64_t> in_ks_test_;  // components in the Kolmogorov-Smirnov test
   std::vector<double> skews_, kurtoses_, p_values_;
 };
 
-// Steps 8 and 9 in the rotated basis, column by column.
+// Steps 8 and 9 in the rotated basis. A column is fitted and tested while it is in the cache.
 void fit_rotated(const Queries& queries, const PlasticityOptions& options, QueryModel& model, StageTimes& times) {
   const Eigen::Index d = queries.x_nd.cols();
   for (Eigen::VectorXd* result : {&model.alpha_d, &model.beta_d, &model.resid_var_d}) result->resize(d);
@@ -157,18 +154,12 @@ void fit_rotated(const Queries& queries, const PlasticityOptions& options, Query
   SemanticNormality normality(queries.x_nd.rows(), d - 1, options);
   for (Eigen::Index c = 0; c < d; ++c) {
     const std::span<const double> column = column_of(queries.x_nd, c);
-    {
-      const StageTimer timer(times, Stage::regress);
-      const ColumnFit fit = fit_column(positions, column);
-      model.alpha_d[c] = fit.alpha;
-      model.beta_d[c] = fit.beta;
-      model.resid_var_d[c] = fit.resid_variance;
-    }
-    const StageTimer timer(times, Stage::normality);
-    if (c == 0)
-      test_first_component(queries, model.metrics);
-    else
-      normality.add(static_cast<std::size_t>(c - 1), column);
+    const ColumnFit fit = timed(times, Stage::regress, [&] { return fit_column(positions, column); });
+    model.alpha_d[c] = fit.alpha;
+    model.beta_d[c] = fit.beta;
+    model.resid_var_d[c] = fit.resid_variance;
+    timed(times, Stage::normality,
+          [&] { c == 0 ? test_first_component(queries, model.metrics) : normality.add(c - 1, column); });
   }
   normality.store(model.metrics);
 }
@@ -200,8 +191,7 @@ Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& 
 
 QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, StageTimes& times) {
   QueryModel model;
-  {
-    const StageTimer timer(times, Stage::regress);
+  timed(times, Stage::regress, [&] {
     const LineFits by_component = fit_lines(view(queries.position_n), queries.x_nd);
     model.component_r2_d = by_component.r2;
     for (Eigen::Index c = 0; c < by_component.r2.size(); ++c)
@@ -211,7 +201,7 @@ QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, Stage
 
     model.rotation = reflection_onto(by_component.beta);
     reflect(model.rotation, queries.x_nd);
-  }
+  });
   fit_rotated(queries, options, model, times);
   return model;
 }

@@ -1,18 +1,20 @@
-// A whole analysis: every head of a dataset into one run folder. Heads are independent and spread over workers; a head
-// that is finished is kept in a journal, so a run that was stopped at any moment goes on where it was.
+// The commands `plasticity` and `plasticity compare`: open a run folder, compute, write, draw. And their figures again,
+// from the tables of a run.
 #pragma once
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/console.h"
-#include "plasticity/head.h"
-#include "plasticity/options.h"
+#include "plasticity/compare.h"
+#include "plasticity/demo.h"
 #include "run/run_folder.h"
 
 namespace headscope {
+
+constexpr const char* plasticity_command = "plasticity";
+constexpr const char* compare_command = "plasticity compare";
 
 struct PlasticityJob {
   std::filesystem::path data;  // empty: dataset_local_root/model_dir of the options
@@ -26,25 +28,42 @@ struct PlasticityJob {
   bool per_head_figures = false;
 };
 
-struct HeadFailure {
-  HeadId id;
-  std::string message;
-};
-
 struct PlasticityOutcome {
   std::filesystem::path out;
-  std::vector<HeadResult> heads;      // in order of layer and query head
-  std::vector<HeadFailure> failures;  // likewise
-  bool already_complete = false;      // --resume of a finished run: nothing was done
+  PlasticityResult result;        // empty when the run was complete before
+  std::vector<DemoRow> demo;      // of --demo
+  bool already_complete = false;  // --resume of a finished run: nothing was done
   double seconds = 0;
-  nlohmann::ordered_json stages;  // seconds by stage, summed over workers
 };
 
-// Throws Error: input (nothing was written), interrupted (state is saved), runtime.
+// A head that is finished goes to a journal in the run folder at once: a run that was stopped at any moment continues
+// there. Throws Error: input (nothing was written), interrupted (state is saved), runtime.
 PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console);
 
-// Draws the figures of a run from its tables, into `out`/plots.
-std::vector<std::filesystem::path> draw_run(const std::filesystem::path& run, const std::filesystem::path& out,
-                                            const std::string& theme, bool per_head);
+// Parts of the manifest that --json prints, too.
+nlohmann::ordered_json failures_json(const PlasticityResult& result);
+nlohmann::ordered_json stages_json(const PlasticityResult& result);
+
+struct CompareJob {
+  std::filesystem::path run_1, run_2;
+  RunFolderOptions folder;
+  std::string command_line;
+  std::string theme = "light";
+};
+
+struct CompareOutcome {
+  std::filesystem::path out;
+  Comparison comparison;
+};
+
+// Computes, and writes a run folder unless it is complete. Throws Error.
+CompareOutcome run_comparison(const CompareJob& job);
+
+// Each draws the figures of such a run from its tables, into `out`/plots, and returns every file written.
+std::vector<std::filesystem::path> draw_plasticity_run(const std::filesystem::path& run,
+                                                       const std::filesystem::path& out, const std::string& theme,
+                                                       bool per_head);
+std::vector<std::filesystem::path> draw_comparison_run(const std::filesystem::path& run,
+                                                       const std::filesystem::path& out, const std::string& theme);
 
 }  // namespace headscope

@@ -1,4 +1,4 @@
-// Where the time of an analysis goes, summed over workers.
+// The time that each stage of an analysis takes, summed over workers.
 #pragma once
 
 #include <array>
@@ -15,25 +15,26 @@ class StageTimes {
  public:
   static constexpr std::array<std::string_view, 6> names = {"read", "regress", "ks", "sample", "plasticity", "write"};
 
-  void add(Stage stage, std::chrono::nanoseconds time) { total_[static_cast<std::size_t>(stage)] += time.count(); }
+  // From any thread.
+  void add(Stage stage, std::chrono::nanoseconds time) {
+    std::atomic_ref(total_[static_cast<std::size_t>(stage)]) += time.count();
+  }
   [[nodiscard]] double seconds(std::size_t stage) const { return static_cast<double>(total_[stage]) * 1e-9; }
 
  private:
-  std::array<std::atomic<std::int64_t>, names.size()> total_{};
+  std::array<std::int64_t, names.size()> total_{};
 };
 
-// Adds the time of a scope to one stage.
-class StageTimer {
- public:
-  StageTimer(StageTimes& times, Stage stage) : times_(times), stage_(stage) {}
-  ~StageTimer() { times_.add(stage_, std::chrono::steady_clock::now() - start_); }
-  StageTimer(const StageTimer&) = delete;
-  StageTimer& operator=(const StageTimer&) = delete;
-
- private:
-  StageTimes& times_;
-  Stage stage_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
+// Returns work() and adds its time to the stage.
+template <class Work>
+auto timed(StageTimes& times, Stage stage, Work&& work) {
+  struct Timer {
+    StageTimes& times;
+    Stage stage;
+    std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+    ~Timer() { times.add(stage, std::chrono::steady_clock::now() - start); }
+  } const timer{times, stage};
+  return work();
+}
 
 }  // namespace headscope

@@ -5,106 +5,108 @@
 namespace headscope {
 namespace {
 
-// Rows of some kind, each beside the head that it belongs to.
-template <class Row>
-struct Entry {
-  const HeadResult* head;
-  const Row* row;
-  std::int64_t index;  // within the head
+// Builds a table with one row for each item. The first three columns name the item's head.
+template <class Item>
+class TableOf {
+ public:
+  explicit TableOf(const std::vector<Item>& items) : items_(items) {
+    add("layer", [](const Item& item) { return item.id.layer; });
+    add("q_head", [](const Item& item) { return item.id.q_head; });
+    add("k_head", [](const Item& item) { return item.id.k_head; });
+  }
+
+  // `get` is a member of the item or a function of it.
+  template <class Get>
+  void add(const std::string& name, Get get) {
+    std::vector<std::decay_t<std::invoke_result_t<Get, const Item&>>> values;
+    values.reserve(items_.size());
+    for (const Item& item : items_) values.push_back(std::invoke(get, item));
+    table_.add(name, std::move(values));
+  }
+  Table take() { return std::move(table_); }
+
+ private:
+  const std::vector<Item>& items_;
+  Table table_;
 };
 
-template <class Row>
-std::vector<Entry<Row>> entries(const std::vector<HeadResult>& heads, const std::vector<Row> HeadResult::*rows) {
-  std::vector<Entry<Row>> all;
-  for (const HeadResult& head : heads)
-    for (std::size_t i = 0; i < (head.*rows).size(); ++i)
-      all.push_back({&head, &(head.*rows)[i], static_cast<std::int64_t>(i)});
-  return all;
+// A cell, a component or a replicate, with the head that it belongs to.
+template <class Value>
+struct Part {
+  const HeadResult* head;
+  HeadId id;          // of the head
+  std::size_t index;  // within the head
+  Value value;
+};
+
+template <class Get>
+auto parts_of(const std::vector<HeadResult>& heads, Get get) {
+  std::vector<Part<typename std::decay_t<std::invoke_result_t<Get, const HeadResult&>>::value_type>> parts;
+  for (const HeadResult& head : heads) {
+    std::size_t index = 0;
+    for (const auto& value : std::invoke(get, head)) parts.push_back({&head, head.id, index++, value});
+  }
+  return parts;
 }
 
-template <class Item, class Get>
-auto column(const std::vector<Item>& items, Get get) {
-  std::vector<std::decay_t<std::invoke_result_t<Get, const Item&>>> values;
-  values.reserve(items.size());
-  for (const Item& item : items) values.push_back(std::invoke(get, item));
-  return values;
+std::int64_t number_of(const Part<double>& part) {
+  return static_cast<std::int64_t>(part.index);
 }
-
-// The three columns that name a head.
-template <class Item, class Head>
-Table begin_table(const std::vector<Item>& items, Head head) {
-  Table table;
-  table.add("layer", column(items, [&](const Item& item) { return head(item).id.layer; }));
-  table.add("q_head", column(items, [&](const Item& item) { return head(item).id.q_head; }));
-  table.add("k_head", column(items, [&](const Item& item) { return head(item).id.k_head; }));
-  return table;
-}
-
-const HeadResult& itself(const HeadResult& head) {
-  return head;
-}
-
-template <class Row>
-Table begin_table(const std::vector<Entry<Row>>& items) {
-  return begin_table(items, [](const Entry<Row>& entry) -> const HeadResult& { return *entry.head; });
-}
-
-}  // namespace
 
 Table head_table(const std::vector<HeadResult>& heads, Variant variant) {
-  Table table = begin_table(heads, itself);
-  const auto metric = [&](const char* name, double QueryMetrics::*member) {
-    table.add(name, column(heads, [&](const HeadResult& head) { return head.metrics.*member; }));
+  TableOf table(heads);
+  table.add("n_q_tokens", &HeadResult::n_q_tokens);
+  table.add("n_k_tokens", &HeadResult::n_k_tokens);
+  table.add("d_model", &HeadResult::dim);
+  for (const auto& [name, metric] : query_metrics)
+    if (variant == Variant::diagonal || metric != &QueryMetrics::beta_norm)
+      table.add(std::string(name), [member = metric](const HeadResult& head) { return head.metrics.*member; });
+  table.add("ap_overall", &HeadResult::ap_overall);
+  return table.take();
+}
+
+// `columns` follow those that name the cell.
+template <class... Member>
+Table cells_with(const std::vector<HeadResult>& heads, const std::pair<const char*, Member>&... columns) {
+  const auto cells = parts_of(heads, &HeadResult::cells);
+  TableOf table(cells);
+  const auto add = [&](const char* name, auto member) {
+    table.add(name, [&](const Part<CellResult>& cell) { return cell.value.*member; });
   };
-  table.add("n_q_tokens", column(heads, &HeadResult::n_q_tokens));
-  table.add("n_k_tokens", column(heads, &HeadResult::n_k_tokens));
-  table.add("d_model", column(heads, &HeadResult::dim));
-  metric("q_R2_pos", &QueryMetrics::r2_pos);
-  if (variant == Variant::diagonal) metric("q_beta_norm", &QueryMetrics::beta_norm);
-  metric("q_R2_scalar", &QueryMetrics::r2_scalar);
-  metric("q_mae_baseline", &QueryMetrics::mae_baseline);
-  metric("q_mae_proj", &QueryMetrics::mae_proj);
-  metric("q_mae_ratio", &QueryMetrics::mae_ratio);
-  metric("q_resid0_skew", &QueryMetrics::resid0_skew);
-  metric("q_resid0_kurt", &QueryMetrics::resid0_kurt);
-  metric("q_resid0_ks_p", &QueryMetrics::resid0_ks_p);
-  metric("q_noise_med_abs_skew", &QueryMetrics::noise_med_abs_skew);
-  metric("q_noise_med_abs_kurt", &QueryMetrics::noise_med_abs_kurt);
-  metric("q_noise_med_ks_p", &QueryMetrics::noise_med_ks_p);
-  metric("q_noise_frac_ks_p_lt_alpha", &QueryMetrics::noise_frac_ks_p_lt_alpha);
-  table.add("ap_overall", column(heads, &HeadResult::ap_overall));
-  return table;
+  add("q_bucket", &CellResult::q_bucket);
+  add("k_bucket", &CellResult::k_bucket);
+  (add(columns.first, columns.second), ...);
+  return table.take();
 }
 
 Table cell_table(const std::vector<HeadResult>& heads, Variant variant) {
-  const auto cells = entries(heads, &HeadResult::cells);
-  Table table = begin_table(cells);
-  table.add("q_bucket", column(cells, [](const auto& cell) { return cell.row->q_bucket; }));
-  table.add("k_bucket", column(cells, [](const auto& cell) { return cell.row->k_bucket; }));
-  auto values = column(cells, [](const auto& cell) { return cell.row->plasticity; });
-  if (variant == Variant::diagonal) return table.add("ap_bucket", std::move(values));
-  table.add("plasticity", std::move(values));
-  table.add("n_pairs", column(cells, [](const auto& cell) { return cell.row->n_pairs; }));
-  return table;
+  if (variant == Variant::diagonal) return cells_with(heads, std::pair("ap_bucket", &CellResult::plasticity));
+  return cells_with(heads, std::pair("plasticity", &CellResult::plasticity),
+                    std::pair("n_pairs", &CellResult::n_pairs));
+}
+
+Table cell_uncertainty_table(const std::vector<HeadResult>& heads) {
+  return cells_with(heads, std::pair("plasticity", &CellResult::plasticity), std::pair("n_pairs", &CellResult::n_pairs),
+                    std::pair("n_examples", &CellResult::n_examples), std::pair("se_pairs", &CellResult::se_pairs),
+                    std::pair("se_examples", &CellResult::se_examples));
 }
 
 Table component_table(const std::vector<HeadResult>& heads, Variant variant) {
-  const auto weights = entries(heads, &HeadResult::component_weight);
-  Table table = begin_table(weights);
-  table.add("component", column(weights, [](const auto& weight) { return weight.index; }));
-  auto values = column(weights, [](const auto& weight) { return *weight.row; });
-  if (variant == Variant::seed) return table.add("weight", std::move(values));
-  const auto r2 = entries(heads, &HeadResult::component_r2);
-  table.add("component_r2", column(r2, [](const auto& entry) { return *entry.row; }));
-  return table.add("component_weight", std::move(values));
+  const auto weights = parts_of(heads, &HeadResult::component_weight);
+  TableOf table(weights);
+  table.add("component", number_of);
+  if (variant == Variant::diagonal)
+    table.add("component_r2", [](const auto& part) { return part.head->component_r2[part.index]; });
+  table.add(variant == Variant::diagonal ? "component_weight" : "weight", &Part<double>::value);
+  return table.take();
 }
 
 Table head_uncertainty_table(const std::vector<HeadResult>& heads) {
-  Table table = begin_table(heads, itself);
-  // Columns of one estimate: its value, then standard errors and interval under a prefix of their own.
-  const auto estimate = [&](const std::string& name, const std::string& prefix, Estimate HeadResult::*member) {
-    const auto add = [&](const std::string& column_name, auto get) {
-      table.add(column_name, column(heads, [&](const HeadResult& head) { return std::invoke(get, head.*member); }));
+  TableOf table(heads);
+  // Columns of one estimate: its value, then its standard errors and interval, whose names begin with the prefix.
+  const auto estimate = [&](const std::string& name, const std::string& prefix, Estimate HeadUncertainty::*member) {
+    const auto add = [&](const std::string& column, auto get) {
+      table.add(column, [&](const HeadResult& head) { return std::invoke(get, head.uncertainty.*member); });
     };
     add(name, &Estimate::value);
     add(prefix + "se_pairs", &Estimate::se_pairs);
@@ -112,37 +114,61 @@ Table head_uncertainty_table(const std::vector<HeadResult>& heads) {
     add(prefix + "low", &Estimate::low);
     add(prefix + "high", &Estimate::high);
   };
-  table.add("n_examples", column(heads, &HeadResult::n_examples));
-  estimate("ap_overall", "", &HeadResult::overall);
-  estimate("ap_first_20", "ap_first_20_", &HeadResult::first_20);
-  estimate("ap_last_20", "ap_last_20_", &HeadResult::last_20);
-  estimate("ap_drop", "ap_drop_", &HeadResult::drop);
-  table.add("examples_hash", column(heads, &HeadResult::examples_hash));
-  return table;
-}
-
-Table cell_uncertainty_table(const std::vector<HeadResult>& heads) {
-  const auto cells = entries(heads, &HeadResult::cells);
-  Table table = begin_table(cells);
-  const auto add = [&](const char* name, auto member) {
-    table.add(name, column(cells, [&](const auto& cell) { return cell.row->*member; }));
-  };
-  add("q_bucket", &CellResult::q_bucket);
-  add("k_bucket", &CellResult::k_bucket);
-  add("plasticity", &CellResult::plasticity);
-  add("n_pairs", &CellResult::n_pairs);
-  add("n_examples", &CellResult::n_examples);
-  add("se_pairs", &CellResult::se_pairs);
-  add("se_examples", &CellResult::se_examples);
-  return table;
+  table.add("n_examples", [](const HeadResult& head) { return head.uncertainty.n_examples; });
+  estimate("ap_overall", "", &HeadUncertainty::overall);
+  estimate("ap_first_20", "ap_first_20_", &HeadUncertainty::first_20);
+  estimate("ap_last_20", "ap_last_20_", &HeadUncertainty::last_20);
+  estimate("ap_drop", "ap_drop_", &HeadUncertainty::drop);
+  table.add("examples_hash", [](const HeadResult& head) { return head.uncertainty.examples_hash; });
+  return table.take();
 }
 
 Table replicate_table(const std::vector<HeadResult>& heads) {
-  const auto replicates = entries(heads, &HeadResult::replicates);
-  Table table = begin_table(replicates);
-  table.add("replicate", column(replicates, [](const auto& entry) { return entry.index; }));
-  table.add("ap_overall", column(replicates, [](const auto& entry) { return *entry.row; }));
-  return table;
+  const auto replicates = parts_of(heads, [](const HeadResult& head) { return head.uncertainty.replicates; });
+  TableOf table(replicates);
+  table.add("replicate", number_of);
+  table.add("ap_overall", &Part<double>::value);
+  return table.take();
+}
+
+}  // namespace
+
+PlasticityTables figure_tables(const PlasticityResult& result) {
+  const Variant variant = result.options.variant;
+  return {.heads = head_table(result.heads, variant),
+          .cells = cell_table(result.heads, variant),
+          .components = component_table(result.heads, variant),
+          .title = result.options.model_dir,
+          .uncertainty = head_uncertainty_table(result.heads)};
+}
+
+PlasticityComparison figure_tables(const Comparison& comparison) {
+  TableOf table(comparison.heads);
+  table.add("ap_1", &HeadDifference::ap_1);
+  table.add("ap_2", &HeadDifference::ap_2);
+  table.add("difference", &HeadDifference::difference);
+  table.add("se", &HeadDifference::standard_error);
+  table.add("low", &HeadDifference::low);
+  table.add("high", &HeadDifference::high);
+  table.add("p_value", &HeadDifference::p_value);
+  table.add("paired", [](const HeadDifference& head) { return std::int64_t{head.paired}; });
+  table.add("significant", [](const HeadDifference& head) { return std::int64_t{head.significant}; });
+  return {table.take(), comparison.name_1, comparison.name_2};
+}
+
+void write_plasticity(const PlasticityResult& result, const RunFolder& folder) {
+  const auto& [options, heads, failures, times] = result;
+  if (heads.empty()) return;
+  folder.write(options.output_csv, to_csv(head_table(heads, options.variant)));
+  folder.write(options.bucket_csv, to_csv(cell_table(heads, options.variant)));
+  folder.write(options.component_csv, to_csv(component_table(heads, options.variant)));
+  folder.write(head_uncertainty_csv, to_csv(head_uncertainty_table(heads)));
+  folder.write(cell_uncertainty_csv, to_csv(cell_uncertainty_table(heads)));
+  folder.write(head_replicates_csv, to_csv(replicate_table(heads)));
+}
+
+void write_comparison(const Comparison& comparison, const RunFolder& folder) {
+  folder.write(comparison_csv, to_csv(figure_tables(comparison).table));
 }
 
 }  // namespace headscope

@@ -1,25 +1,26 @@
-// The tables of a plasticity run.
+// The tables of a plasticity run and of a comparison, in memory and as files of a run folder.
 #pragma once
 
-#include <filesystem>
-#include <nlohmann/json.hpp>
-#include <vector>
-
-#include "formats/table.h"
-#include "plasticity/head.h"
+#include "plasticity/compare.h"
+#include "plasticity/comparison_figures.h"
+#include "plasticity/plasticity.h"
+#include "plasticity/plasticity_summary.h"
+#include "run/run_folder.h"
 
 namespace headscope {
 
+// Three tables have names of their own in the options; these have fixed names.
 inline constexpr const char* head_uncertainty_csv = "head_uncertainty.csv";
 inline constexpr const char* cell_uncertainty_csv = "cell_uncertainty.csv";
 inline constexpr const char* head_replicates_csv = "head_replicates.csv";
+inline constexpr const char* comparison_csv = "comparison.csv";
 
-// Rows in order of layer, query head, then bucket pair, component or replicate.
-Table head_table(const std::vector<HeadResult>& heads, Variant variant);
-Table cell_table(const std::vector<HeadResult>& heads, Variant variant);
-Table component_table(const std::vector<HeadResult>& heads, Variant variant);
-Table head_uncertainty_table(const std::vector<HeadResult>& heads);
-Table cell_uncertainty_table(const std::vector<HeadResult>& heads);
-Table replicate_table(const std::vector<HeadResult>& heads);
+// What the figures show. Rows are in order of layer, query head, then bucket pair or component.
+PlasticityTables figure_tables(const PlasticityResult& result);
+PlasticityComparison figure_tables(const Comparison& comparison);
+
+// All tables as CSV; none when the result has no head.
+void write_plasticity(const PlasticityResult& result, const RunFolder& folder);
+void write_comparison(const Comparison& comparison, const RunFolder& folder);
 
 }  // namespace headscope

@@ -6,52 +6,36 @@
 #include <set>
 #include <unordered_map>
 
+#include "core/error.h"
 #include "core/missing.h"
 #include "core/mixed_seed.h"
 
 namespace headscope {
 namespace {
 
-constexpr double normal_quantile_975 = 1.959963984540054;
+using ExampleWeights = std::unordered_map<std::int64_t, Eigen::VectorXd>;  // by example id, one for each replicate
 
-// Weights of examples, computed when first asked for.
-class Weights {
- public:
-  Weights(std::uint64_t seed, std::int64_t replicates) : seed_(seed), replicates_(replicates) {}
-
-  const Eigen::VectorXd& of(std::int64_t example_id) {
-    Eigen::VectorXd& weights = known_[example_id];
-    if (weights.size() == 0) {
-      weights.resize(replicates_);
-      for (Eigen::Index r = 0; r < replicates_; ++r)
-        weights[r] = bootstrap_weight(seed_, example_id, static_cast<std::uint64_t>(r));
-    }
-    return weights;
-  }
-  [[nodiscard]] std::size_t examples() const { return known_.size(); }
-  // Independent of the order of the examples.
-  [[nodiscard]] std::uint64_t hash() const {
-    std::uint64_t sum = 0;
-    for (const auto& [example_id, weights] : known_) sum += splitmix(static_cast<std::uint64_t>(example_id));
-    return sum;
-  }
-
- private:
-  std::uint64_t seed_;
-  Eigen::Index replicates_;
-  std::unordered_map<std::int64_t, Eigen::VectorXd> known_;
-};
-
-// A cell's value in each replicate; NaN where none of its examples was drawn.
-Eigen::VectorXd replicate_cell(const Cell& cell, const Keys& keys, Weights& weights, Eigen::Index replicates) {
+// A cell's value in each replicate; NaN where none of its examples was drawn. Adds the weights that it needs.
+Eigen::VectorXd replicate_cell(const Cell& cell, const Keys& keys, std::uint64_t seed, Eigen::Index replicates,
+                               ExampleWeights& weights) {
   Eigen::VectorXd sum = Eigen::VectorXd::Zero(replicates), count = sum;
   for (const ExampleSum& example : cell.examples) {
-    const auto id = keys.buckets[cell.key_bucket_index].examples[example.example].example_id;
-    const Eigen::VectorXd& weight = weights.of(id);
+    const std::int64_t id = keys.buckets[cell.key_bucket_index].examples[example.example].example_id;
+    const auto [entry, is_new] = weights.try_emplace(id, replicates);
+    Eigen::VectorXd& weight = entry->second;
+    for (Eigen::Index r = 0; is_new && r < replicates; ++r)
+      weight[r] = bootstrap_weight(seed, id, static_cast<std::uint64_t>(r));
     sum += weight * example.sum;
     count += weight * static_cast<double>(example.count);
   }
   return sum.cwiseQuotient(count);
+}
+
+// Of the set of examples, whatever their order.
+std::string hash_of(const ExampleWeights& weights) {
+  std::uint64_t sum = 0;
+  for (const auto& [example_id, weight] : weights) sum += splitmix(static_cast<std::uint64_t>(example_id));
+  return fmt::format("x{:016x}", sum);
 }
 
 // A weighted mean over some of the cells, with its replicates.
@@ -74,7 +58,8 @@ struct CellMean {
   [[nodiscard]] double se_pairs() const { return std::sqrt(pair_variance) / weight; }
 };
 
-// Distances (query bucket - key bucket) from the nearest, or from the farthest, until they hold a fifth of the cells.
+// Distances (query bucket - key bucket), taken from the nearest or from the farthest until they hold a fifth of the
+// cells.
 std::set<std::int64_t> fifth_of_distances(const std::vector<Cell>& cells, bool nearest) {
   std::map<std::int64_t, std::size_t> count;
   std::size_t total = 0;
@@ -100,16 +85,6 @@ Estimate estimate(const CellMean& mean, bool several_examples) {
 
 }  // namespace
 
-double Estimate::standard_error() const {
-  return std::isnan(se_examples) ? se_pairs : se_examples;
-}
-double Estimate::low() const {
-  return value - normal_quantile_975 * standard_error();
-}
-double Estimate::high() const {
-  return value + normal_quantile_975 * standard_error();
-}
-
 double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate) {
   const std::uint64_t word =
       mixed_bits(mixed_bits(splitmix(seed) ^ static_cast<std::uint64_t>(example_id)) + splitmix_step * (replicate + 1));
@@ -123,23 +98,23 @@ double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64
   return weight;
 }
 
-HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
+HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
                                      std::int64_t replicates) {
   HeadUncertainty result;
-  Weights weights(seed, replicates);
+  ExampleWeights weights;
   const std::set<std::int64_t> near = fifth_of_distances(cells, true), far = fifth_of_distances(cells, false);
   CellMean overall(replicates), first(replicates), last(replicates);
-  for (const Cell& cell : cells) {
-    const Eigen::VectorXd values = replicate_cell(cell, keys, weights, replicates);
-    result.cell_se_examples.push_back(cell.examples.size() < 2 ? missing : sample_deviation(values));
+  for (Cell& cell : cells) {
+    const Eigen::VectorXd values = replicate_cell(cell, keys, seed, replicates, weights);
+    if (cell.examples.size() >= 2) cell.se_examples = sample_deviation(values);
     if (cell.empty()) continue;
     const std::int64_t distance = cell.q_bucket - cell.k_bucket;
     overall.add(cell, values);
     if (near.contains(distance)) first.add(cell, values);
     if (far.contains(distance)) last.add(cell, values);
   }
-  result.n_examples = static_cast<std::int64_t>(weights.examples());
-  result.examples_hash = weights.hash();
+  result.n_examples = static_cast<std::int64_t>(weights.size());
+  result.examples_hash = hash_of(weights);
   const bool several = result.n_examples > 1;
   result.overall = estimate(overall, several);
   result.first_20 = estimate(first, several);
@@ -152,7 +127,10 @@ HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys&
                    several ? sample_deviation(first.replicates() - last.replicates()) : missing};
   }
   if (overall.weight == 0) result.drop = {};
-  if (several) result.overall_replicates = overall.replicates();
+  if (several) {
+    const Eigen::VectorXd replicates_of_overall = overall.replicates();
+    result.replicates.assign(replicates_of_overall.begin(), replicates_of_overall.end());
+  }
   return result;
 }
 

@@ -1,10 +1,11 @@
-// How far a plasticity can be trusted: standard errors over pairs and by bootstrap over examples, and the plasticity of
-// near and far cells. Beyond the source document.
+// Standard errors of a head's plasticity, over pairs and by bootstrap over examples, and the plasticity of its near and
+// far cells. The source document does not define these.
 #pragma once
 
 #include <Eigen/Core>
+#include <cmath>
 #include <cstdint>
-#include <limits>
+#include <string>
 #include <vector>
 
 #include "core/missing.h"
@@ -14,13 +15,14 @@ namespace headscope {
 
 struct Estimate {
   double value = missing;
-  double se_pairs = missing;     // pairs as independent draws: the error of sampling pairs
-  double se_examples = missing;  // bootstrap over examples: texts vary, and pairs of one text go together
+  double se_pairs = missing;     // takes pairs as independent draws
+  double se_examples = missing;  // bootstrap over examples: pairs of one text are not independent
 
-  // 95 % interval: normal, with the error over examples where it is known.
-  [[nodiscard]] double standard_error() const;
-  [[nodiscard]] double low() const;
-  [[nodiscard]] double high() const;
+  // The error over examples where it is known, and the normal 95 % interval with it.
+  [[nodiscard]] double standard_error() const { return std::isnan(se_examples) ? se_pairs : se_examples; }
+  [[nodiscard]] double low() const { return value - normal_quantile_975 * standard_error(); }
+  [[nodiscard]] double high() const { return value + normal_quantile_975 * standard_error(); }
+  static constexpr double normal_quantile_975 = 1.959963984540054;
 };
 
 struct HeadUncertainty {
@@ -28,17 +30,16 @@ struct HeadUncertainty {
   Estimate first_20, last_20;  // the nearest and the farthest cells, each at least a fifth of the non-empty ones
   Estimate drop;               // first_20 - last_20
   std::int64_t n_examples = 0;
-  std::uint64_t examples_hash = 0;       // of the set of example ids: equal sets can be compared pair by pair
-  std::vector<double> cell_se_examples;  // of each cell
-  Eigen::VectorXd overall_replicates;    // of overall; for paired comparisons of heads and runs
+  std::string examples_hash;       // of the set of example ids: heads with equal sets can be compared pair by pair
+  std::vector<double> replicates;  // of overall, one for each bootstrap replicate; none when there is one example
 };
 
-// Poisson(1) weights of the examples, one row a replicate: a function of (seed, example id, replicate) alone, so every
-// head of a run, and every run on the same texts, resamples the same examples.
+// The weight of an example in a bootstrap replicate, Poisson(1). It depends on the three arguments alone, so every head
+// of a run, and every run on the same texts, resamples the same examples.
 double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate);
 
-// The fitted query model is held fixed; what varies is which texts the keys come from.
-HeadUncertainty estimate_uncertainty(const std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
+// Fills in se_examples of the cells. The bootstrap resamples the texts of the keys and keeps the fitted query model.
+HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
                                      std::int64_t replicates);
 
 // Standard deviation (n - 1) of the values that are not NaN; missing for fewer than two.

@@ -73,8 +73,8 @@ void remove_run(const fs::path& run, const RunNames& names) {
 // The status is `running` while files are moved. A full disk may refuse this; the moves need no room.
 void mark_as_running(const fs::path& run) {
   try {
-    if (!is_complete(run)) return;
     nlohmann::ordered_json manifest = read_manifest(run);
+    if (manifest["status"] != status_name(RunStatus::complete)) return;
     manifest["status"] = status_name(RunStatus::running);
     write_file(run / manifest_name, json_text(manifest));
   } catch (const Error&) {

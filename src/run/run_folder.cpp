@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <optional>
 
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/json_text.h"
+#include "core/regular_file.h"
 #include "run/absolute_folder.h"
 #include "run/names.h"
 #include "run/replacement.h"
@@ -61,18 +63,18 @@ RunNames names_in(const fs::path& run) {
   return names;
 }
 
-// Before anything is made: a folder that is not there, is empty, or holds what a kill left of a run that had not begun
-// is free; any other must be a run.
-bool is_occupied(const fs::path& out) {
+// The manifest of the run in the folder; null where a kill left it in .replaced. Nothing where the folder is free: it
+// is not there, is empty, or holds what a kill left of a run that had not begun. Any other folder is refused.
+std::optional<ordered_json> manifest_in(const fs::path& out) {
   std::error_code error;
   const fs::file_status status = fs::status(out, error);
-  if (status.type() == fs::file_type::not_found) return false;
+  if (status.type() == fs::file_type::not_found) return std::nullopt;
   if (status.type() == fs::file_type::none) fail_input("--out {}: {}", out.string(), error.message());
   if (!fs::is_directory(status)) fail_input("--out {}: is a file; expected a folder", out.string());
   const auto listing = fs::directory_iterator(out, error);
   if (error) fail_input("--out {}: cannot be read: {}", out.string(), error.message());
-  if (fs::exists(fs::symlink_status(out / manifest_name, error))) read_manifest(out);  // throws where it is not ours
-  if (is_run(out)) return true;
+  if (fs::exists(fs::symlink_status(out / manifest_name, error))) return read_manifest(out);
+  if (is_run(out)) return ordered_json();
   const RunNames names;
   for (const auto& entry : listing) {
     const fs::path name = entry.path().filename();
@@ -82,7 +84,7 @@ bool is_occupied(const fs::path& out) {
     fail_input("--out {}: holds {} but no {}, so it is not a run folder; choose another", out.string(), name.string(),
                manifest_name);
   }
-  return false;
+  return std::nullopt;
 }
 
 bool is_locked(const fs::path& run) {
@@ -102,17 +104,18 @@ void check_around(const fs::path& out) {
                around.string());
 }
 
-// The folder is occupied: by a run of this command, which is to be gone on with or replaced.
-void check_occupied(const RunFolderOptions& options, const std::string& command, RunWrites writes) {
+// The same, for a command that continues or replaces what is there: refuses a run of another command, and any run when
+// neither is asked for.
+std::optional<ordered_json> usable_manifest_in(const RunFolderOptions& options, const std::string& command,
+                                               RunWrites writes) {
+  std::optional<ordered_json> manifest = manifest_in(options.out);
+  if (!manifest || manifest->is_null()) return manifest;
   const std::string out = options.out.string();
-  std::error_code error;
-  if (!fs::exists(options.out / manifest_name, error)) return;  // a kill left it in .replaced
-  const ordered_json manifest = read_manifest(options.out);
-  if (manifest["command"] != command)
-    fail_input("--out {}: is a run of '{}', not of '{}'; choose another folder", out, text_at(manifest, "command"),
+  if ((*manifest)["command"] != command)
+    fail_input("--out {}: is a run of '{}', not of '{}'; choose another folder", out, text_at(*manifest, "command"),
                command);
-  if (options.overwrite || options.resume) return;
-  if (manifest["status"] == status_name(RunStatus::complete))
+  if (options.overwrite || options.resume) return manifest;
+  if ((*manifest)["status"] == status_name(RunStatus::complete))
     fail_input("--out {}: exists and is complete; replace it with --overwrite, or choose another", out);
   fail_input("--out {}: exists; {}replace it with --overwrite, or choose another", out,
              writes == RunWrites::as_it_goes ? "go on with --resume, " : "");
@@ -133,7 +136,7 @@ void check_inputs(const fs::path& out, const std::vector<fs::path>& inputs) {
 void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes) {
   if (options.overwrite && options.resume) fail_input("--overwrite and --resume exclude each other");
   check_around(options.out);
-  if (is_occupied(options.out)) check_occupied(options, command, writes);
+  usable_manifest_in(options, command, writes);
 }
 
 RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)
@@ -150,10 +153,9 @@ RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description
   fs::create_directories(path_, error);
   if (error) fail_input("--out {}: cannot be made: {}", path_.string(), error.message());
   take_lock();
-  if (is_occupied(path_)) {  // perhaps only now: another process was faster
-    check_occupied(options, description_.command, description_.writes);
-    open_existing(options);
-  }
+  // Once more under the lock: another process may have made a run here meanwhile.
+  if (const auto manifest = usable_manifest_in(options, description_.command, description_.writes))
+    open_existing(options, *manifest);
   if (!already_complete_) live([&] { begin(); });
 }
 
@@ -171,12 +173,8 @@ RunFolder RunFolder::add_to(const fs::path& place) {
 // Locks the folder and puts in order what a killed process left.
 void RunFolder::take_lock() {
   const fs::path file = root_ / lock_name;
-  lock_ = Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
-  struct stat status {};
-  if (!lock_.open() && errno == ELOOP) fail_input("{}: is a symbolic link; remove it", file.string());
-  if (!lock_.open() || ::fstat(lock_.get(), &status) != 0)
-    fail_input("{}: cannot be written: {}: {}", root_.string(), lock_name, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
+  lock_ = open_or_create(file);
+  if (!lock_.open()) fail_input("{}: cannot be written: {}: {}", root_.string(), lock_name, std::strerror(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) fail_input("{}: cannot be locked: {}", root_.string(), std::strerror(errno));
     fail_input("{}: another process is writing it; wait for it or choose another folder", root_.string());
@@ -191,8 +189,7 @@ void RunFolder::take_lock() {
 }
 
 // What is there is a run: goes on with it or prepares to replace it.
-void RunFolder::open_existing(const RunFolderOptions& options) {
-  const ordered_json manifest = read_manifest(root_);
+void RunFolder::open_existing(const RunFolderOptions& options, const ordered_json& manifest) {
   if (options.overwrite) {
     check_inputs(path_, description_.inputs);
     if (const auto foreign = foreign_entry(root_, names_in(root_)))
@@ -201,12 +198,12 @@ void RunFolder::open_existing(const RunFolderOptions& options) {
     replaces_ = keeps_status_ = true;
     return;
   }
-  const auto changed = differences(manifest["config"], description_.config, description_.free_keys);
+  const auto changed = differences(manifest.at("config"), description_.config, description_.free_keys);
   if (!changed.empty())
     fail_input("--resume {}: the configuration changed: {}; give the flags of the run again", path_.string(),
                fmt::join(changed, ", "));
-  already_complete_ = manifest["status"] == status_name(RunStatus::complete);
-  started_ = manifest["started"];
+  already_complete_ = manifest.at("status") == status_name(RunStatus::complete);
+  started_ = manifest.at("started");
   replaces_ = description_.writes == RunWrites::at_the_end;
 }
 
@@ -255,9 +252,13 @@ void RunFolder::check_in_place() const {
     fail_runtime("{}: the run was moved away while it was written; nothing more is written here", root_.string());
 }
 
-void RunFolder::write(const fs::path& name, std::string_view content) const {
+const fs::path& RunFolder::place() const {
   check_in_place();
-  const fs::path file = place_ / name;
+  return place_;
+}
+
+void RunFolder::write(const fs::path& name, std::string_view content) const {
+  const fs::path file = place() / name;
   make_folder(file.parent_path());
   write_file(file, content);
 }

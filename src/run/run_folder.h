@@ -58,14 +58,15 @@ class RunFolder {
   static RunFolder add_to(const std::filesystem::path& place);
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // Where files are written now; they are in path() when the run is finished.
-  [[nodiscard]] const std::filesystem::path& place() const { return place_; }
+  // Where files are written now; they are in path() when the run is finished. Ask again before each group of files:
+  // throws Error(Fault::runtime) when the folder was moved away, because another may have its name now.
+  [[nodiscard]] const std::filesystem::path& place() const;
   // The name that a file below place() will have.
   [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& file) const;
   // The folder was there and says it is complete: nothing is left to do.
   [[nodiscard]] bool already_complete() const { return already_complete_; }
 
-  // Throws Error(Fault::runtime) when the folder was moved away: another may have its name now.
+  // The check of place() alone, for a writer that knows the path already.
   void check_in_place() const;
 
   // A file of the run, written atomically; folders above it are made.
@@ -98,7 +99,7 @@ class RunFolder {
   RunFolder(std::filesystem::path root, std::filesystem::path path, RunDescription description);
 
   void take_lock();
-  void open_existing(const RunFolderOptions& options);
+  void open_existing(const RunFolderOptions& options, const nlohmann::ordered_json& manifest);
   void begin();
   void put_aside();
   void write_below(const std::filesystem::path& inside);

@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "core/atomic_file.h"
-#include "plasticity/run.h"
 #include "support/temporary_folder.h"
 
 namespace headscope {
@@ -27,16 +25,6 @@ TEST(PlasticityOfUniform, EqualsTheIntegral) {
   }
 }
 
-PlasticityJob demo_job(const TemporaryFolder& folder, Variant variant, std::uint64_t seed) {
-  PlasticityJob job;
-  job.demo = true;
-  job.figures = false;
-  job.folder.out = folder / ("demo" + std::to_string(seed));
-  job.options.variant = variant;
-  job.options.seed = seed;
-  return job;
-}
-
 // The estimate is unbiased and its standard error is honest: over heads and seeds, (estimate - truth) / error has mean
 // near 0 and spread near 1. With 32 values the standard error of the mean is 0.18, of the spread 0.13; bounds at 4 of
 // them.
@@ -44,12 +32,14 @@ class DemoTruth : public ::testing::TestWithParam<Variant> {};
 
 TEST_P(DemoTruth, EstimatesScatterAroundTheTruthByTheirStandardErrors) {
   const TemporaryFolder folder;
-  Console console({.quiet = true});
   double sum = 0, squares = 0, count = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    const PlasticityJob job = demo_job(folder, GetParam(), seed);
-    const PlasticityOutcome outcome = run_plasticity(job, console);
-    for (const DemoRow& row : compare_with_truth(outcome.heads, seed, job.options)) {
+    PlasticityOptions options;
+    options.variant = GetParam();
+    options.seed = seed;
+    const Dataset dataset = demo_dataset(folder / std::to_string(seed));
+    write_demo(dataset, options);
+    for (const DemoRow& row : compare_with_truth(compute_plasticity(options, dataset))) {
       const double error = (row.estimate.value - row.truth) / row.estimate.standard_error();
       EXPECT_LT(std::abs(row.estimate.value - row.truth), 0.06) << row.id.name();
       sum += error;

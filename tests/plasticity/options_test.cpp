@@ -97,10 +97,10 @@ TEST(HeadRecord, SurvivesExactly) {
   head.cells = {{4, 2, 256, 40, 1.0 / 3, missing, 0.25}, {5, 2, 0, 0, missing, missing, missing}};
   head.component_r2 = {1e-300, missing};
   head.component_weight = {0.75, 0.25};
-  head.overall = {0.5, 0.01, missing};
-  head.replicates = {0.49, missing};
+  head.uncertainty.overall = {0.5, 0.01, missing};
+  head.uncertainty.replicates = {0.49, missing};
   head.constant_components = {7};
-  head.examples_hash = "x00";
+  head.uncertainty.examples_hash = "x00";
   const HeadResult again = from_record(to_record(head));
   EXPECT_EQ(to_record(again), to_record(head));
   EXPECT_EQ(again.id, head.id);
@@ -108,7 +108,7 @@ TEST(HeadRecord, SurvivesExactly) {
   EXPECT_EQ(again.ap_overall, 5e-324);
   EXPECT_EQ(again.cells[0].plasticity, 1.0 / 3);
   EXPECT_TRUE(std::isnan(again.cells[1].plasticity));
-  EXPECT_TRUE(std::isnan(again.replicates[1]));
+  EXPECT_TRUE(std::isnan(again.uncertainty.replicates[1]));
   EXPECT_EQ(again.constant_components, head.constant_components);
   expect_error(Fault::input, "start again with --overwrite", [] { from_record("{\"scalars\": []}"); });
 }

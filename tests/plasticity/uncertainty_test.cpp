@@ -60,11 +60,12 @@ TEST(Uncertainty, ExampleErrorOfAMeanIsTheTextbookOne) {
   std::vector<double> values;
   for (int e = 0; e < 400; ++e) values.push_back(0.5 + 0.3 * std::sin(e * 1.7));
   const Keys keys = keys_with(1, values.size());
-  const HeadUncertainty result = estimate_uncertainty({cell_of(0, values, 1)}, keys, 1, 4000);
+  std::vector<Cell> cells = {cell_of(0, values, 1)};
+  const HeadUncertainty result = estimate_uncertainty(cells, keys, 1, 4000);
   // One pair an example: both errors estimate sd / sqrt(n). A spread of 4,000 replicates is known to 1.1 %; bound at 5
   // %.
   EXPECT_NEAR(result.overall.se_examples / result.overall.se_pairs, 1.0, 0.05);
-  EXPECT_NEAR(result.cell_se_examples[0], result.overall.se_examples, 1e-15);
+  EXPECT_NEAR(cells[0].se_examples, result.overall.se_examples, 1e-15);
   EXPECT_NEAR(result.overall.high() - result.overall.low(), 2 * 1.959963984540054 * result.overall.se_examples, 1e-15);
 }
 
@@ -75,11 +76,12 @@ TEST(Uncertainty, SharedExamplesMakeCellsGoTogether) {
     opposite.push_back(1 - values.back());
   }
   const Keys keys = keys_with(2, 100);
-  const double same =
-      estimate_uncertainty({cell_of(0, values, 1), cell_of(1, values, 1)}, keys, 1, 500).overall.se_examples;
-  const double mirrored =
-      estimate_uncertainty({cell_of(0, values, 1), cell_of(1, opposite, 1)}, keys, 1, 500).overall.se_examples;
-  const double alone = estimate_uncertainty({cell_of(0, values, 1)}, keys, 1, 500).overall.se_examples;
+  const auto error_of = [&](std::vector<Cell> cells) {
+    return estimate_uncertainty(cells, keys, 1, 500).overall.se_examples;
+  };
+  const double same = error_of({cell_of(0, values, 1), cell_of(1, values, 1)});
+  const double mirrored = error_of({cell_of(0, values, 1), cell_of(1, opposite, 1)});
+  const double alone = error_of({cell_of(0, values, 1)});
   EXPECT_NEAR(same, alone, 1e-12);  // the same noise twice does not average out
   EXPECT_NEAR(mirrored, 0, 1e-12);  // opposite noise cancels exactly
 }
@@ -100,14 +102,16 @@ TEST(Uncertainty, NearAndFarAreTheFifthsOfDistance) {
 
 TEST(Uncertainty, OneExampleHasNoErrorOverExamples) {
   const Keys keys = keys_with(1, 1);
-  const HeadUncertainty result = estimate_uncertainty({cell_of(0, {0.5}, 1)}, keys, 1, 50);
+  std::vector<Cell> cells = {cell_of(0, {0.5}, 1)};
+  const HeadUncertainty result = estimate_uncertainty(cells, keys, 1, 50);
   EXPECT_TRUE(std::isnan(result.overall.se_examples));
   EXPECT_EQ(result.n_examples, 1);
-  EXPECT_EQ(result.overall_replicates.size(), 0);
+  EXPECT_TRUE(result.replicates.empty());
 }
 
 TEST(Uncertainty, NoCellHasNoValue) {
-  const HeadUncertainty result = estimate_uncertainty({cell_of(0, {}, 1)}, keys_with(1, 1), 1, 50);
+  std::vector<Cell> cells = {cell_of(0, {}, 1)};
+  const HeadUncertainty result = estimate_uncertainty(cells, keys_with(1, 1), 1, 50);
   EXPECT_TRUE(std::isnan(result.overall.value));
   EXPECT_TRUE(std::isnan(result.drop.value));
 }

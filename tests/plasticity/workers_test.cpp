@@ -1,6 +1,8 @@
-// Workers share keys, the journal, the console and the drawing of figures. These tests also run under ThreadSanitizer.
+// A whole analysis, in memory and in a run folder. Workers share keys, the journal and the console: these tests also
+// run under ThreadSanitizer.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <random>
@@ -8,6 +10,8 @@
 #include "core/atomic_file.h"
 #include "formats/capture_writer.h"
 #include "plasticity/run.h"
+#include "plasticity/tables.h"
+#include "support/expect_error.h"
 #include "support/temporary_folder.h"
 
 namespace headscope {
@@ -75,12 +79,58 @@ TEST(Workers, AnyNumberFindsTheSame) {
   const std::string content = read_file(damaged);
   write_file(damaged, content.substr(0, content.size() / 2));
   const Finished one = run_with(folder, 1, /*figures=*/false), four = run_with(folder, 4, /*figures=*/true);
-  EXPECT_EQ(one.outcome.heads.size(), layers * query_heads - 1U);
-  ASSERT_EQ(four.outcome.failures.size(), 1U);
-  EXPECT_EQ(four.outcome.failures[0].id.name(), "l01h02");
+  EXPECT_EQ(one.outcome.result.heads.size(), layers * query_heads - 1U);
+  ASSERT_EQ(four.outcome.result.failures.size(), 1U);
+  EXPECT_EQ(four.outcome.result.failures[0].id.name(), "l01h02");
   EXPECT_FALSE(one.tables.empty());
   EXPECT_EQ(one.tables, four.tables);
   EXPECT_TRUE(fs::exists(four.outcome.out / "plots"));
+}
+
+TEST(ComputePlasticity, NeedsNoRunFolderAndTakesOverFinishedHeads) {
+  const TemporaryFolder folder;
+  write_heads(folder / "data");
+  const Dataset dataset = open_dataset(folder / "data", {});
+  const PlasticityResult whole = compute_plasticity({}, dataset);
+  ASSERT_EQ(whole.heads.size(), dataset.heads.size());
+  std::atomic<std::size_t> left = 0, finished = 0;
+  PlasticityObserver observer;
+  observer.started = [&](std::size_t count) { left = count; };
+  observer.finished = [&](const HeadResult&) { ++finished; };
+  const PlasticityResult rest = compute_plasticity({}, dataset, observer, {whole.heads[5], whole.heads[0]});
+  EXPECT_EQ(left, dataset.heads.size() - 2);
+  EXPECT_EQ(finished, left);
+  ASSERT_EQ(rest.heads.size(), whole.heads.size());
+  for (std::size_t i = 0; i < whole.heads.size(); ++i)
+    EXPECT_EQ(to_record(rest.heads[i]), to_record(whole.heads[i])) << i;
+}
+
+TEST(ComputePlasticity, AnExceptionOfTheObserverEndsItAndIsNoFailureOfAHead) {
+  const TemporaryFolder folder;
+  write_heads(folder / "data");
+  PlasticityObserver observer;
+  observer.finished = [](const HeadResult&) { fail_input("enough"); };
+  observer.failed = [](const HeadFailure& failure) { ADD_FAILURE() << failure.message; };
+  test::expect_error(Fault::input, "enough",
+                     [&] { compute_plasticity({}, open_dataset(folder / "data", {}), observer); });
+}
+
+TEST(FigureTables, AreThoseThatTheRunFolderHolds) {
+  const TemporaryFolder folder;
+  write_heads(folder / "data");
+  for (const Variant variant : {Variant::seed, Variant::diagonal}) {
+    PlasticityOptions options;
+    options.variant = variant;
+    const PlasticityResult result = compute_plasticity(options, open_dataset(folder / "data", options));
+    RunFolder run({folder / json_value(variant).get<std::string>()},
+                  {"plasticity", "", nlohmann::ordered_json::object(), nlohmann::ordered_json::object()});
+    write_plasticity(result, run);
+    const PlasticityTables tables = figure_tables(result);
+    EXPECT_EQ(to_csv(tables.heads), read_file(run.place() / options.output_csv));
+    EXPECT_EQ(to_csv(tables.cells), read_file(run.place() / options.bucket_csv));
+    EXPECT_EQ(to_csv(tables.components), read_file(run.place() / options.component_csv));
+    EXPECT_EQ(to_csv(tables.uncertainty.value()), read_file(run.place() / head_uncertainty_csv));
+  }
 }
 
 }  // namespace
