@@ -1,4 +1,4 @@
-// What was measured of the heads of one layer.
+// Measured values of the heads of one layer.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,10 +9,10 @@
 
 namespace headscope {
 
-// Values of the layer's heads by the name of the measurement (tracks/metrics.h).
+// Values of the layer's heads by the name of the measurement (heads/metrics.h).
 using HeadValues = std::map<std::string_view, std::vector<double>>;
 
-// Those of one head, and of heads that were measured one by one.
+// The values of one head, and the values of heads that were measured one by one.
 using OneHead = std::map<std::string_view, double>;
 inline HeadValues by_metric(const std::vector<OneHead>& heads) {
   HeadValues values;
