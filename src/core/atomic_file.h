@@ -12,12 +12,13 @@
 
 namespace headscope {
 
-// A file that is too large for one string: written piece by piece, there after commit(). Without commit() nothing is
-// left behind. All throw Error(Fault::runtime) naming the file and the system's reason.
+// Writes content that is too large for one string, piece by piece. commit() gives the file its name; without commit()
+// the destructor removes what was written. All functions throw Error(Fault::runtime) naming the file and the system's
+// reason.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path file);
-  // The temporary name in another folder of the same file system, for a folder whose every name is read.
+  // Puts the temporary file into another folder of the same file system: some programs read every name of a folder.
   AtomicFile(std::filesystem::path file, const std::filesystem::path& temporary_in);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -30,12 +31,12 @@ class AtomicFile {
  private:
   [[noreturn]] void give_up(const char* doing);
 
-  std::filesystem::path file_, temporary_;  // no temporary name: committed, or given up
+  std::filesystem::path file_, temporary_;  // temporary_ is empty after commit() or a failure
   Descriptor descriptor_;
   std::int64_t size_ = 0;
 };
 
-// "heads.parquet", the file that ".heads.parquet.1234.0.tmp" was to become; none for any other name.
+// The final name of a temporary file: "heads.parquet" for ".heads.parquet.1234.0.tmp". Nothing for any other name.
 std::optional<std::string_view> name_of_temporary(std::string_view name);
 
 // Throws Error(Fault::runtime) naming the file and the system's reason.
@@ -44,13 +45,13 @@ void write_file(const std::filesystem::path& file, std::string_view content);
 // The whole content. Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
 std::string read_file(const std::filesystem::path& file);
 
-// With the folders above it. Throws Error(Fault::runtime).
+// Makes the folder and the folders above it. Throws Error(Fault::runtime).
 void make_folder(const std::filesystem::path& folder);
 
 // Throws Error(Fault::runtime).
 void rename_to(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Names that were made, removed or renamed in a folder are durable only once the folder is.
+// Makes new, removed and renamed names in the folder survive a power failure. A failure is ignored.
 void sync_folder(const std::filesystem::path& folder);
 
 }  // namespace headscope

@@ -1,5 +1,5 @@
-// What numbers a user may give. Every size has an upper end, so that no product of sizes overflows; a number is never
-// NaN or infinite.
+// Limits of the numbers that a user may give. Every size has an upper limit, so that no product of sizes overflows. No
+// number may be NaN or infinite.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace headscope {
 
-// No corpus has more tokens; four bytes each, and counts of them in a double, are exact.
+// No corpus has more tokens. A double holds every count up to here exactly.
 inline constexpr std::int64_t most_tokens = 1'000'000'000'000'000;
-// Weights are float32, which holds nothing larger.
+// About the largest number of float32, the type of weights.
 inline constexpr double largest_float = 3e38;
-// More threads than any machine has cores only wait for each other; the system may refuse to start them.
+// No machine has more cores, and the system may refuse to start more threads.
 inline constexpr std::int64_t most_threads = 1024;
 
 // All of these throw Error(Fault::input).
@@ -22,7 +22,7 @@ void check_size(std::string_view key, std::int64_t value, std::int64_t least, st
 
 struct NumberRange {
   double low = 0, high = 0;
-  bool has_low = true, has_high = true;  // the ends belong to it
+  bool has_low = true, has_high = true;  // whether the ends are allowed
 };
 constexpr NumberRange positive_up_to(double high) {
   return {0, high, false, true};

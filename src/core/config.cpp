@@ -26,7 +26,7 @@ std::string scalar_text(const YAML::Node& node, const std::string& key, const st
   return fmt::format("{}", fmt::join(items, ","));
 }
 
-// An alias may hold itself, or be repeated until a short file has more keys than memory.
+// A YAML alias may contain itself, or be repeated so often that the keys of a short file fill the memory.
 constexpr int deepest = 8;
 constexpr std::size_t most_keys = 10'000;
 
@@ -75,7 +75,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 // The one known name that starts with this one; empty when there is none, or several.
 std::string only_longer_name(std::string_view name, std::span<const std::string> known) {
-  constexpr std::size_t shortest = 3;  // less says too little
+  constexpr std::size_t shortest = 3;  // a shorter text fits too many names
   const auto starts = [&](const std::string& candidate) { return lower_case(candidate).starts_with(lower_case(name)); };
   const auto found = std::ranges::find_if(known, starts);
   if (name.size() < shortest || found == known.end() || std::any_of(found + 1, known.end(), starts)) return "";
@@ -128,7 +128,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
   constexpr std::size_t longest_name = 200;  // the distance takes the product of the lengths
   if (name.size() > longest_name) return "";
   std::string nearest;
-  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;  // farther than this is not a slip of the pen
+  std::size_t least = std::max<std::size_t>(2, name.size() / 3) + 1;  // a larger distance is not a typing error
   for (const std::string& candidate : known) {
     const std::size_t distance = edit_distance(lower_case(name), lower_case(candidate));
     const bool nothing_in_common = distance >= std::max(name.size(), candidate.size());

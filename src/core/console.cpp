@@ -61,7 +61,7 @@ Progress::~Progress() {
   try {
     const std::scoped_lock lock(console_.mutex_);
     show(true);
-  } catch (const std::exception&) {  // no memory for a line: it is not worth ending the program
+  } catch (const std::exception&) {  // a progress line is not worth ending the program
   }
 }
 
@@ -70,7 +70,7 @@ void Progress::step(std::string note) {
   note_ = std::move(note);
   ++done_;
   const auto interval = console_.terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
-  if (done_ < total_ && Clock::now() - shown_ >= interval) show(false);  // the last line is the destructor's
+  if (done_ < total_ && Clock::now() - shown_ >= interval) show(false);  // the destructor shows the last line
 }
 
 std::string Progress::line() const {
@@ -104,7 +104,7 @@ void Progress::show(bool last) {
 
 std::string format_duration(double seconds) {
   if (seconds < 60) return fmt::format("{:.1f} s", seconds);
-  if (!(seconds < 3.6e9)) return fmt::format("{:.1e} h", seconds / 3600);  // a million hours: an estimate of nonsense
+  if (!(seconds < 3.6e9)) return fmt::format("{:.1e} h", seconds / 3600);  // too long to count minutes
   const auto whole = static_cast<long>(std::lround(seconds));
   if (whole < 3600) return fmt::format("{} min {:02} s", whole / 60, whole % 60);
   return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);

@@ -1,5 +1,4 @@
-// What a person sees while the program works: messages and one progress display, on standard error. A stream that is
-// closed or full hides them; that is no failure of the run.
+// Messages and one progress display on standard error. A stream that is closed or full is ignored: the run goes on.
 #pragma once
 
 #include <chrono>
@@ -25,18 +24,18 @@ class Console {
   void info(std::string_view message);    // hidden by quiet
   void detail(std::string_view message);  // shown by verbose
   void warn(std::string_view message);
-  void error(std::string_view message);  // one line, whatever the message holds
+  void error(std::string_view message);  // always one line
 
  private:
   friend class Progress;
   void print(std::string_view prefix, std::string_view message);
-  void write(std::string_view text);  // the only one that touches the stream
+  void write(std::string_view text);  // the only function that writes to the stream
 
   ConsoleOptions options_;
   std::FILE* stream_;
   bool terminal_;
   std::mutex mutex_;
-  std::string bar_;  // what stands on the terminal's last line, to be redrawn after a message
+  std::string bar_;  // text of the terminal's last line, drawn again after a message
 };
 
 // Counts finished steps: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
@@ -48,7 +47,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // From any thread. The note stands behind the counts: "loss 2.31".
+  // From any thread. The note is shown behind the counts: "loss 2.31".
   void step(std::string note = {});
 
  private:

@@ -3,8 +3,8 @@
 
 namespace headscope {
 
-// While one lives, the two signals set a flag instead of ending the process; a second signal ends it at once. One
-// inside another changes nothing.
+// While a guard exists, the two signals set a flag instead of ending the process; a second signal ends it at once. A
+// guard inside another one changes nothing.
 class InterruptGuard {
  public:
   InterruptGuard();

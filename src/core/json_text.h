@@ -1,4 +1,4 @@
-// The one way to write JSON, and to read it. A name of a file may hold any bytes; what is not UTF-8 is replaced.
+// The one way to write and read JSON. Bytes that are not UTF-8 are replaced: the name of a file may hold any.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,17 +7,17 @@
 
 namespace headscope {
 
-// On one line.
+// The value on one line.
 std::string json_line(const nlohmann::ordered_json& value);
 
 // For files and standard output: indented, with a line end.
 std::string json_text(const nlohmann::ordered_json& value);
 
-// A discarded value (see is_discarded()) when the text is not JSON, or is nested deeper than anything that we write:
-// functions of a JSON value call themselves at every level, and a stranger's file must not exhaust the stack.
+// A discarded value (see is_discarded()) when the text is not JSON, or is nested deeper than anything that we write.
+// The library's functions are recursive: a hostile file must not exhaust the stack.
 nlohmann::ordered_json parse_json(std::string_view text);
 
-// What the object says under the key, where that is a text; otherwise `without`.
+// The text under the key; `without` where the key is absent or its value is not a text.
 std::string text_at(const nlohmann::ordered_json& object, const char* key, const std::string& without = "");
 
 }  // namespace headscope

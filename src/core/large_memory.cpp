@@ -30,7 +30,7 @@ void free_large(void* memory) noexcept {
 }
 
 void advise_huge_pages(void* memory, std::size_t bytes) {
-  // Whole pages inside the array: its neighbours are not ours to advise on.
+  // Whole pages inside the array: the pages at its ends may hold other data, too.
   const auto begin = (reinterpret_cast<std::uintptr_t>(memory) + huge_page - 1) / huge_page * huge_page;
   const auto end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / huge_page * huge_page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);

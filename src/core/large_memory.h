@@ -1,4 +1,4 @@
-// Arrays of many megabytes: on huge pages, so that they are ready after few page faults, and not cleared first.
+// Memory for arrays of many megabytes. Huge pages need few page faults; the memory is not cleared.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace headscope {
 
-// Memory for large arrays, on huge pages where the system gives them. Throws std::bad_alloc.
+// On huge pages where the system gives them. Throws std::bad_alloc.
 void* allocate_large(std::size_t bytes);
 void free_large(void* memory) noexcept;
 

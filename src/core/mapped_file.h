@@ -8,7 +8,7 @@
 
 namespace headscope {
 
-// Read-only. A program that makes the file shorter while it is mapped ends this one (SIGBUS): replace files by
+// Read-only. If a program makes the file shorter while it is mapped, this program gets SIGBUS: replace files by
 // renaming.
 class MappedFile {
  public:
@@ -21,7 +21,7 @@ class MappedFile {
   }
   ~MappedFile();
 
-  // Starts at the beginning of a page; moving the object does not move them.
+  // They start at the beginning of a page. Moving the object does not move them.
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 
  private:

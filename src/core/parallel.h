@@ -6,8 +6,8 @@
 
 namespace headscope {
 
-// Calls job(0) … job(count - 1) on `workers` threads (on the caller's thread when workers is 1). The first exception
-// stops the taking of further jobs and is thrown to the caller when running ones have ended.
+// Calls job(0) … job(count - 1) on `workers` threads (on the caller's thread when workers is 1). After the first
+// exception no further job is started; it is thrown to the caller when the running jobs have ended.
 void parallel_for(std::size_t count, std::size_t workers, const std::function<void(std::size_t)>& job);
 
 // The number of cores this process may use.

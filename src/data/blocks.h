@@ -10,7 +10,7 @@
 
 namespace headscope {
 
-// Throws Error(Fault::input) when there are not tokens enough for one block.
+// Throws Error(Fault::input) when there are too few tokens for one block.
 void check_block(std::int64_t tokens, std::int64_t seq_len);
 
 class BlockOrder {
@@ -19,7 +19,7 @@ class BlockOrder {
   BlockOrder(std::int64_t tokens, std::int64_t seq_len, std::uint64_t seed);
 
   [[nodiscard]] std::int64_t blocks() const { return blocks_; }
-  // The block that is taken after `position` others, at any position; those of one epoch are best asked in a row.
+  // The block at this position of the order, at any position; another epoch than the last one costs a shuffle.
   // Epoch e is numpy.random.default_rng(mixed_seed(seed, e)).choice(blocks, blocks, replace=False).
   [[nodiscard]] std::int64_t block_at(std::int64_t position);
 

@@ -23,7 +23,7 @@ std::size_t Choices::pick_uniform(std::size_t count) {
 
 std::size_t RandomChoices::choose(std::span<const double> weights, double total) {
   double left = generator_.uniform() * total;
-  std::size_t last = 0;  // where rounding leaves a little more than all weights together
+  std::size_t last = 0;  // taken when rounding leaves a little more than the sum of all weights
   for (std::size_t i = 0; i < weights.size(); ++i) {
     if (weights[i] <= 0) continue;
     if (left < weights[i]) return i;

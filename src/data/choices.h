@@ -1,5 +1,4 @@
-// Random choices that know their probability: -log p of everything that was chosen is added up, so that what is made
-// out of the choices has a known probability.
+// Random choices that sum up -log p of every choice: a text that is made from them has a known probability.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 struct Wanted {
   double validation_share = 0;
   std::int64_t train = 0, validation = 0;
-  std::int64_t most_read = std::numeric_limits<std::int64_t>::max();  // tokens, those that are left out among them
+  std::int64_t most_read = std::numeric_limits<std::int64_t>::max();  // tokens, also those that are left out
 };
 
 // The two parts as views of the store.
@@ -123,7 +123,7 @@ Corpus load_texts(const fs::path& path, const std::string& text_column, const Wa
   return packer.finish(path.string(), ended);
 }
 
-// Splits the documents of a token file, reading no further than needed.
+// Splits the documents of a token file and reads no more of them than needed.
 class TokenFileSplit {
  public:
   TokenFileSplit(TokenFile file, const Wanted& wanted)
@@ -204,7 +204,7 @@ std::string hash_of(const Corpus& corpus) {
   std::vector<std::int64_t> some(1 << 14);
   for (const Tokens* tokens : {&corpus.train, &corpus.validation}) {
     const std::int64_t size = tokens->size();
-    hash.add(std::as_bytes(std::span(&size, 1)));  // where one part ends and the other begins matters
+    hash.add(std::as_bytes(std::span(&size, 1)));  // the border of the two parts counts, too
     for (std::int64_t first = 0; first < size; first += static_cast<std::int64_t>(some.size())) {
       const std::int64_t count = std::min(static_cast<std::int64_t>(some.size()), size - first);
       tokens->copy(first, count, some.data());

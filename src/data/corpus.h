@@ -1,4 +1,4 @@
-// What a model is trained on: tokens of documents, packed one after another, in a training and a validation part.
+// The data of a training run: tokens of documents, packed one after another, in a training and a validation part.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace headscope {
 struct DataOptions {
   std::string path;        // a text file, a folder of them, or a token file (.bin); empty: the embedded language
   std::string validation;  // the same for validation; empty: a share of the data, chosen by hash
-  double validation_share = 0.02;    // of a megabyte of text, four batches of 16 x 256 bytes
+  double validation_share = 0.02;    // four batches of 16 x 256 bytes out of a megabyte of text
   std::string text_column = "text";  // as most published corpora have it
   std::uint64_t language_seed = 0;
 
@@ -49,14 +49,14 @@ struct Corpus {
   bool cut = false;    // start_of_corpus stopped before the parts were full or the data ended
 };
 
-// Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. What is wanted
-// of one part does not change the other, and wanting more only appends. Throws Error(Fault::input) when there is no
-// text, a file is damaged, or validation would be empty.
+// Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. The number
+// wanted of one part does not change the other part; a larger number only appends. Throws Error(Fault::input) when
+// there is no text, a file is damaged, or validation would be empty.
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
                    Console& console);
 
-// The same, without hash, for a check beforehand: reads some megabytes at most and throws what shows in them. Nothing
-// of the embedded language, which never ends and is never refused.
+// The same for a check before a run, without hash: reads some megabytes at most and throws the errors found in them.
+// Nothing is read of the embedded language, which never ends and has no errors.
 Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tokens,
                        std::int64_t wanted_validation_tokens);
 

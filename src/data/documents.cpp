@@ -31,7 +31,7 @@ std::string kind_of(const fs::path& file) {
   return (packed ? file.stem() : file).extension().string();
 }
 
-// Keeps the text of one field of the outermost object and follows nothing else, whatever its depth.
+// Keeps the text of one field of the outermost object and skips all other values, at any depth.
 class TextField : public nlohmann::json_sax<json> {
  public:
   TextField(const std::string& name, const std::string& place) : name_(name), place_(place) {}
@@ -71,7 +71,7 @@ class TextField : public nlohmann::json_sax<json> {
   }
 
  private:
-  // A value that is no text; of no interest unless it stands in the field, or in place of the object.
+  // A value that is not text: an error where the field or the whole object is expected.
   bool other(const char* found) {
     if (depth_ == 0) fail_input("{}: is {}; expected an object with the field '{}'", place_, found, name_);
     if (wanted_) fail_input("{}: field '{}' is {}; expected a text", place_, name_, found);
@@ -81,7 +81,7 @@ class TextField : public nlohmann::json_sax<json> {
   const std::string& name_;
   const std::string& place_;
   std::size_t depth_ = 0;
-  bool wanted_ = false;  // the key before was the field's
+  bool wanted_ = false;  // the last key was the field's
 };
 
 bool for_each_in_jsonl(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
@@ -135,7 +135,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 std::vector<fs::path> document_files(std::span<const fs::path> paths) {
   std::vector<fs::path> files;
   for (const fs::path& path : paths) {
-    std::error_code error;  // a path that is too long, or behind a closed door
+    std::error_code error;  // for example: the path is too long, or a folder cannot be entered
     const fs::file_status status = fs::status(path, error);
     if (fs::is_directory(status)) {
       const std::vector<fs::path> found = files_in(path);

@@ -1,4 +1,4 @@
-// Documents out of text files, one after another: memory holds one document at a time.
+// The documents of text files, one after another: memory holds one document at a time.
 //   .txt      documents are separated by lines that are exactly <|endoftext|>; without any, the file is one document
 //   .jsonl    one JSON object a line, with the text in the field `text_column`
 //   .parquet  the text in the column `text_column`

@@ -9,7 +9,7 @@
 namespace headscope {
 namespace {
 
-constexpr std::uint64_t lexicon_seed = 20240229;  // any: the words are part of the language's definition
+constexpr std::uint64_t lexicon_seed = 20240229;  // any number; the words are part of the language's definition
 constexpr std::string_view consonants = "bdfgklmnprstvzhj";
 constexpr std::string_view vowels = "aeiou";
 
@@ -169,7 +169,7 @@ class Writer {
     std::string phrase = filler();
     for (std::size_t i = 1; i < words; ++i) phrase += " " + filler();
     text_ += "say " + phrase;
-    // One that was said twice is one thing to repeat: otherwise two choices would give the same text.
+    // A phrase is listed once: with two entries, two choices would give the same text.
     if (std::find(phrases_.begin(), phrases_.end(), phrase) == phrases_.end()) phrases_.push_back(phrase);
   }
 

@@ -1,5 +1,4 @@
-// Training and validation part of a corpus, by hash: a document is in the same part wherever it stands and whatever
-// else is there.
+// The training and the validation part of a corpus, by hash: the part of a document depends on the document alone.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +21,8 @@ std::uint64_t split_hash(std::span<const std::uint32_t> tokens);
 // Of the piece of that index of a document; the document's own for the first.
 std::uint64_t piece_hash(std::uint64_t document_hash, std::uint64_t piece);
 
-// Takes pieces until both parts have the tokens wanted from them. What a part holds does not depend on how much is
-// wanted of the other, and wanting more only appends.
+// Takes pieces until both parts have the wanted number of tokens. The number wanted of one part does not change the
+// other part; a larger number only appends.
 class SplitRanges {
  public:
   // A share of 0 leaves validation empty.

@@ -15,7 +15,7 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "token files are mapped as they are");
 
-// One field after another out of the object.
+// Reads the fields of the object.
 class InfoReader {
  public:
   InfoReader(const json& object, const std::string& origin) : object_(object), origin_(origin) {}
@@ -66,7 +66,7 @@ std::span<const Id> as_ids(std::span<const std::byte> bytes) {
 }  // namespace
 
 TokenFileInfo parse_token_info(std::string_view text, const std::string& origin) {
-  constexpr std::size_t longest = 1 << 20;  // a few hundred bytes in truth
+  constexpr std::size_t longest = 1 << 20;  // ours have a few hundred bytes
   if (text.size() > longest) fail_input("{}: has {} bytes; expected a small JSON object", origin, text.size());
   const json object = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) fail_input("{}: not a JSON object: the file is damaged or incomplete", origin);

@@ -42,10 +42,10 @@ struct TokenFile {
   TokenSpan tokens;
 };
 
-// Throws Error(Fault::input) when a file is missing or damaged, or the two do not fit. Ids are not looked at.
+// Throws Error(Fault::input) when a file is missing or damaged, or the two do not agree. Ids are not checked.
 TokenFile open_token_file(const std::filesystem::path& file);
 
-// Error(Fault::input) naming file, token and byte where an id of the range is not in the vocabulary.
+// Throws Error(Fault::input) naming file, token and byte when an id of the range is not in the vocabulary.
 void check_token_ids(const TokenFile& file, TokenRange range);
 
 // Writes x.bin and then x.json; without finish() there is neither.

@@ -34,7 +34,7 @@ class Tokens {
  private:
   std::shared_ptr<const void> owner_;
   TokenSpan store_;
-  std::vector<TokenRange> ranges_;    // neighbours in the store are one range
+  std::vector<TokenRange> ranges_;    // adjacent ranges are joined
   std::vector<std::int64_t> starts_;  // where each range begins in this array, and the end
 };
 

@@ -1,5 +1,7 @@
 #include "formats/arrow_table.h"
 
+#include <arrow/visit_array_inline.h>
+
 #include <limits>
 #include <stdexcept>
 
@@ -36,7 +38,7 @@ std::shared_ptr<arrow::Array> array_of(const Column& column) {
   return array_of_vectors(std::get<Vectors>(column.values));
 }
 
-// Takes from the room that is left what a column needs.
+// Counts the bytes that columns take and refuses those beyond the limit.
 class Room {
  public:
   explicit Room(std::int64_t bytes) : left_(bytes) {}
@@ -50,57 +52,28 @@ class Room {
   std::int64_t left_;
 };
 
-template <class ArrayType, class Value>
-void append(const arrow::Array& array, std::vector<Value>& out) {
-  constexpr Value null_value = std::numeric_limits<Value>::quiet_NaN();  // whole numbers are never null: 0
-  const auto& values = static_cast<const ArrayType&>(array);
-  for (std::int64_t row = 0; row < values.length(); ++row)
-    out.push_back(values.IsNull(row) ? null_value : static_cast<Value>(values.Value(row)));
-}
-
-// False for types that are not numbers.
+// Appends the numbers of an array of any of the types of is_number().
 template <class Value>
-bool append_numbers(const arrow::Array& array, std::vector<Value>& out) {
-  switch (array.type_id()) {
-    case arrow::Type::BOOL:
-      append<arrow::BooleanArray>(array, out);
-      return true;
-    case arrow::Type::INT8:
-      append<arrow::Int8Array>(array, out);
-      return true;
-    case arrow::Type::INT16:
-      append<arrow::Int16Array>(array, out);
-      return true;
-    case arrow::Type::INT32:
-      append<arrow::Int32Array>(array, out);
-      return true;
-    case arrow::Type::INT64:
-      append<arrow::Int64Array>(array, out);
-      return true;
-    case arrow::Type::UINT8:
-      append<arrow::UInt8Array>(array, out);
-      return true;
-    case arrow::Type::UINT16:
-      append<arrow::UInt16Array>(array, out);
-      return true;
-    case arrow::Type::UINT32:
-      append<arrow::UInt32Array>(array, out);
-      return true;
-    case arrow::Type::UINT64:
-      append<arrow::UInt64Array>(array, out);
-      return true;
-    case arrow::Type::FLOAT:
-      append<arrow::FloatArray>(array, out);
-      return true;
-    case arrow::Type::DOUBLE:
-      append<arrow::DoubleArray>(array, out);
-      return true;
-    default:
-      return false;
+struct NumberAppender {
+  std::vector<Value>& out;
+
+  template <class ArrayType>
+  arrow::Status Visit(const ArrayType& values) {
+    constexpr Value null_value = std::numeric_limits<Value>::quiet_NaN();  // 0 for integers, which are never null
+    if constexpr (requires { static_cast<Value>(values.Value(0)); })
+      for (std::int64_t row = 0; row < values.length(); ++row)
+        out.push_back(values.IsNull(row) ? null_value : static_cast<Value>(values.Value(row)));
+    return arrow::Status::OK();
   }
+};
+
+template <class Value>
+void append_numbers(const arrow::Array& array, std::vector<Value>& out) {
+  NumberAppender<Value> appender{out};
+  check(arrow::VisitArrayInline(array, &appender));
 }
 
-// The largest of uint64 do not fit 63 bits.
+// uint64 is not among them: its largest values do not fit std::int64_t.
 bool is_whole(const arrow::DataType& type) {
   return (arrow::is_integer(type.id()) && type.id() != arrow::Type::UINT64) || type.id() == arrow::Type::BOOL;
 }

@@ -1,4 +1,4 @@
-// Tables as Arrow has them, for the readers and writers of Parquet.
+// Converts tables to Arrow and back, for the readers and writers of Parquet.
 #pragma once
 
 #include <arrow/api.h>
@@ -14,7 +14,7 @@ namespace headscope {
 // int64, double, string and list<double> columns that are never null.
 std::shared_ptr<arrow::Table> arrow_table(const Table& table);
 
-// Of one value of such a column in a Table, in memory; 0 for types that a Table cannot hold (see read_parquet).
+// The bytes that one value of this type takes in a Table; 0 for types that a Table cannot hold (see read_parquet).
 std::size_t value_bytes(const arrow::DataType& type);
 
 // Adds the columns that a Table can hold; the others are left out. Throws std::runtime_error when they take more than

@@ -51,7 +51,7 @@ auto read_flat(const CapturedColumn& column, const parquet::ReaderProperties& pr
       flat.values.resize(first + levels);
       values.start(*page, static_cast<int>(count));
       values.decode(flat.values.data() + first, static_cast<int>(count));
-      // Values lie without gaps in the page: move each to its row, the last one first.
+      // The page has no gaps where values are null: move each value to its row, the last one first.
       for (std::size_t row = first + levels, next = first + count; row-- > first && next <= row;) {
         flat.values[row] = flat.present[row] ? flat.values[--next] : 0;
       }
@@ -60,7 +60,7 @@ auto read_flat(const CapturedColumn& column, const parquet::ReaderProperties& pr
   return flat;
 }
 
-// Integers of any width as what they mean: Parquet stores the unsigned ones in signed types.
+// The values as integers of type As: Parquet stores unsigned integers in signed types.
 template <class As, class Value>
 std::vector<std::int64_t> integers(const FlatValues<Value>& flat) {
   std::vector<std::int64_t> out(flat.values.size());

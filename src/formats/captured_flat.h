@@ -13,10 +13,10 @@ namespace headscope {
 struct IntegerRange {
   std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-  std::string_view expected = {};  // what a number outside should have been
+  std::string_view expected = {};  // for the message about a number outside
 };
 
-// Throw ColumnFault, naming the row, or what libparquet throws.
+// Both throw ColumnFault naming the row, or an exception of libparquet.
 std::vector<std::int64_t> read_integers(const CapturedColumn& column, const IntegerRange& range,
                                         const parquet::ReaderProperties& properties);
 std::vector<double> read_windows(const CapturedColumn& column, const parquet::ReaderProperties& properties);

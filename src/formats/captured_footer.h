@@ -1,5 +1,5 @@
-// The footer of a capture file: which columns it has, of which types, and where their pages lie. Everything that it
-// claims is checked against the bytes that there are before anything is allocated for it.
+// The footer of a capture file: which columns it has, of which types, and where their pages lie. Every claim is
+// checked against the size of the file before memory is allocated for it.
 #pragma once
 
 #include <parquet/metadata.h>

@@ -64,13 +64,13 @@ bool all_finite(const Value* values, std::size_t count) {
   return found == 0;
 }
 
-// What the vector column turned out to be.
+// What was found while the vector column was read.
 struct VectorShape {
   std::size_t components = 0;
   bool finite = true;
 };
 
-// The levels of a page: complete rows of equal length without nulls.
+// Checks the levels of a page: rows have equal lengths and no nulls.
 void follow_rows(const CapturedColumn& column, const DataPage& page, EqualRows& rows) {
   const auto levels = static_cast<std::size_t>(page.levels);
   const auto gap = first_below(page.definition, column.max_definition, levels);

@@ -5,12 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <limits>
-#include <memory>
-#include <new>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/large_memory.h"

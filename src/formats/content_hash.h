@@ -1,4 +1,4 @@
-// The name of a file's content: XXH3 of its bytes, 128 bits, in hexadecimal. Manifests record it for every input.
+// The hash of a file's content: XXH3 of its bytes, 128 bits, in hexadecimal. Manifests record it for every input.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ inline std::string content_hash(std::string_view text) {
   return content_hash(std::as_bytes(std::span(text)));
 }
 
-// The same of bytes that come piece by piece.
+// The same hash of bytes that come piece by piece.
 class ContentHash {
  public:
   ContentHash();

@@ -1,5 +1,5 @@
 // An append-only file of records that survives a kill at any moment: what was appended whole is read back, a torn last
-// record is cut off. Results of finished work wait here until the tables are written.
+// record is cut off. Results of finished work are kept here until the tables are written.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace headscope {
 class Journal {
  public:
   // Opens or creates the file and reads the records it holds; a damaged end is cut off. Throws Error(Fault::input) when
-  // a link or something else than a file has its name.
+  // its name is that of a link or of something else than a file.
   explicit Journal(std::filesystem::path file);
 
   [[nodiscard]] const std::vector<std::string>& records() const { return records_; }

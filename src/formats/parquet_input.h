@@ -1,5 +1,5 @@
-// A Parquet file as input that may be damaged or hostile: how it is opened, and what it may claim. Every reader of
-// Parquet starts here: what the footer says is checked against the bytes that there are before memory is taken for it.
+// Limits for Parquet files, which may be damaged or hostile. Every reader of Parquet uses them: it checks each claim of
+// the footer against the size of the file before it takes memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,9 +15,9 @@
 
 namespace headscope {
 
-// The bytes that values of files of `size` bytes may take in memory. Real captures expand by less than two, tables by
-// less than ten; a footer or page that claims more than this is damaged or hostile. The constant is for small files
-// whose values are all alike, which compress without limit; a larger one of that kind can be written uncompressed.
+// The bytes that the values of a file of `size` bytes may take in memory. Real captures expand by less than two, tables
+// by less than ten; a footer or page that claims more than this limit is damaged or hostile. The base is for small
+// files of equal values, which compress without limit; a larger file of that kind can be written uncompressed.
 inline constexpr std::int64_t decoded_base = std::int64_t{256} << 20;
 inline constexpr std::int64_t decoded_per_byte = 64;
 constexpr std::int64_t decoded_limit(std::size_t size) {
@@ -30,7 +30,7 @@ parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_
 // The rows of all row groups. Throws Error(Fault::input) when they are more than the file can hold.
 std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin);
 
-// What the files that are read together may still take in memory.
+// The bytes that the values of files read together may still take in memory.
 struct DecodedRoom {
   std::int64_t bytes = decoded_base;
   void add_file(std::size_t size) { bytes += decoded_per_byte * static_cast<std::int64_t>(size); }
@@ -40,8 +40,8 @@ struct ChunkPlace {
   std::int64_t start = 0, bytes = 0;
 };
 
-// Checks what the footer of one file says of column chunks; all refusals are Error(Fault::input) naming file, column
-// and row group.
+// Checks the column chunks that the footer of one file describes. Throws Error(Fault::input) naming file, column and
+// row group.
 class ChunkCheck {
  public:
   ChunkCheck(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin, DecodedRoom& room)
@@ -52,8 +52,7 @@ class ChunkCheck {
         limit_(decoded_limit(file_size)),
         data_end_(static_cast<std::int64_t>(file_size) - trailer_size - metadata.size()) {}
 
-  // Where the pages of the leaf lie. `column` names it in errors; a value takes `value_bytes` in memory, which are
-  // taken from the room.
+  // Where the pages of the leaf lie. `column` is its name in errors. Takes `value_bytes` for each value from the room.
   ChunkPlace place(std::string_view column, int leaf, int group, std::size_t value_bytes);
 
   static constexpr std::int64_t trailer_size = 8;  // length of the footer, magic

@@ -25,7 +25,7 @@ std::uint32_t LevelRuns::next_header() {
 }
 
 bool LevelRuns::next(LevelRun& run) {
-  // Runs of no levels are legal; each takes at least one byte, so that this ends.
+  // A run may have no levels. It takes at least one byte, so the loop ends.
   for (run.count = 0; run.count == 0 && left_ > 0;) {
     const std::uint32_t header = next_header();
     run.bits = bits_;

@@ -13,7 +13,7 @@
 
 namespace headscope {
 
-// Something is wrong inside one column. The message names rows; whoever knows the file and the column adds those.
+// A fault inside one column. The message names rows; the caller adds the file and the column.
 struct ColumnFault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -47,7 +47,7 @@ ColumnPages::ColumnPages(const ColumnChunk& chunk, int max_repetition, int max_d
       reader_(parquet::PageReader::Open(stream_, chunk.levels, chunk.codec, properties, chunk.always_compressed)),
       levels_left_(chunk.levels),
       uncompressed_left_(chunk.uncompressed) {
-  // A header holds two statistics of one number each. libparquet retries a damaged one with ever more bytes.
+  // A header holds two statistics of one number each. libparquet tries to parse a damaged one with more and more bytes.
   reader_->set_max_page_header_size(1 << 20);
 }
 

@@ -1,5 +1,5 @@
 // The data pages of one Parquet column chunk and the values in them. libparquet reads page headers, verifies checksums,
-// decompresses and decodes dictionaries; what it is given and what it may allocate is bounded here.
+// decompresses and decodes dictionaries; these classes limit its input and its memory.
 #pragma once
 
 #include <arrow/io/memory.h>
@@ -21,7 +21,7 @@
 
 namespace headscope {
 
-// Refuses what would exceed `limit`: a damaged page header may claim 2 GiB. For one thread.
+// A memory pool with a limit: a damaged page header may claim 2 GiB. Not for several threads.
 class CappedPool final : public arrow::MemoryPool {
  public:
   explicit CappedPool(std::int64_t limit) : limit_(limit) {}
@@ -56,7 +56,7 @@ struct ColumnChunk {
   std::int64_t levels = 0;        // values, nulls included
   std::int64_t rows = 0;
   parquet::Compression::type codec = parquet::Compression::UNCOMPRESSED;
-  bool always_compressed = false;  // Arrow before 3.0.0 wrote compressed v2 pages with a flag that denied it
+  bool always_compressed = false;  // Arrow before 3.0.0 wrote a wrong flag into compressed v2 pages
 };
 
 struct DataPage {
@@ -101,7 +101,7 @@ class ColumnPages {
   bool has_dictionary_ = false;
 };
 
-// How values lie in the file and what they become. `half` is IEEE binary16, widened to float without loss.
+// The type of values in the file, and their type in memory. `half` is IEEE binary16, widened to float without loss.
 enum class half : std::uint16_t {};
 
 template <class Stored>

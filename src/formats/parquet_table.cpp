@@ -22,7 +22,7 @@ using Tables = std::vector<std::shared_ptr<arrow::Table>>;
 // Rows of one row group: large enough to compress well, small enough to be joined in memory.
 constexpr std::int64_t group_rows = 1 << 20;
 
-// Where the writer of Arrow writes to: our atomic file.
+// Passes the bytes of Arrow's writer to an atomic file.
 class AtomicSink : public arrow::io::OutputStream {
  public:
   explicit AtomicSink(AtomicFile& file) : file_(file) {}
@@ -53,7 +53,7 @@ std::unique_ptr<parquet::arrow::FileWriter> open_writer(const std::shared_ptr<ar
   return value_of(parquet::arrow::FileWriter::Open(*schema, arrow::default_memory_pool(), std::move(sink), properties));
 }
 
-// What the files of one table may take in memory together. It outlives what is read from them.
+// The memory that the files of one table may take together. Arrow tables keep a pointer to the pool.
 struct TableLimits {
   CappedPool pool{decoded_base};
   DecodedRoom room;
@@ -64,7 +64,7 @@ struct TableLimits {
   }
 };
 
-// A column of a file that a Table can hold, and where libparquet has it.
+// A column that a Table can hold, and its index in libparquet.
 struct Leaf {
   std::string name;
   int index = 0;
@@ -100,7 +100,7 @@ OpenFile open_table(const std::string& origin, ArrowInput source, TableLimits& l
     parquet::arrow::FileReaderBuilder builder;
     check(builder.Open(std::move(source.file), limited_properties(limits.pool, source.size)));
     parquet::ArrowReaderProperties properties(/*use_threads=*/false);
-    properties.set_pre_buffer(false);  // it would read in other threads, and the pool is for one
+    properties.set_pre_buffer(false);  // it reads in other threads, and the pool is for one
     file.reader = value_of(builder.memory_pool(&limits.pool)->properties(properties)->Build());
     check(file.reader->GetSchema(&file.schema));
     file.leaves = leaves_of(file.reader->manifest());
@@ -113,7 +113,7 @@ OpenFile open_table(const fs::path& file, TableLimits& limits) {
   return open_table(file.string(), open_input(file, limits.pool), limits);
 }
 
-// Checks what the footer says of these columns before they are read; returns their places.
+// Checks what the footer says of these columns before they are read. Returns their indices in libparquet.
 std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& leaves, TableLimits& limits) {
   return reading_parquet(file.origin, [&] {
     ChunkCheck chunks(file.metadata(), file.size, file.origin, limits.room);
@@ -133,12 +133,12 @@ std::shared_ptr<arrow::Table> read_arrow(const OpenFile& file, TableLimits& limi
   return reading_parquet(file.origin, [&] {
     std::shared_ptr<arrow::Table> table;
     check(file.reader->ReadTable(places, &table));
-    check(table->ValidateFull());  // libparquet leaves indices of dictionaries unchecked
+    check(table->ValidateFull());  // libparquet does not check the indices of dictionaries
     return table;
   });
 }
 
-// One file after another, all with the columns of the first.
+// Reads one file after another and checks that all have the columns of the first.
 class PartReader {
  public:
   std::shared_ptr<arrow::Table> read(const fs::path& name) {
@@ -181,7 +181,7 @@ Table table_of(const std::string& origin, const Tables& parts, std::int64_t room
   });
 }
 
-// Rows that wait until they fill a group.
+// Collects rows and writes them when they fill a row group.
 class Joined {
  public:
   Joined(AtomicFile& file, const std::shared_ptr<arrow::Schema>& schema)
@@ -199,7 +199,8 @@ class Joined {
   }
 
  private:
-  // Combined: pages end where rows do not tell, should a column consist of several pieces.
+  // A column may have several chunks, and a page ends where a chunk does. They are joined, so that the bytes depend on
+  // the rows alone.
   void flush(std::int64_t rows) {
     if (rows == 0) return;
     const auto all = value_of(arrow::ConcatenateTables(waiting_));

@@ -18,10 +18,10 @@ namespace headscope {
 // 2^20 rows. The same rows give the same bytes. The bytes of one file:
 std::string to_parquet(const Table& table);
 
-// The rows of the files one after another, as one file, atomically; at most `rows` of them. Its bytes do not depend on
-// how the rows were spread over the files, which have the columns of the first. A part of the rows is in memory at a
-// time. Throws Error(Fault::runtime) naming `out` when it cannot be written, Error(Fault::input) naming the file that
-// cannot be read.
+// Writes the rows of the files, one after another and at most `rows` of them, to one file, atomically. Its bytes do not
+// depend on how the rows were spread over the files. All files have the columns of the first. Memory holds about one
+// row group at a time. Throws Error(Fault::runtime) naming `out` when it cannot be written, Error(Fault::input) naming
+// the file that cannot be read.
 void join_parquet(const std::filesystem::path& out, const std::vector<std::filesystem::path>& files,
                   std::int64_t rows = std::numeric_limits<std::int64_t>::max());
 

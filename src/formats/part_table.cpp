@@ -18,7 +18,7 @@ std::string part_name(std::size_t index) {
   return fmt::format("part-{:05}.parquet", index);
 }
 
-// Without the last slash that a user may type.
+// The path without a slash at its end.
 fs::path plain(const fs::path& folder) {
   return folder.has_filename() ? folder : folder.parent_path();
 }
@@ -49,7 +49,7 @@ void remove_file(const fs::path& file) {
   if (error) fail_runtime("cannot remove {}: {}", file.string(), error.message());
 }
 
-// A writer that follows a link changes what is not its own.
+// A writer that follows a link changes files elsewhere.
 void refuse_link(const fs::path& path) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(path, error)))
@@ -61,7 +61,7 @@ void move_to(const fs::path& from, const fs::path& to) {
   sync_parent(to);
 }
 
-// False where the file system cannot.
+// False where the file system cannot exchange names.
 bool exchange(const fs::path& a, const fs::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) != 0) return false;
   sync_parent(a);
@@ -96,7 +96,7 @@ std::vector<fs::directory_entry> entries(const fs::path& folder) {
   return found;
 }
 
-// A folder that merge() left aside: somebody else may use such a name too.
+// Whether merge() made the folder: a user may have one of the same name.
 bool is_of_parts(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(fs::symlink_status(folder, error))) return false;
@@ -105,8 +105,8 @@ bool is_of_parts(const fs::path& folder) {
          std::ranges::any_of(found, [](const auto& entry) { return is_part(entry.path().filename().string()); });
 }
 
-// Removes a folder of parts that the table no longer needs. What is not ours in it goes to the table's folder; what
-// cannot, stays.
+// Removes a folder of parts that the table no longer needs. Files that are not ours move to the table's folder, or stay
+// where their name is taken there.
 void retire(const fs::path& parts, const fs::path& folder) {
   for (const fs::directory_entry& entry : entries(parts)) {
     const fs::path place = folder / entry.path().filename();
@@ -119,7 +119,7 @@ void retire(const fs::path& parts, const fs::path& folder) {
   fs::remove(parts, error);  // if it is empty
 }
 
-// What a crash during merge() left; see the header.
+// Repairs what a crash during merge() left; see the header.
 void recover(const fs::path& folder) {
   const fs::path parts = aside(folder), merged = merged_place(folder);
   for (const fs::path& place : {folder, parts, merged}) refuse_link(place);
@@ -197,7 +197,7 @@ void PartTable::append(const Table& rows) {
 
 void PartTable::remove_last_part() {
   remove_file(part(rows_.size() - 1));
-  sync_folder(folder_);  // in order on the disk too
+  sync_folder(folder_);  // so that parts are removed in this order on the disk, too
   rows_.pop_back();
 }
 

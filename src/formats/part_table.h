@@ -1,22 +1,22 @@
 // A table that grows while a run goes on: a folder of immutable Parquet files, part-00000.parquet, part-00001.parquet,
 // …
 //
-// What a reader sees, at any moment: the rows of the parts that are complete. A part appears whole, by a rename from
-// beside the folder: polars, given a folder, looks at every name in it, also at those that begin with '.'. A killed
-// process leaves a hidden file beside the folder, which the run folder removes.
+// A reader sees the rows of all complete parts at any moment. A part is written beside the folder and renamed into it:
+// polars reads every name in a folder, also those that begin with '.'. A killed process leaves a hidden file beside the
+// folder, which the run folder removes.
 //
 // merge() writes the merged part into a hidden folder beside the table and exchanges the two folders in one step of the
 // file system, so the name of the table means all parts or the merged one, never both and never neither. A program that
 // listed the folder before and opens the files after finds that most are gone: it has to read again.
-// Where the file system cannot exchange two names (NFS), the folder steps aside as NAME.parts, the merged one takes its
-// name, and NAME.parts goes away: between the two renames the table is absent. A crash leaves one of
+// Where the file system cannot exchange two names (NFS), the folder is renamed to NAME.parts, the merged one gets
+// its name, and NAME.parts is removed: between the two renames the table is absent. A crash leaves one of
 //   NAME, and hidden leftovers          they are removed
 //   NAME.parts alone                    it is the table: it gets its name back
 //   NAME merged, and NAME.parts         NAME is complete: NAME.parts is removed
-// which the constructor puts in order. One process writes a table at a time: the run folder is locked.
+// which the constructor repairs. One process writes a table at a time: the run folder is locked.
 //
-// Only files that a table makes are removed (parts, and .part-N.parquet.PID.N.tmp); others that lie in its folder stay
-// there, through merge() too. A writer refuses symbolic links where it expects folders and parts of its own.
+// Only files that a table makes are removed (parts, and .part-N.parquet.PID.N.tmp); other files in its folder stay
+// there, also after merge(). A writer refuses symbolic links where it expects folders and parts of its own.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ class PartTable {
   // All parts into one; see above. The bytes of the result depend on the rows alone, not on how they were appended.
   void merge();
 
-  // The folder goes away, unless others keep files in it; the table must not be used after it.
+  // Removes the folder, unless it holds files that are not ours. The table must not be used afterwards.
   void remove();
 
  private:

@@ -19,8 +19,8 @@ enum class TensorType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 std::string_view type_name(TensorType type);  // as in the file: "F32"
 
-// The values lie elsewhere, little-endian, row by row. In a file they start at a multiple of 8 bytes only as far as the
-// tensors before them take one: copy before use where alignment matters.
+// The values lie elsewhere in memory, little-endian, row by row. In a file they may start at any byte: copy them where
+// alignment matters.
 struct TensorView {
   std::string name;
   TensorType type = TensorType::f32;
@@ -37,7 +37,7 @@ std::string write_safetensors(const std::filesystem::path& file, std::span<const
                               const TensorMetadata& metadata = {});
 
 struct SafetensorsContent {
-  std::vector<TensorView> tensors;  // in order of their bytes, into the bytes that were parsed
+  std::vector<TensorView> tensors;  // in the order of their bytes; views of the parsed bytes
   TensorMetadata metadata;
 };
 
@@ -46,7 +46,8 @@ struct SafetensorsContent {
 // Throws Error(Fault::input) naming file and tensor.
 SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std::string& origin);
 
-// A file, mapped: a tensor is read when its bytes are touched. Views stay valid as long as the object, moved or not.
+// A mapped file: a tensor is read when its bytes are touched. Views stay valid as long as the object exists, also after
+// a move.
 class Safetensors {
  public:
   explicit Safetensors(std::filesystem::path file);

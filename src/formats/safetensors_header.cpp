@@ -10,8 +10,8 @@ namespace {
 
 using nlohmann::json;
 
-// Follows the one structure that the format has; anything else ends the parse at once, so that nesting takes no memory
-// and a name that comes twice is seen (a JSON object in memory would keep the last).
+// Parses the structure of the format only. Anything else ends the parse at once, so that nesting takes no memory. A
+// name that comes twice is seen; a JSON object in memory would keep the last value.
 class HeaderReader : public nlohmann::json_sax<json> {
  public:
   explicit HeaderReader(const std::string& origin) : origin_(origin) {}

@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file: what it says, not yet compared with the bytes behind it.
+// The JSON header of a safetensors file. Its claims are not yet compared with the bytes behind it.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace headscope {
 
-// What the format allows; a longer one is hostile.
+// The limit of the format.
 constexpr std::uint64_t longest_safetensors_header = 100'000'000;
 constexpr std::string_view metadata_key = "__metadata__";
 

@@ -108,7 +108,7 @@ class CsvReader {
 };
 
 // The narrowest type that holds every cell: integers, numbers (empty is missing), text.
-std::variant<Integers, Numbers, Texts> typed(Texts cells) {
+ColumnValues typed(Texts cells) {
   Integers integers;
   Numbers numbers;
   bool all_integer = true;
@@ -129,33 +129,11 @@ std::variant<Integers, Numbers, Texts> typed(Texts cells) {
 
 }  // namespace
 
-void Table::append(Column column, std::size_t rows) {
-  HEADSCOPE_CHECK(columns_.empty() || rows == rows_, "column {} has {} rows, the table {}", column.name, rows, rows_);
+Table& Table::add(std::string name, ColumnValues values) {
+  const std::size_t rows = std::visit([](const auto& all) { return all.size(); }, values);
+  HEADSCOPE_CHECK(columns_.empty() || rows == rows_, "column {} has {} rows, the table {}", name, rows, rows_);
   rows_ = rows;
-  columns_.push_back(std::move(column));
-}
-
-Table& Table::add(std::string name, Integers values) {
-  const std::size_t rows = values.size();
-  append({std::move(name), std::move(values)}, rows);
-  return *this;
-}
-
-Table& Table::add(std::string name, Numbers values) {
-  const std::size_t rows = values.size();
-  append({std::move(name), std::move(values)}, rows);
-  return *this;
-}
-
-Table& Table::add(std::string name, Texts values) {
-  const std::size_t rows = values.size();
-  append({std::move(name), std::move(values)}, rows);
-  return *this;
-}
-
-Table& Table::add(std::string name, Vectors values) {
-  const std::size_t rows = values.size();
-  append({std::move(name), std::move(values)}, rows);
+  columns_.push_back({std::move(name), std::move(values)});
   return *this;
 }
 
@@ -227,8 +205,7 @@ Table parse_csv(std::string_view text, const std::string& origin) {
     for (std::size_t c = 0; c < names.size(); ++c) cells[c].push_back(std::move(record[c]));
   }
   Table table(origin);
-  for (std::size_t c = 0; c < names.size(); ++c)
-    std::visit([&](auto&& values) { table.add(names[c], std::move(values)); }, typed(std::move(cells[c])));
+  for (std::size_t c = 0; c < names.size(); ++c) table.add(names[c], typed(std::move(cells[c])));
   return table;
 }
 

@@ -15,19 +15,18 @@ using Numbers = std::vector<double>;  // NaN stands for a missing value
 using Texts = std::vector<std::string>;
 using Vectors = std::vector<std::vector<double>>;  // one per row, of any length; Parquet only
 
+using ColumnValues = std::variant<Integers, Numbers, Texts, Vectors>;
+
 struct Column {
   std::string name;
-  std::variant<Integers, Numbers, Texts, Vectors> values;
+  ColumnValues values;
 };
 
 class Table {
  public:
   explicit Table(std::string origin = "table") : origin_(std::move(origin)) {}
 
-  Table& add(std::string name, Integers values);
-  Table& add(std::string name, Numbers values);
-  Table& add(std::string name, Texts values);
-  Table& add(std::string name, Vectors values);
+  Table& add(std::string name, ColumnValues values);
 
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] bool has(std::string_view name) const;
@@ -40,7 +39,6 @@ class Table {
 
  private:
   [[nodiscard]] const Column& column(std::string_view name) const;
-  void append(Column column, std::size_t rows);
 
   std::string origin_;
   std::vector<Column> columns_;

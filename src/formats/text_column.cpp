@@ -66,7 +66,7 @@ class TextReader {
   }
 
  private:
-  // Counted: a dictionary of one long text makes terabytes of a small file.
+  // Counts the bytes: a dictionary of one long text can make terabytes of a small file.
   bool deliver(const parquet::ByteArray& value, std::int64_t row) {
     room_ -= value.len;
     if (room_ < 0)

@@ -18,7 +18,7 @@ using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::Row
 using HeadRows = Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>>;
 
 constexpr std::int64_t block_rows = 64;  // scores of a block stay in the second-level cache up to 4096 tokens
-constexpr std::int64_t lanes = 16;       // rows end at multiples of so many
+constexpr std::int64_t lanes = 16;       // rows are padded to a multiple of this
 constexpr std::int64_t run = 64;         // values that are summed in float32 before float64 takes over
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
@@ -62,7 +62,7 @@ struct Row {
   float max = 0;
 };
 
-// Scores to attention in place, n of them; behind them is room up to a multiple of `lanes`.
+// Turns n scores into attention, in place. The memory has room up to a multiple of `lanes`.
 // H = ln Z - Σ e·x / Z with x = s - max, e = exp(x), Z = Σ e.
 Row softmax_row(float* scores, std::int64_t n) {
   const std::int64_t padded = round_up(n, lanes);
@@ -148,7 +148,7 @@ struct Scratch {
   }
 };
 
-// What the rows of one block sum to, over all sequences.
+// Sums over the rows of one block, of all sequences.
 struct BlockSums {
   HeadSums sums;
   std::vector<float> columns;  // [b][t]: attention that each key gets
@@ -207,7 +207,7 @@ void share(const Layer& layer, std::int64_t tasks, Task&& task) {
   });
 }
 
-// The blocks of a head in order: sums do not depend on the number of workers.
+// Adds up the blocks of a head in their order: the sums do not depend on the number of workers.
 HeadSums head_sums(const Layer& layer, std::span<const BlockSums> blocks) {
   HeadSums total;
   total.max_logit = -std::numeric_limits<double>::infinity();
@@ -241,7 +241,7 @@ std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor
   const std::int64_t blocks = (layer.t + block_rows - 1) / block_rows;
   std::vector<BlockSums> parts(static_cast<std::size_t>(layer.heads * blocks));
   share(layer, layer.heads * blocks, [&](std::int64_t index, Scratch& scratch) {
-    const std::int64_t later_first = blocks - 1 - index % blocks;  // the longest first: workers end together
+    const std::int64_t later_first = blocks - 1 - index % blocks;  // the longest first, so that workers end together
     parts[static_cast<std::size_t>(index / blocks * blocks + later_first)] =
         causal_block(layer, index / blocks, later_first * block_rows, scratch);
   });

@@ -1,4 +1,4 @@
-// Attention of one head, a block of rows at a time, on a CPU: scores, softmax and what is summed over its rows.
+// Attention of one head on a CPU, a block of rows at a time: scores, softmax and sums over rows.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,15 +9,15 @@ namespace headscope {
 
 // Sums over the rows of all sequences of one query head.
 struct HeadSums {
-  double entropy = 0;       // of all rows
-  double entropy_norm = 0;  // row i over ln(i + 1); of rows after the first, as are:
-  double sink = 0, previous = 0, divergence = 0;
-  double self = 0;             // of all rows
+  double entropy = 0;
+  // Without the first row of each sequence. entropy_norm: the entropy of row i over ln(i + 1).
+  double entropy_norm = 0, sink = 0, previous = 0, divergence = 0;
+  double self = 0;
   double max_logit = 0;        // the largest
   double profile_entropy = 0;  // over sequences: entropy of the mean row
 };
 
-// The sums of more rows; the largest of the largest, NaN if one is.
+// Adds the sums of further rows. max_logit becomes the larger of the two, or NaN if one is.
 void add(HeadSums& total, const HeadSums& part);
 
 // q_bthd, k_bthd: float32 on the CPU, contiguous. `divergence` is the Jensen-Shannon divergence of a row's attention

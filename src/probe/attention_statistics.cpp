@@ -99,8 +99,8 @@ TileSums tile_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double sc
 OneHead means_of(const HeadSums& sums, double sequences, double t) {
   const double rows = sequences * t, later = sequences * (t - 1), mean_entropy = sums.entropy / rows;
   const double profile_entropy = sums.profile_entropy / sequences;
-  // Mutual information of query and key over the entropy of keys; queries that all attend to one key (to what float32
-  // can tell) are constant.
+  // 1 less the mutual information of query and key over the entropy of keys. Queries that all attend to one key, up to
+  // the rounding of float32, are constant.
   const double constancy = profile_entropy > 1e-6 ? std::min(1.0, mean_entropy / profile_entropy) : 1.0;
   return {{"entropy", mean_entropy},
           {"entropy_norm", sums.entropy_norm / later},

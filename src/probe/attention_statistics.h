@@ -7,8 +7,8 @@ namespace headscope {
 
 // q_bthd, k_bthd: after RoPE, of any float type; query head h reads key head h·key_heads/heads. For each query head:
 //   entropy, entropy_norm, max_logit, sink, previous, self, constancy, consistency
-// (docs/measurements.md). Rows that do not exist (the first has no token before it) do not count; NaN where none is
-// left, and for the consistency of one sequence.
+// (docs/measurements.md). The first row of a sequence has one key only and does not count in entropy_norm, sink,
+// previous and consistency. NaN where no row is left, and for the consistency of one sequence.
 HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
 
 // The same by tensor operations over tiles, on any device: the definition.

@@ -8,7 +8,7 @@ namespace headscope {
 // k_bthd: keys of any float type. For each key head, over its b·t tokens, in float64:
 //   k_norm, k_norm_std, k_std, k_token0_norm, k_max_abs_mean, k_max_abs, k_axis, k_pr_vector, k_top_dim, k_top_energy,
 //   k_top_share, k_cosine
-// (tracks/metrics.h says what they mean, docs/measurements.md how they are computed). Keys that are zero have no
+// (heads/metrics.h says what they mean, docs/measurements.md how they are computed). Keys that are zero have no
 // direction and do not count in k_axis, k_pr_vector, k_top_share and k_cosine; NaN where nothing is left.
 HeadValues key_statistics(const at::Tensor& k_bthd);
 

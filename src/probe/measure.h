@@ -7,17 +7,17 @@
 
 namespace headscope {
 
-// Measures the heads of every layer on the way of a forward pass, in float32 or as given in float64; sums are float64.
-// What a GPU need not be waited for is left to finish().
+// Measures the heads of every layer during a forward pass, in float32 or as given in float64; sums are float64.
+// finish() does the work that would make the pass wait for a GPU.
 class HeadMeasurer {
  public:
   explicit HeadMeasurer(const MetricSelection& chosen) : chosen_(chosen) {}
 
-  // To be called for the layers in order; the object must outlive the pass.
+  // For one forward pass, which this object must outlive.
   [[nodiscard]] Hooks hooks() {
     return {.observe = [this](std::int64_t, const HeadVectors& vectors) { observe(vectors); }};
   }
-  // The chosen measurements of every layer that was observed. Those that need a pass of their own are not among them.
+  // The chosen measurements of every layer that was observed. Measurements that need a pass of their own are left out.
   [[nodiscard]] std::vector<HeadValues> finish();
 
  private:

@@ -1,4 +1,4 @@
-// What is measured at a probe: every head, the gains, and the validation loss, on fixed held-out batches.
+// The measurements of a probe: every head, the gains, and the validation loss, on fixed held-out batches.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@ namespace headscope {
 // Empty without QK-Norm.
 Gains gains_of(const Decoder& model);
 
-// Mean next-token loss over the batches, nats, computed in `type`; with other keys where `edit` is given. `observe`
-// sees the first batch.
+// Mean next-token loss over the batches, nats, computed in `type`. `edit` changes the keys; `observe` sees the first
+// batch.
 double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
                        const EditKeys& edit = {}, const Observe& observe = {});
 
@@ -25,8 +25,8 @@ struct ProbeResult {
   std::optional<double> val_loss;  // mean over all batches, nats
 };
 
-// Heads are measured in float32, the loss in `type`. Changes nothing: the weights after a run are the same without
-// probes.
+// Heads are measured in float32, the loss in `type`. Changes nothing: a run without
+// probes ends with the same weights.
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
                         const MetricSelection& chosen, bool with_loss);
 

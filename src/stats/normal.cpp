@@ -99,10 +99,6 @@ double normal_cdf(double z) {
   return cdf(z);
 }
 
-double normal_plasticity(double z) {
-  return plasticity(z);
-}
-
 void normal_cdf(std::span<const double> z, std::span<double> out) {
   HEADSCOPE_CHECK(z.size() == out.size(), "{} values, room for {}", z.size(), out.size());
   for (std::size_t i = 0; i < z.size(); ++i) out[i] = cdf(z[i]);

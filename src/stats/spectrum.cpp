@@ -28,7 +28,7 @@ double largest(std::span<const double> values) {
   return found;
 }
 
-// Values over `unit`, so that squares neither overflow nor vanish; none when that makes no sense.
+// Values over `unit`, so that squares neither overflow nor vanish. Empty when `unit` is 0, NaN or infinite.
 std::vector<double> normalised(std::span<const double> values, double unit) {
   std::vector<double> shares;
   if (!(unit > 0) || std::isinf(unit)) return shares;

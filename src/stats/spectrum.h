@@ -1,4 +1,4 @@
-// What a set of vectors spans, from the singular values of the matrix that holds them as rows, not centred.
+// How many directions a set of vectors uses: from the singular values of the matrix with these rows, not centred.
 #pragma once
 
 #include <cstdint>

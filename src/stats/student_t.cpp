@@ -106,7 +106,7 @@ double student_t_quantile(double p, double df) {
   if (!(p > 0 && p < 1) || !(df > 0)) return missing;
   if (p == 0.5) return 0;
   const double tail = std::min(p, 1 - p);  // exact: 1 - p loses nothing above 1/2
-  // Bisection on the bits' scale of t: the tail falls from 1/2 at 0 to 0 at infinity.
+  // Bisection until no number lies between the ends: the tail falls from 1/2 at 0 to 0 at infinity.
   double low = 0;
   double high = 1;
   while (student_t_two_sided(high, df) / 2 > tail && high < 1e300) high *= 2;

@@ -17,7 +17,7 @@ struct AttentionShape {
   ElementType type = ElementType::f32;
 };
 
-// Memory on the device; nothing of it need be set before.
+// Memory on the device; its content before the call does not matter.
 struct AttentionScratch {
   float* softmax = nullptr;       // [b, heads, t, 2]: a row's largest score m, and 1 / Σ exp(s - m)
   double* entropy = nullptr;      // [b, heads, t]
