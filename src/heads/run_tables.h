@@ -5,11 +5,11 @@
 
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "formats/part_table.h"
+#include "formats/rows.h"
 #include "heads/track_collector.h"
 
 namespace headscope {
@@ -63,18 +63,19 @@ class RunTables {
   [[nodiscard]] std::vector<ProbeLosses> losses() const;
 
  private:
-  struct Steps;
-  struct Probes;
-  struct Layers;
-  struct Heads;
-  struct Gamma;
-  struct Waiting;
   void add_layer(const Measured& when, std::size_t layer, std::string_view metric, double value);
-  void add_vector(const Moment& moment, std::size_t layer, const char* kind, const Numbers& gain);
 
   std::filesystem::path folder_;
   std::map<std::string, PartTable> tables_;
-  std::shared_ptr<Waiting> waiting_;
+  using Whole = std::int64_t;
+  Rows<Whole, Whole, double, double, double, double, double> steps_{
+      {"step", "tokens", "loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s"}};
+  Rows<Whole, Whole, double, double, double> probes_{{"step", "tokens", "loss", "val_loss", "k_pr"}};
+  Rows<Whole, Whole, std::string, Whole, std::string, double> layers_{
+      {"step", "tokens", "source", "layer", "metric", "value"}};
+  Rows<Whole, Whole, std::string, Whole, std::string, Whole, std::string, double> heads_{
+      {"step", "tokens", "source", "layer", "kind", "head", "metric", "value"}};
+  Rows<Whole, Whole, Whole, std::string, Numbers> gamma_{{"step", "tokens", "layer", "kind", "vector"}};
   TrackCollector collector_;
   std::vector<ProbeLosses> losses_;
   bool went_on_ = false;  // rows of an earlier process are in the files
