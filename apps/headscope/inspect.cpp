@@ -53,7 +53,7 @@ int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   } else if (!common.console.quiet) {
     fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint),
                inspection.moment.step, millions(inspection.moment.tokens), inspection.val_loss, inspection.source);
-    fmt::print("{}\n", head_map(inspection.tracks.probe, 0, shown, ::isatty(STDOUT_FILENO) == 1, 100));
+    fmt::print("{}\n", terminal_map(inspection.tracks.probe, 0, shown, ::isatty(STDOUT_FILENO) == 1, 100));
     fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", visible(job.folder.out));
   }
   return 0;

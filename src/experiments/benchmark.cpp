@@ -7,7 +7,7 @@
 #include "core/random.h"
 #include "heads/run_tables.h"
 #include "probe/measure.h"
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 #include "train/trainer.h"
 
 namespace headscope {

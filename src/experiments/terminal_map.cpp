@@ -51,8 +51,8 @@ std::string cell(double value, const Range& range, bool with_numbers, bool colou
 
 }  // namespace
 
-std::string head_map(const Tracks& tracks, std::size_t moment, const Metric& metric, bool colours,
-                     std::size_t columns) {
+std::string terminal_map(const Tracks& tracks, std::size_t moment, const Metric& metric, bool colours,
+                         std::size_t columns) {
   const std::span<const double> values = tracks.at(metric.name, moment);
   if (values.empty()) fail_input("{} was not measured; leave out --track or name it there", metric.name);
   const auto heads = static_cast<std::size_t>(tracks.heads_of(metric.name));

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 
 double coefficient_of_variation(const std::vector<double>& values) {
-  const Moments sample = moments(values);
+  const SampleMoments sample = sample_moments(values);
   return std::sqrt(sample.variance()) / std::abs(sample.mean);
 }
 

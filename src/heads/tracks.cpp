@@ -117,7 +117,7 @@ class Shape {
     });
   }
 
-  // Moments and counts of one source; its arrays will fit into memory.
+  // SampleMoments and counts of one source; its arrays will fit into memory.
   void give(Tracks& tracks, std::size_t most) const {
     const auto source = static_cast<std::size_t>(tracks.source == "probe");
     tracks.moments = thinned(tokens_[source], most);

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "core/parallel.h"
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {

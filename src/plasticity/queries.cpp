@@ -8,8 +8,8 @@
 
 #include "plasticity/keys.h"
 #include "stats/kolmogorov.h"
-#include "stats/moments.h"
 #include "stats/regression.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
@@ -99,7 +99,7 @@ void predict_position(const Queries& queries, const Eigen::VectorXd& beta_d, Que
 // Step 9, first component: its residual against a normal distribution.
 void test_first_component(const Queries& queries, QueryMetrics& metrics) {
   const std::vector<double> residuals = fit_line(view(queries.position_n), column_of(queries.x_nd, 0)).residuals;
-  const Moments residual = moments(residuals);
+  const SampleMoments residual = sample_moments(residuals);
   const double deviation = std::sqrt(residual.variance());
   if (deviation <= 0) return;  // the metrics keep 0, 0 and 1
   metrics.resid0_skew = residual.skewness();
@@ -121,7 +121,7 @@ class SemanticNormality {
 
   void add(std::int64_t component, std::span<const double> x) {
     if (!tested_) return;
-    const Moments column = moments(x);
+    const SampleMoments column = sample_moments(x);
     skews_.push_back(std::abs(column.skewness()));
     kurtoses_.push_back(std::abs(column.excess_kurtosis()));
     if (!in_ks_test_.contains(component)) return;

@@ -4,21 +4,21 @@
 #include <limits>
 
 #include "core/missing.h"
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 #include "stats/student_t.h"
 
 namespace headscope {
 namespace {
 constexpr double upper_end = 0.975;  // of a two-sided interval of 95 %
 
-double variance_of_mean(const Moments& sample) {
+double variance_of_mean(const SampleMoments& sample) {
   return sample.variance() / static_cast<double>(sample.n);
 }
 
 }  // namespace
 
 MeanInterval mean_interval(std::span<const double> values) {
-  const Moments sample = moments(values);
+  const SampleMoments sample = sample_moments(values);
   MeanInterval result{missing, missing, missing, missing, sample.n};
   if (sample.n == 0) return result;
   result.mean = sample.mean;
@@ -31,7 +31,7 @@ MeanInterval mean_interval(std::span<const double> values) {
 }
 
 WelchTest welch_test(std::span<const double> a, std::span<const double> b) {
-  const Moments first = moments(a), second = moments(b);
+  const SampleMoments first = sample_moments(a), second = sample_moments(b);
   WelchTest test{missing, missing, missing, missing, missing, missing, missing};
   if (first.n == 0 || second.n == 0) return test;
   test.difference = first.mean - second.mean;

@@ -43,9 +43,9 @@ std::vector<Operation> operations_of(const SurgeryOptions& options, std::int64_t
 }
 
 // The edits of operations, which come in order: the directions of the last one are kept.
-class Surgeon {
+class KeyEdits {
  public:
-  Surgeon(const Decoder& model, const at::Tensor& tokens_bt, const SurgeryOptions& options)
+  KeyEdits(const Decoder& model, const at::Tensor& tokens_bt, const SurgeryOptions& options)
       : model_(model), tokens_bt_(tokens_bt), options_(options), layers_(layers_of(options, model.config.layers)) {}
 
   EditKeys edit(const Operation& operation) {
@@ -116,15 +116,15 @@ SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& ba
   const at::NoGradGuard no_gradients;
   const std::int64_t d = model.config.d_k;
   const std::vector<Operation> operations = operations_of(options, d);
-  Surgeon surgeon(model, batches.front().tokens_bt, options);
+  KeyEdits edits(model, batches.front().tokens_bt, options);
   SurgeryLosses result;
   result.unmodified = validation_loss(model, batches, type);
-  result.uniform = validation_loss(model, batches, type, surgeon.zero_keys());
+  result.uniform = validation_loss(model, batches, type, edits.zero_keys());
   Progress progress(console, "surgery", "operations", operations.size());
   Numbers losses;
   for (const Operation& operation : operations) {
     if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted between operations; start again");
-    const EditKeys edit = surgeon.edit(operation);
+    const EditKeys edit = edits.edit(operation);
     losses.push_back(edit ? validation_loss(model, batches, type, edit) : result.unmodified);
     progress.step(fmt::format("loss {:.3f}", losses.back()));
   }

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "heads/findings/wording.h"
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
@@ -36,7 +36,7 @@ RankCorrelation correlation(std::span<const HeadPoint> points) {
 
 // Mean 0, variance 1; all 0 when constant.
 std::vector<double> standardised(std::vector<double> values) {
-  const Moments sample = moments(values);
+  const SampleMoments sample = sample_moments(values);
   const double scale = sample.m2 > 0 ? 1 / std::sqrt(sample.m2) : 0;
   for (double& value : values) value = (value - sample.mean) * scale;
   return values;

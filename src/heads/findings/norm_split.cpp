@@ -5,7 +5,7 @@
 
 #include "core/missing.h"
 #include "heads/findings/wording.h"
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
@@ -102,7 +102,7 @@ double between_head_share(std::span<const double> norms, std::span<const double>
     variances.push_back(standard_deviations[i] * standard_deviations[i]);
   }
   if (means.size() < 2) return missing;
-  const Moments heads = moments(means);
+  const SampleMoments heads = sample_moments(means);
   const double between = heads.m2, within = finite_mean(variances);
   const double rounding = 1e-6 * heads.mean;  // of float32, where all norms are equal
   return between + within <= rounding * rounding ? 0 : between / (between + within);

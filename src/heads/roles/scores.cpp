@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/missing.h"
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {

@@ -1,4 +1,4 @@
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 #include <gtest/gtest.h>
 
@@ -33,11 +33,11 @@ void expect_close(double actual, const nlohmann::json& expected, double relative
   }
 }
 
-TEST(Moments, AgreeWithNumpyAndScipy) {
+TEST(SampleMoments, AgreeWithNumpyAndScipy) {
   for (const auto& oracle : test::stats_oracle("moments")) {
     const std::string name = oracle["name"];
     const auto values = values_of(oracle);
-    const Moments m = moments(values);
+    const SampleMoments m = sample_moments(values);
     // numpy's own rounding of the mean, at an offset of 1e6 deviations, costs it about 1e-10.
     const double relative = name == "offset" ? 1e-9 : 1e-12;
     expect_close(m.mean, oracle["mean"], 1e-14, name + " mean");
@@ -49,9 +49,9 @@ TEST(Moments, AgreeWithNumpyAndScipy) {
   }
 }
 
-TEST(Moments, AreThoseOfAHandComputedSample) {
+TEST(SampleMoments, AreThoseOfAHandComputedSample) {
   const std::vector<double> x = {0, 0, 0, 4};  // mean 1, deviations -1 -1 -1 3
-  const Moments m = moments(x);
+  const SampleMoments m = sample_moments(x);
   EXPECT_EQ(m.mean, 1);
   EXPECT_EQ(m.m2, 3);
   EXPECT_EQ(m.m3, 6);
@@ -61,10 +61,10 @@ TEST(Moments, AreThoseOfAHandComputedSample) {
   EXPECT_DOUBLE_EQ(m.excess_kurtosis(), 4);
 }
 
-TEST(Moments, AConstantColumnHasNoShapeWhateverItsMeanIsRoundedTo) {
+TEST(SampleMoments, AConstantColumnHasNoShapeWhateverItsMeanIsRoundedTo) {
   for (const double value : {0.0, 0.1, 1e6 / 3, -7e-300, 1e150}) {
     for (const std::size_t n : {1U, 3U, 100U, 20'000U}) {
-      const Moments m = moments(std::vector<double>(n, value));
+      const SampleMoments m = sample_moments(std::vector<double>(n, value));
       EXPECT_EQ(m.mean, value);
       EXPECT_TRUE(std::isnan(m.skewness())) << value << " x " << n;
       EXPECT_TRUE(std::isnan(m.excess_kurtosis())) << value << " x " << n;
@@ -72,18 +72,18 @@ TEST(Moments, AConstantColumnHasNoShapeWhateverItsMeanIsRoundedTo) {
   }
 }
 
-TEST(Moments, ASingleOutlierHasSkewnessRootNAndKurtosisN) {
+TEST(SampleMoments, ASingleOutlierHasSkewnessRootNAndKurtosisN) {
   for (const double height : {1e9, 1.0, 1e-13}) {  // the last: close to the limit of a constant column
     std::vector<double> x(21, 1.0);
     x[4] += height;
-    const Moments m = moments(x);
+    const SampleMoments m = sample_moments(x);
     EXPECT_NEAR(m.skewness(), std::sqrt(21.0), 1e-13);
     EXPECT_NEAR(m.excess_kurtosis(), 21, 1e-12);
   }
 }
 
-TEST(Moments, UndefinedValuesSpread) {
-  const Moments m = moments(std::vector<double>{1, 2, missing, 4});
+TEST(SampleMoments, UndefinedValuesSpread) {
+  const SampleMoments m = sample_moments(std::vector<double>{1, 2, missing, 4});
   for (const double value : {m.mean, m.variance(), m.skewness(), m.excess_kurtosis()}) EXPECT_TRUE(std::isnan(value));
 }
 

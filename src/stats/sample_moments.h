@@ -7,7 +7,7 @@
 
 namespace headscope {
 
-struct Moments {
+struct SampleMoments {
   double mean = 0;
   double m2 = 0, m3 = 0, m4 = 0;  // central moments, divided by n
   std::size_t n = 0;
@@ -19,7 +19,7 @@ struct Moments {
 
 // Two passes: the mean, then the central sums, corrected for the rounding of the mean. A numerically constant column
 // (m2 <= (eps * mean)^2) has NaN skewness and kurtosis, by scipy's rule; so has an empty one.
-Moments moments(std::span<const double> x);
+SampleMoments sample_moments(std::span<const double> x);
 
 // The mean of the middle one or two; NaN if any value is NaN or there are none (numpy.median).
 double median(std::vector<double> values);

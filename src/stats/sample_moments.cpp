@@ -1,4 +1,4 @@
-#include "stats/moments.h"
+#include "stats/sample_moments.h"
 
 #include <algorithm>
 #include <array>
@@ -11,14 +11,14 @@
 namespace headscope {
 namespace {
 
-bool numerically_constant(const Moments& m) {
+bool numerically_constant(const SampleMoments& m) {
   const double rounding = std::numeric_limits<double>::epsilon() * m.mean;
   return m.m2 <= rounding * rounding;
 }
 
 }  // namespace
 
-Moments moments(std::span<const double> x) {
+SampleMoments sample_moments(std::span<const double> x) {
   if (x.empty()) return {.mean = missing, .m2 = missing, .m3 = missing, .m4 = missing, .n = 0};
   const auto n = static_cast<double>(x.size());
   const double centre = rough_mean(x);
@@ -26,7 +26,7 @@ Moments moments(std::span<const double> x) {
     const double d = x[i] - centre, square = d * d;
     return std::array{d, square, square * d, square * square};
   });
-  // Moments about the centre, moved to the mean, which is `shift` away.
+  // SampleMoments about the centre, moved to the mean, which is `shift` away.
   const double shift = s1 / n;
   const double c2 = s2 / n, c3 = s3 / n, c4 = s4 / n;
   const double m2 = c2 - shift * shift;
@@ -39,12 +39,12 @@ Moments moments(std::span<const double> x) {
   };
 }
 
-double Moments::variance() const {
+double SampleMoments::variance() const {
   return n < 2 ? missing : m2 * static_cast<double>(n) / static_cast<double>(n - 1);
 }
 
 // Adjusted Fisher-Pearson coefficient; too few values for the adjustment give the plain one.
-double Moments::skewness() const {
+double SampleMoments::skewness() const {
   if (n == 0 || numerically_constant(*this)) return missing;
   const auto count = static_cast<double>(n);
   const double plain = m3 / (m2 * std::sqrt(m2));
@@ -52,7 +52,7 @@ double Moments::skewness() const {
 }
 
 // k-statistics: (n-1)/((n-2)(n-3)) ((n+1) m4/m2^2 - 3 (n-1)); too few values give the plain m4/m2^2 - 3.
-double Moments::excess_kurtosis() const {
+double SampleMoments::excess_kurtosis() const {
   if (n == 0 || numerically_constant(*this)) return missing;
   const auto count = static_cast<double>(n);
   const double plain = m4 / (m2 * m2);
