@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "formats/parquet_levels.h"
@@ -105,33 +106,18 @@ class ColumnPages {
 enum class half : std::uint16_t {};
 
 template <class Stored>
-struct StoredAs;
-template <>
-struct StoredAs<std::int32_t> : parquet::Int32Type {
-  using Value = std::int32_t;
-};
-template <>
-struct StoredAs<std::int64_t> : parquet::Int64Type {
-  using Value = std::int64_t;
-};
-template <>
-struct StoredAs<float> : parquet::FloatType {
-  using Value = float;
-};
-template <>
-struct StoredAs<double> : parquet::DoubleType {
-  using Value = double;
-};
-template <>
-struct StoredAs<half> : parquet::FloatType {  // widened before libparquet's dictionary decoder sees it
-  using Value = float;
-};
+using MemoryType = std::conditional_t<std::is_same_v<Stored, half>, float, Stored>;
+template <class Value>  // of libparquet's decoders
+using ParquetType = std::conditional_t<
+    std::is_same_v<Value, std::int32_t>, parquet::Int32Type,
+    std::conditional_t<std::is_same_v<Value, std::int64_t>, parquet::Int64Type,
+                       std::conditional_t<std::is_same_v<Value, float>, parquet::FloatType, parquet::DoubleType>>>;
 
 // Decodes the values of the data pages of one chunk, in order, in batches of any size.
 template <class Stored>
 class PageValues {
  public:
-  using Value = typename StoredAs<Stored>::Value;
+  using Value = MemoryType<Stored>;
 
   explicit PageValues(arrow::MemoryPool* pool) : pool_(pool) {}
   void set_dictionary(std::span<const std::uint8_t> bytes, int count);
@@ -140,7 +126,7 @@ class PageValues {
   void decode(Value* out, int count);
 
  private:
-  using Type = parquet::PhysicalType<StoredAs<Stored>::type_num>;
+  using Type = ParquetType<Value>;  // `half` is widened before a decoder sees it
 
   arrow::MemoryPool* pool_;
   std::unique_ptr<parquet::DictDecoder<Type>> dictionary_;

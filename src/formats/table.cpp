@@ -1,7 +1,9 @@
 #include "formats/table.h"
 
+#include <algorithm>
 #include <charconv>
-#include <limits>
+#include <cmath>
+#include <optional>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
