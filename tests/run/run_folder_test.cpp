@@ -431,6 +431,7 @@ TEST(RunFolder, ARunThatWasMovedAwayWritesNothingInItsOldPlace) {
     fs::rename(folder / "run", folder / "moved");
     fs::rename(folder / "precious", folder / "run");
     expect_error(Fault::runtime, "was moved away", [&] { run.live([&] { run.write("surgery.csv", "new"); }); });
+    expect_error(Fault::runtime, "was moved away", [&] { static_cast<void>(run.place()); });
     expect_error(Fault::runtime, "was moved away", [&] { run.finish(RunStatus::complete, {}); });
     EXPECT_EQ(files_in(folder / "run"), before);
   }
