@@ -101,7 +101,7 @@ build_for_gpus() {
 update_program() {
   local what=building
   local -a fresh=()
-  [[ -e $PROGRAM ]] || what='building (first time: about two minutes)'
+  [[ -e $PROGRAM ]] || what='building (first time: some minutes)'
   if ! release_is_configured; then
     forget_moved_cache "$RELEASE"
     # The program alone needs no test libraries. A folder that scripts/test has made keeps its tests.

@@ -94,8 +94,7 @@ Study train_study(const StudyJob& job, const RunFolder& folder, const Corpus& co
         results = results_before(place / results_name, study_conditions[i], n_layers);
         continue;
       }
-      folder.check_in_place();
-      fs::create_directories(place);
+      fs::create_directories(folder.place() / seed_place / condition_tags[i]);
       const TrainResult trained =
           train_with_progress(train_job(job, seed, study_conditions[i], place), corpus, device, folder, console);
       tokens_per_s = trained.tokens_per_s;
@@ -134,9 +133,8 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) console.warn(warning);
   if (folder.already_complete()) return outcome;
-  folder.check_in_place();
   draw_or_warn(folder.path(), console, [&] {
-    draw_study_figures(figure_data(study, outcome.result.tokens), folder.path(), theme_named(job.theme));
+    draw_study_figures(figure_data(study, outcome.result.tokens), folder.place(), theme_named(job.theme));
   });
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   write_combined(study, outcome.result, outcome.seconds, folder);

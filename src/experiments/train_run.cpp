@@ -41,10 +41,9 @@ void train_and_summarise(const TrainRunJob& job, const Corpus& corpus, const Com
   outcome.tokens_per_s = result.tokens_per_s;
   outcome.val_loss = result.losses.back().validation;
   outcome.summary = summarise(result.tracks, facts);
-  folder.check_in_place();
-  write_summary(outcome.summary, facts, outcome.out);
+  write_summary(outcome.summary, facts, folder.place());
   draw_or_warn(outcome.out, console,
-               [&] { draw_summary(result.tracks, outcome.summary, facts, outcome.out, job.theme); });
+               [&] { draw_summary(result.tracks, outcome.summary, facts, folder.place(), job.theme); });
 }
 
 TrainRunOutcome run_in_folder(const TrainRunJob& job, const Corpus& corpus, const ComputeDevice& device,

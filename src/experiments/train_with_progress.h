@@ -19,7 +19,7 @@ inline TrainResult train_with_progress(const TrainJob& job, const Corpus& corpus
                        static_cast<std::size_t>(done));
   };
   observer.saving = [&] { console.info("saving"); };
-  observer.before_writing = [&] { folder.check_in_place(); };
+  observer.before_writing = [&] { static_cast<void>(folder.place()); };
   return train(job, corpus, device, observer);
 }
 

@@ -66,9 +66,6 @@ class RunFolder {
   // The folder was there and says it is complete: nothing is left to do.
   [[nodiscard]] bool already_complete() const { return already_complete_; }
 
-  // The check of place() alone, for a writer that knows the path already.
-  void check_in_place() const;
-
   // A file of the run, written atomically; folders above it are made.
   void write(const std::filesystem::path& name, std::string_view content) const;
 
@@ -96,6 +93,7 @@ class RunFolder {
   }
 
  private:
+  void check_in_place() const;
   RunFolder(std::filesystem::path root, std::filesystem::path path, RunDescription description);
 
   void take_lock();
