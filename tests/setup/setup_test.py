@@ -232,7 +232,7 @@ class Setup(unittest.TestCase):
         self.assertEqual((code, output), (0, "<plasticity><a b><>"))
         self.assertEqual(
             errors.splitlines(),
-            ["headscope: fetching pyarrow==23.0.1", "headscope: building (first time: about two minutes)"],
+            ["headscope: fetching pyarrow==23.0.1", "headscope: building (first time: some minutes)"],
         )
         (configured,) = self.calls("cmake")
         self.assertIn("-DHEADSCOPE_TESTS=OFF", configured)
