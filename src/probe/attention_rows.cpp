@@ -3,11 +3,13 @@
 #include <ATen/Parallel.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "core/parallel.h"
 
