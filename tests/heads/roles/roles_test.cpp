@@ -7,6 +7,7 @@ namespace headscope {
 namespace {
 
 using namespace made_heads;
+using test::expect_error;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
