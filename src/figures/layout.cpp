@@ -29,7 +29,7 @@ double widest_tic(const Axis& axis) {
 // Shortened until it fits.
 std::string fitted(const std::string& text, double room, double font) {
   std::string shown = shorten(text, 160);
-  for (std::size_t limit = 160; limit > 8 && text_width(shown, font) > room; --limit) shown = shorten(text, limit);
+  for (std::size_t limit = 159; limit >= 8 && text_width(shown, font) > room; --limit) shown = shorten(shown, limit);
   return shown;
 }
 
