@@ -12,8 +12,8 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/parallel.h"
-#include "figures/figure.h"
 #include "figures/gnuplot.h"
+#include "figures/render.h"
 
 namespace headscope {
 namespace {
@@ -41,15 +41,19 @@ class DrawingFolder {
   fs::path path_;
 };
 
-std::vector<std::string> files_of(const Figure& figure) {
+std::string file_of(const FigureScript& figure, const FigureData& data) {
+  return data_file(figure.name, data.name, figure.data.size()).text();
+}
+
+std::vector<std::string> files_of(const FigureScript& figure) {
   std::vector<std::string> files = {figure.name + ".png", figure.name + ".svg", figure.name + ".gp"};
-  for (const FigureData& data : figure.data) files.push_back(data_file(figure, data).text());
+  for (const FigureData& data : figure.data) files.push_back(file_of(figure, data));
   return files;
 }
 
 // Draws figures[first], figures[first + stride], ... in one gnuplot process, whose start costs as much as a figure.
-std::string draw_share(std::span<const Figure> figures, std::size_t first, std::size_t stride, const fs::path& folder,
-                       const fs::path& drawing) {
+std::string draw_share(std::span<const FigureScript> figures, std::size_t first, std::size_t stride,
+                       const fs::path& folder, const fs::path& drawing) {
   std::vector<std::string> scripts;
   for (std::size_t i = first; i < figures.size(); i += stride) scripts.push_back(figures[i].name + ".gp");
   const GnuplotRun run = run_gnuplot(scripts, drawing);
@@ -94,17 +98,16 @@ void move_into_place(const std::vector<fs::path>& targets, const fs::path& drawi
 
 }  // namespace
 
-Drawn draw(std::span<const Figure> figures, const fs::path& folder, const Theme& theme) {
+Drawn draw(std::span<const FigureScript> figures, const fs::path& folder) {
   Drawn drawn;
   if (figures.empty()) return drawn;
   make_folder(folder);
   const DrawingFolder drawing(folder);
   std::set<std::string> names;
-  for (const Figure& figure : figures) {
+  for (const FigureScript& figure : figures) {
     HEADSCOPE_CHECK(names.insert(figure.name).second, "two figures are named {}", figure.name);
-    write_file(drawing.path() / (figure.name + ".gp"), script_of(figure, theme));
-    for (const FigureData& data : figure.data)
-      write_file(drawing.path() / data_file(figure, data).text(), to_dat(data.table));
+    write_file(drawing.path() / (figure.name + ".gp"), figure.script.text());
+    for (const FigureData& data : figure.data) write_file(drawing.path() / file_of(figure, data), to_dat(data.table));
     for (const std::string& file : files_of(figure)) drawn.files.push_back(folder / file);
   }
 
@@ -121,8 +124,10 @@ Drawn draw(std::span<const Figure> figures, const fs::path& folder, const Theme&
   return drawn;
 }
 
-Drawn draw(const Figure& figure, const fs::path& folder, const Theme& theme) {
-  return draw(std::span<const Figure>(&figure, 1), folder, theme);
+Drawn draw(std::span<const Figure> figures, const fs::path& folder, const Theme& theme) {
+  std::vector<FigureScript> scripts;
+  for (const Figure& figure : figures) scripts.push_back(render(figure, theme));
+  return draw(scripts, folder);
 }
 
 }  // namespace headscope

@@ -41,6 +41,7 @@ Script gnuplot_text(std::string_view text) {
     } else {
       if (std::string_view("_^{}@&~\\").find(c) != std::string_view::npos) result += '\\';
       result += text.substr(0, length);
+      if (text.starts_with("\\U+")) result += "{}";  // gnuplot would put the character of that number into a label
     }
     after_quote = c == '\'';
     text.remove_prefix(std::max<std::size_t>(length, 1));

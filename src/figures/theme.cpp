@@ -78,32 +78,14 @@ const Theme& theme_named(std::string_view name) {
 
 Script style_commands(const Theme& theme) {
   Script text = format_script(
-      "# Colours of the {} theme and the style that all figures share.\n"
-      "paper = {}; ink = {}; muted = {}; faint = {}; absent = {}; accent = {}; accent2 = {}\n",
+      "# Colours of the {} theme.\npaper = {}; ink = {}; muted = {}; faint = {}; absent = {}\n"
+      "early = {}; middle = {}; final = {}\nfaded(colour, alpha) = sprintf('#%02x%s', alpha, colour[2:*])\n",
       gnuplot_name(theme.name), gnuplot_text(theme.paper), gnuplot_text(theme.ink), gnuplot_text(theme.muted),
-      gnuplot_text(theme.grid), gnuplot_text(theme.absent), gnuplot_text(theme.categories[0]),
-      gnuplot_text(theme.categories[1]));
-  text += format_script("early = {}; middle = {}; final = {}\nfaded(colour) = '#60'.colour[2:*]\n",
-                        gnuplot_text(theme.depth[0]), gnuplot_text(theme.depth[1]), gnuplot_text(theme.depth[2]));
+      gnuplot_text(theme.grid), gnuplot_text(theme.absent), gnuplot_text(theme.depth[0]), gnuplot_text(theme.depth[1]),
+      gnuplot_text(theme.depth[2]));
   for (std::size_t i = 0; i < theme.categories.size(); ++i)
-    text += format_script("set linetype {} lc rgb {} lw 1.4 pt 7\n", i + 1, gnuplot_text(theme.categories[i]));
-  text +=
-      "set border 3 lw 0.6 lc rgb ink\n"
-      "set tics nomirror out scale 0.4 textcolor rgb ink font ',12'\n"
-      "set xtics offset 0,0.2\n"
-      "set format '%g'\n"  // the default leaves room for a sign, which moves numbers off their tics
-      "set grid back lt -1 lw 0.5 lc rgb faint\n"
-      "set key textcolor rgb ink font ',12' samplen 1 spacing 1\n"
-      "set cbtics scale 0 font ',12' textcolor rgb ink offset -0.4,0\n"
-      "set style fill solid noborder\n";
+    text += format_script("category{} = {}\n", i + 1, gnuplot_text(theme.categories[i]));
   return text;
-}
-
-Script palette_command(const std::vector<std::string>& colours) {
-  std::vector<Script> places;
-  for (std::size_t i = 0; i < colours.size(); ++i)
-    places.push_back(format_script("{} {}", i, gnuplot_text(colours[i])));
-  return "set palette maxcolors 0 defined (" + join(places, ", ") + ")\n";
 }
 
 std::string colour_at(const std::vector<std::string>& colours, double fraction) {

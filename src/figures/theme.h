@@ -18,7 +18,7 @@ struct Theme {
   std::string grid;    // grid lines, just visible
   std::string absent;  // fill of cells without a value; never a colour of `sequential`
 
-  std::vector<std::string> categories;  // Okabe and Ito, in order of use; the first two are the accents
+  std::vector<std::string> categories;  // Okabe and Ito, in order of use
   std::vector<std::string> depth;  // early, middle and final layers: blue, green, red (seed 002), of the categories
   std::vector<std::string> sequential;  // viridis, for areas: dark is low
   std::vector<std::string> ordered;     // the part of viridis that lines and points can use on this paper
@@ -30,12 +30,9 @@ const Theme& dark_theme();
 // "light" or "dark". Throws Error(Fault::input) for another name.
 const Theme& theme_named(std::string_view name);
 
-// The gnuplot commands of the theme: names of colours (paper, ink, muted, faint, absent, accent, accent2, and those
-// of layers: early, middle, final), line types, fonts, axes; faded(colour) lets others shine through.
+// The gnuplot names of the theme's colours: paper, ink, muted, faint, absent, category1 ..., early, middle, final;
+// faded(colour, alpha) lets others shine through.
 Script style_commands(const Theme& theme);
-
-// "set palette defined (...)" with these colours at equal distances.
-Script palette_command(const std::vector<std::string>& colours);
 
 // The colour at `fraction` (clamped to 0..1) of colours at equal distances, linear in sRGB, as gnuplot interpolates.
 std::string colour_at(const std::vector<std::string>& colours, double fraction);

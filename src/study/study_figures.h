@@ -47,13 +47,6 @@ std::vector<std::filesystem::path> draw_study_figures(const StudyFigureData& dat
                                                       const Theme& theme = light_theme());
 
 // The figures themselves, without drawing them.
-std::vector<Figure> study_figures(const StudyFigureData& data, const Theme& theme);
-
-// Those over tokens and those over layers.
-Figure study_loss_figure(const StudyFigureData& data);
-Figure study_pr_figure(const StudyFigureData& data);
-Figure study_gamma_figure(const StudyFigureData& data, const Theme& theme);
-Figure study_layer_figure(const StudyFigureData& data);
-Figure study_effect_figure(const StudyFigureData& data);
+std::vector<Figure> study_figures(const StudyFigureData& data);
 
 }  // namespace headscope

@@ -1,5 +1,6 @@
 #include "figures/axis.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,11 +8,20 @@
 namespace headscope {
 namespace {
 
+using ::testing::ElementsAre;
+
+std::vector<std::string> texts_of(const Axis& axis) {
+  std::vector<std::string> texts;
+  for (const Tic& tic : axis.tics) texts.push_back(tic.text);
+  return texts;
+}
+
 void expect_axis(const Axis& axis, double low, double high, double step) {
   // Ends are multiples of 0.05: a few roundings away from the decimal.
   EXPECT_NEAR(axis.low, low, 1e-12);
   EXPECT_NEAR(axis.high, high, 1e-12);
-  EXPECT_NEAR(axis.step, step, 1e-12);
+  ASSERT_GE(axis.tics.size(), 2u);
+  for (std::size_t i = 1; i < axis.tics.size(); ++i) EXPECT_NEAR(axis.tics[i].at - axis.tics[i - 1].at, step, 1e-12);
 }
 
 TEST(UnitAxis, EndsAtRoundNumbersAroundTheValues) {
@@ -60,8 +70,9 @@ TEST(RoundAxis, AnyValuesGiveARangeThatCanBeDrawn) {
                                                                             {1e-99}}) {
     const Axis axis = round_axis(values);
     EXPECT_TRUE(std::isfinite(axis.low) && std::isfinite(axis.high));
-    EXPECT_LT(axis.low + axis.step, axis.high * (1 + 1e-9) + axis.step * 0.01);
-    EXPECT_LE((axis.high - axis.low) / axis.step, 9);
+    EXPECT_LT(axis.low, axis.high);
+    EXPECT_TRUE(axis.tics.size() >= 2 && axis.tics.size() <= 9) << axis.tics.size();
+    for (const Tic& tic : axis.tics) EXPECT_TRUE(axis.low <= tic.at && tic.at <= axis.high) << tic.text;
     for (const double value : values) {
       if (std::fabs(value) < 1e100) {
         EXPECT_TRUE(axis.low <= value && value <= axis.high) << value;
@@ -80,8 +91,49 @@ TEST(IntegerAxis, HasTicsAtMultiplesOfTheStep) {
   const Axis axis = integer_axis(3, 31, 8);
   EXPECT_EQ(axis.low, 2.5);
   EXPECT_EQ(axis.high, 31.5);
-  EXPECT_EQ(axis.first_tic, 4);
-  EXPECT_EQ(axis.step, 4);
+  EXPECT_THAT(texts_of(axis), ElementsAre("4", "8", "12", "16", "20", "24", "28"));
+}
+
+TEST(SymmetricAxis, ReachesAsFarBelowAsAbove) {
+  const Axis axis = symmetric_axis({0.9, 1.5, std::nan("")}, 1, 0.01);
+  EXPECT_DOUBLE_EQ(axis.low, 0.5);
+  EXPECT_DOUBLE_EQ(axis.high, 1.5);
+  EXPECT_THAT(texts_of(axis), ElementsAre("0.6", "0.8", "1", "1.2", "1.4"));
+  EXPECT_THAT(texts_of(symmetric_axis({}, 0, 0.03)),
+              ElementsAre("−0.03", "−0.02", "−0.01", "0", "0.01", "0.02", "0.03"));
+}
+
+TEST(TokenAxis, CountsInTheUnitOfTheWholeRun) {
+  EXPECT_THAT(token_axis({0, 600}).label, ElementsAre("tokens"));
+  EXPECT_THAT(token_axis({0, 0.6e6}).label, ElementsAre("tokens (thousand)"));
+  EXPECT_THAT(token_axis({0, 4e6}).label, ElementsAre("tokens (M)"));
+  EXPECT_THAT(token_axis({0, 3e10}).label, ElementsAre("tokens (B)"));
+}
+
+TEST(TokenAxis, NumbersAreUnitsAtPlacesInTokens) {
+  const Axis axis = token_axis({0, 610304});
+  EXPECT_EQ(axis.low, 0);
+  EXPECT_EQ(axis.high, 610304);
+  EXPECT_THAT(texts_of(axis), ElementsAre("0", "200", "400", "600"));
+  EXPECT_EQ(axis.tics[1].at, 200000);
+}
+
+TEST(TokenAxis, EndsAtARoundNumberThatIsNear) {
+  EXPECT_EQ(token_axis({0, 9.9e6}).high, 1e7);
+  EXPECT_EQ(token_axis({0, 8.5e6}).high, 8.5e6);
+}
+
+TEST(TokenAxis, OneMomentIsOneTic) {
+  EXPECT_THAT(texts_of(token_axis({2e6, 2e6})), ElementsAre("2"));
+  EXPECT_THAT(texts_of(token_axis({0})), ElementsAre("0"));
+  for (const double tokens : {-9e18, 0.0, 9e18}) EXPECT_LT(token_axis({tokens}).low, token_axis({tokens}).high);
+}
+
+TEST(TokenAxis, TextsNameTheUnit) {
+  EXPECT_EQ(token_text(1.5e6, token_unit(4e6)), "1.5 M tokens");
+  EXPECT_EQ(token_text(1657.4e6, token_unit(4e9)), "1657 M tokens");
+  EXPECT_EQ(token_text(0, token_unit(4e6)), "0 tokens");
+  EXPECT_EQ(token_text(512, token_unit(512)), "512 tokens");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/interrupt.h"
-#include "figures/figure.h"
 #include "figures/figure_files.h"
 #include "support/expect_error.h"
 #include "support/file_size_limit.h"
@@ -82,11 +81,11 @@ TEST(Draw, ScriptDrawsTheSameAgainInAnotherPlace) {
 
 TEST(Draw, FailureIsOneLineWithTheFigureTheLineAndTheMessage) {
   const TemporaryFolder folder;
-  std::vector<Figure> figures = {line_figure("good"), line_figure("broken")};
-  figures[1].plot = "plot nonsense(x)\n";
+  const Figure good = line_figure("good");
+  const std::vector<FigureScript> scripts = {render(good, light_theme()), {"broken", "plot nonsense(x)\n", {}}};
   expect_error(Fault::runtime, "gnuplot could not draw " + (folder.path() / "broken").string() + ": line ",
-               [&] { draw(figures, folder.path(), light_theme()); });
-  expect_error(Fault::runtime, ": undefined function: nonsense", [&] { draw(figures, folder.path(), light_theme()); });
+               [&] { draw(scripts, folder.path()); });
+  expect_error(Fault::runtime, ": undefined function: nonsense", [&] { draw(scripts, folder.path()); });
   EXPECT_EQ(names_in(folder.path()), std::set<std::string>{});
 }
 
@@ -100,21 +99,21 @@ std::map<std::string, std::string> write_old_figures(const fs::path& folder) {
 TEST(Draw, AFigureThatFailsLeavesAllAsItWas) {
   const TemporaryFolder folder;
   const auto before = write_old_figures(folder.path());
-  std::vector<Figure> figures = {line_figure("good"), line_figure("broken")};
-  figures[1].plot = "plot 'absent.dat'\nthis is no command\n";
-  EXPECT_THROW(draw(figures, folder.path(), light_theme()), Error);
+  const Figure good = line_figure("good");
+  const std::vector<FigureScript> scripts = {render(good, light_theme()),
+                                             {"broken", "plot 'absent.dat'\nthis is no command\n", {}}};
+  EXPECT_THROW(draw(scripts, folder.path()), Error);
   EXPECT_EQ(contents_of(folder.path()), before);
 }
 
 TEST(Draw, AnInterruptLeavesAllAsItWas) {
   const TemporaryFolder folder;
   const auto before = write_old_figures(folder.path());
-  Figure figure = line_figure("good");
-  figure.plot = "exit status 1\n";  // as when Ctrl-C reaches gnuplot
+  const std::vector<FigureScript> scripts = {{"good", "exit status 1\n", {}}};  // as when Ctrl-C reaches gnuplot
   {
     const InterruptGuard guard;
     std::raise(SIGINT);
-    expect_error(Fault::interrupted, "interrupted while drawing", [&] { draw(figure, folder.path(), light_theme()); });
+    expect_error(Fault::interrupted, "interrupted while drawing", [&] { draw(scripts, folder.path()); });
   }
   const InterruptGuard forgets_the_signal;
   EXPECT_EQ(contents_of(folder.path()), before);

@@ -116,7 +116,7 @@ inline std::vector<Figure> any_comparison(const FigureTexts& texts, FigureNumber
   PlasticityComparison comparison{.name_1 = texts.run_1, .name_2 = texts.run_2};
   comparison.table.add("layer", layer).add("q_head", q_head).add("ap_1", one).add("ap_2", two);
   comparison.table.add("difference", difference).add("low", low).add("high", high).add("significant", significant);
-  return comparison_figures(comparison, light_theme());
+  return comparison_figures(comparison);
 }
 
 inline SeedMeans any_means(std::size_t count, FigureNumbers& numbers) {
@@ -143,7 +143,7 @@ inline std::vector<Figure> any_study(const FigureTexts& texts, FigureNumbers num
   }
   data.gamma_effect = any_means(2, numbers);
   data.norm_effect = any_means(2, numbers);
-  return study_figures(data, light_theme());
+  return study_figures(data);
 }
 
 inline std::vector<Figure> any_tracking(const FigureTexts& texts, FigureNumbers numbers) {
@@ -164,7 +164,7 @@ inline std::vector<Figure> any_tracking(const FigureTexts& texts, FigureNumbers 
     for (int i = 0; i < 3; ++i) gains.k.push_back(numbers.number(1));
     run.gains.push_back(std::move(gains));
   }
-  return tracking_figures({texts.title, &run}, light_theme());
+  return tracking_figures({texts.title, &run});
 }
 
 inline std::vector<Figure> any_roles(const FigureTexts& texts, FigureNumbers numbers) {

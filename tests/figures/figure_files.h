@@ -7,23 +7,55 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "figures/figure.h"
+#include "figures/layout.h"
+#include "figures/render.h"
 
 namespace headscope {
 
-// A figure of three rows, one without a value.
+// A figure of three rows, one without a value; 1600 x 1000 pixels.
 inline Figure line_figure(const std::string& name) {
   Table table("line");
   table.add("x", Integers{1, 2, 3}).add("y", Numbers{0.5, std::nan(""), 2}).add("name", Texts{"a", "b\tc", "d"});
-  Figure figure{.name = name};
-  figure.data.push_back({"line", table});
-  figure.setup = "set xrange [0:4]; set yrange [0:3]\n";
-  figure.plot = "plot line using \"x\":\"y\" with linespoints title 'a line'\n";
+  Figure figure{name, "A figure"};
+  figure.data = {{"line", table}};
+  figure.panels = {{.x = integer_axis(0, 4, 4), .y = round_axis({0, 3})}};
+  figure.panels[0].marks = {Mark::line("line", "x", "y").sized(0.5).named("a line")};
+  figure.grid.height = 201;
   return figure;
+}
+
+inline Drawn draw(const Figure& figure, const std::filesystem::path& folder, const Theme& theme) {
+  return draw(std::span(&figure, 1), folder, theme);
+}
+
+inline std::string script_of(const Figure& figure, const Theme& theme = light_theme()) {
+  return render(figure, theme).script.text();
+}
+
+// The marks of all panels and the legend's second part, in their order.
+inline std::vector<Mark> marks_of(const Figure& figure) {
+  std::vector<Mark> marks;
+  for (const Panel& panel : figure.panels) marks.insert(marks.end(), panel.marks.begin(), panel.marks.end());
+  marks.insert(marks.end(), figure.kinds.begin(), figure.kinds.end());
+  return marks;
+}
+
+inline std::vector<std::string> legend_of(const Figure& figure) {
+  std::vector<std::string> names;
+  for (const LegendEntry& entry : lay_out(figure).legend) names.push_back(entry.mark.name);
+  return names;
+}
+
+// The mark with this name in the legend.
+inline Mark mark_named(const Figure& figure, const std::string& name) {
+  for (const Mark& mark : marks_of(figure))
+    if (mark.name == name) return mark;
+  throw std::runtime_error(figure.name + " has no mark " + name);
 }
 
 inline std::string bytes_of(const std::filesystem::path& file) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "figures/every_figure.h"
+#include "figures/figure_files.h"
 #include "figures/gnuplot_skeleton.h"
 #include "figures/synthetic.h"
 #include "heads/figures/synthetic_tracks.h"
@@ -48,8 +49,9 @@ INSTANTIATE_TEST_SUITE_P(HostileNumber, EveryKindOfNumbers, ::testing::Range<std
 TEST_P(EveryKindOfNumbers, ScriptsHoldNumbersOnly) {
   for (const double all : {std::nan(""), infinity, -infinity, 1e17, -1e17, 1e100, 1.79e308, -1.79e308, 5e-324, 0.0})
     for (const Figure& figure : figures(all)) {
-      EXPECT_THAT(skeleton_of(script_of(figure, light_theme())).faults, IsEmpty()) << figure.name << " of " << all;
-      EXPECT_TRUE(figure.height < 9000 && figure.width < 9000) << figure.name << " of " << all;  // cairo's limit
+      EXPECT_THAT(skeleton_of(script_of(figure)).faults, IsEmpty()) << figure.name << " of " << all;
+      const Layout layout = lay_out(figure);
+      EXPECT_TRUE(layout.height < 9000 && layout.width < 9000) << figure.name << " of " << all;  // cairo's limit
     }
 }
 
@@ -84,7 +86,7 @@ TEST(HostileNumber, LayersHeadsAndBucketsBeyondAnyModelAreRefused) {
   comparison.table.add("layer", Integers{most}).add("q_head", Integers{0}).add("ap_1", Numbers{0});
   comparison.table.add("ap_2", Numbers{1}).add("difference", Numbers{1}).add("low", Numbers{0}).add("high", Numbers{2});
   comparison.table.add("significant", Integers{1});
-  expect_error(Fault::input, "column 'layer' holds", [&] { comparison_figures(comparison, light_theme()); });
+  expect_error(Fault::input, "column 'layer' holds", [&] { comparison_figures(comparison); });
 }
 
 TEST(HostileNumber, WhatIsNotRefusedIsDrawn) {
@@ -92,7 +94,7 @@ TEST(HostileNumber, WhatIsNotRefusedIsDrawn) {
       plasticity_figures(two_heads({4095, 4095}, {0, 1023}, {1, 999'999'999}), {.per_head = true});
   RunTracks tracks = synthetic_tracks({.layers = 2, .moments = 3});
   tracks.train.moments = {{0, least}, {10, 0}, {20, most}};
-  for (Figure& figure : tracking_figures({"", &tracks}, light_theme())) figures.push_back(std::move(figure));
+  for (Figure& figure : tracking_figures({"", &tracks})) figures.push_back(std::move(figure));
   figures.push_back(role_timeline_figure({"", {0, most, least}, {"sink"}, {{1, 1, 1}}}));
   const TemporaryFolder folder;
   EXPECT_EQ(draw(figures, folder.path(), light_theme()).warnings, "");
@@ -112,7 +114,7 @@ TEST(HostileNumber, CurvesOfManyLayersAtManyPlacesAreRefused) {
 
 TEST(HostileNumber, GainsAndCountsBeyondAnyModelAreRefused) {
   const auto refuse = [](const RunTracks& tracks, const std::string& message) {
-    expect_error(Fault::input, message, [&] { tracking_figures({"", &tracks}, light_theme()); });
+    expect_error(Fault::input, message, [&] { tracking_figures({"", &tracks}); });
   };
   RunTracks tracks = synthetic_tracks({.layers = 2, .moments = 2});
   tracks.gains[0].layer = -1;
@@ -127,7 +129,7 @@ TEST(HostileNumber, GainsAndCountsBeyondAnyModelAreRefused) {
 TEST(HostileNumber, AsManyLayersAsFiguresShowAreDrawnInReasonableTime) {
   const RunTracks tracks =
       synthetic_tracks({.layers = 4096, .key_heads = 1, .query_heads = 1, .moments = 3, .gains = false});
-  EXPECT_EQ(tracking_figures({"", &tracks}, light_theme()).size(), 9u);
+  EXPECT_EQ(tracking_figures({"", &tracks}).size(), 9u);
 }
 
 TEST(HostileNumber, MoreRolesThanALegendHoldsAreRefused) {

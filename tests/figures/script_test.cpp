@@ -24,6 +24,7 @@ static_assert(ScriptPart<Script> && ScriptPart<double> && ScriptPart<std::int64_
 TEST(GnuplotText, EscapesWhatEnhancedTextWouldInterpret) {
   EXPECT_EQ(gnuplot_text("a_b^{c}").text(), R"('a\_b\^\{c\}')");
   EXPECT_EQ(gnuplot_text("x@y&z~\\").text(), R"('x\@y\&z\~\\')");
+  EXPECT_EQ(gnuplot_text("\\U+0041 U+").text(), R"('\\{}U+0041 U+')");
   EXPECT_EQ(gnuplot_text("it's").text(), "'it''s'");
   EXPECT_EQ(gnuplot_text("two\nlines\x7f").text(), "'two lines '");
   EXPECT_EQ(gnuplot_text(std::string_view("a\0b", 3)).text(), "'a b'");

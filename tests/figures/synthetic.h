@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "plasticity/aggregates.h"
 #include "plasticity/comparison_figures.h"
-#include "plasticity/plasticity_summary.h"
 
 namespace headscope::synthetic {
 

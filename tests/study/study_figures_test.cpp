@@ -107,7 +107,7 @@ TEST_P(EveryStudy, DrawsWithoutWarnings) {
   const Shape shape = GetParam().second;
   const Theme& theme = shape.dark ? dark_theme() : light_theme();
   const TemporaryFolder folder;
-  const auto figures = study_figures(figure_data(shape), theme);
+  const auto figures = study_figures(figure_data(shape));
   ASSERT_EQ(figures.size(), names.size());
   EXPECT_EQ(draw(figures, folder.path(), theme).warnings, "");
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -133,44 +133,50 @@ TEST(StudyFigures, DataAreTheValuesThatWereGiven) {
   EXPECT_EQ(numbers_of(gamma.at("L2")), (Numbers{0, 0.01}));
 }
 
+// The texts beside the curves of a figure, from the bottom to the top.
+std::vector<PlacedText> final_values(const StudyFigureData& data, std::size_t figure) {
+  const Layout layout = lay_out(study_figures(data)[figure]);
+  std::vector<PlacedText> texts;
+  for (const PlacedText& text : layout.texts)
+    if (text.x > layout.panels.at(0).right()) texts.push_back(text);
+  std::ranges::sort(texts, {}, &PlacedText::y);
+  return texts;
+}
+
 TEST(StudyFigures, FinalValuesStandApartAtTheEndsOfTheCurves) {
   StudyFigureData data = figure_data({.scale = 1});
   for (auto& condition : data.conditions) condition->mean_pr.mean.back() = 60.004;  // all at one place
-  const TemporaryFolder folder;
-  draw_study_figures(data, folder.path());
-  const auto ends = columns_of(folder.path() / "2_key_pr_causal.ends.dat");
-  EXPECT_THAT(ends.at("text"), ::testing::UnorderedElementsAre("A 60.00", "B 60.00", "C 60.00"));
-  auto place = numbers_of(ends.at("text_y"));
-  std::sort(place.begin(), place.end());
-  const double least = 1;  // 15 units of about 230, which show at least 30: no less than 1.9
-  EXPECT_GT(place[1] - place[0], least);
-  EXPECT_GT(place[2] - place[1], least);
+  const auto texts = final_values(data, 1);
+  ASSERT_EQ(texts.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(texts[i].text, std::string(1, "ABC"[i]) + " 60.00");
+    EXPECT_EQ(texts[i].colour.index, i);
+    if (i > 0) EXPECT_GE(texts[i].y - texts[i - 1].y, 14.9);  // a line of text
+  }
 }
 
 TEST(StudyFigures, ACurveThatEndsEarlyHasNoLabelOverTheOthers) {
   StudyFigureData data = figure_data({});
-  StudyCurves& early = *data.conditions[2];
-  early = curves({.probes = 4}, 2);
-  const TemporaryFolder folder;
-  draw_study_figures(data, folder.path());
-  EXPECT_THAT(bytes_of(folder.path() / "2_key_pr_causal.ends.dat"), Not(HasSubstr("C ")));
+  data.conditions[2] = curves({.probes = 4}, 2);
+  const auto texts = final_values(data, 1);
+  ASSERT_EQ(texts.size(), 2u);
+  for (const PlacedText& text : texts) EXPECT_THAT(text.text, Not(HasSubstr("C ")));
 }
 
 TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
   for (const char* conditions : {"ABC", "BC", "C"}) {
-    for (const Figure& figure : study_figures(figure_data({.conditions = conditions}), light_theme())) {
-      if (figure.name != "2_key_pr_causal") continue;
-      EXPECT_THAT(figure.plot.text(), HasSubstr("keyentry with lines lt 3 lw 2 title 'C no QK-Norm'")) << conditions;
-      EXPECT_THAT(figure.plot.text(), HasSubstr("c using \"tokens\":\"mean_pr\" with lines lt 3")) << conditions;
-    }
+    const Figure figure = study_figures(figure_data({.conditions = conditions}))[1];
+    const Mark curve = mark_named(figure, "C no QK-Norm");
+    EXPECT_EQ(curve.colour.role, Colour::category);
+    EXPECT_EQ(curve.colour.index, 2u) << conditions;
+    EXPECT_EQ(curve.data, "c");
+    EXPECT_THAT(script_of(figure), HasSubstr("c using \"tokens\":\"mean_pr\" with lines lw 2 lc rgb category3"));
   }
 }
 
 TEST(StudyFigures, AShortStudyCountsTokensInThousands) {
-  for (const auto& [probes, label] :
-       {std::pair<std::size_t, const char*>{2, "'tokens (thousand)'"}, {3, "'tokens (M)'"}})
-    EXPECT_THAT(study_figures(figure_data({.probes = probes}), light_theme())[1].setup.text(), HasSubstr(label))
-        << probes;
+  for (const auto& [probes, label] : {std::pair<std::size_t, const char*>{2, "tokens (thousand)"}, {3, "tokens (M)"}})
+    EXPECT_THAT(study_figures(figure_data({.probes = probes}))[1].panels[0].x.label, ElementsAre(label)) << probes;
 }
 
 }  // namespace

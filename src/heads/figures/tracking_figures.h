@@ -34,17 +34,9 @@ std::vector<std::filesystem::path> draw_tracking_figures(const TrackingFigureDat
                                                          const Theme& theme = light_theme());
 
 // The figures themselves, without drawing them.
-std::vector<Figure> tracking_figures(const TrackingFigureData& data, const Theme& theme);
+std::vector<Figure> tracking_figures(const TrackingFigureData& data);
 
-// Those by group of layers, and those of single heads and layers.
-Figure effective_rank_figure(const TrackingFigureData& data);
-Figure key_norm_figure(const TrackingFigureData& data);
-Figure outlier_figure(const TrackingFigureData& data);
-Figure redundancy_figure(const TrackingFigureData& data);
-Figure qk_ratio_figure(const TrackingFigureData& data);
-Figure key_profile_figure(const TrackingFigureData& data);
-Figure norm_divergence_figure(const TrackingFigureData& data, const Theme& theme);
-Figure entropy_norm_figure(const TrackingFigureData& data);
-Figure gamma_heatmap_figure(const TrackingFigureData& data, const Theme& theme);
+// One of them, which is much more than its marks.
+Figure gamma_heatmap_figure(const TrackingFigureData& data);
 
 }  // namespace headscope

@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/missing.h"
-#include "figures/panels.h"
+#include "figures/figure.h"
 #include "figures/table_limits.h"
 
 namespace headscope {
@@ -76,10 +76,6 @@ Numbers relative_to_start(Numbers values) {
   const double first = start == values.end() || *start == 0 ? missing : *start;
   for (double& value : values) value /= first;
   return values;
-}
-
-Script name_in_script(LayerGroup group) {
-  return gnuplot_name(name_of(group));
 }
 
 std::string legend_of(const GroupLayers& group) {

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "figures/script.h"
 #include "formats/table.h"
 #include "heads/tracks.h"
 #include "stats/quartiles.h"
@@ -43,9 +42,6 @@ GroupSpread group_spread(const TrackedMetrics& shown, std::string_view metric, L
 
 // Each value over the first finite one; all NaN when that is 0.
 Numbers relative_to_start(Numbers values);
-
-// The colour of a group and, in tables by group, its column: "early".
-Script name_in_script(LayerGroup group);
 
 // "early L0–7"
 std::string legend_of(const GroupLayers& group);

@@ -120,15 +120,18 @@ TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
 
 TEST(SurgeryFigures, SayWhatWentFirstAndWhatTheLinesAre) {
   const Figure removal = surgery_figures(figure_data({.order = "largest"}))[0];
-  EXPECT_THAT(removal.plot.text(), HasSubstr("largest gain first"));
-  EXPECT_THAT(removal.plot.text(), HasSubstr("random (range of 5)"));
-  EXPECT_THAT(removal.setup.text(), HasSubstr("\"unmodified\\n0.800\""));
-  EXPECT_THAT(removal.setup.text(), HasSubstr("attention\\n1.900\""));
+  EXPECT_THAT(legend_of(removal),
+              ElementsAre("largest gain first", "largest singular value first", "random (range of 5)"));
+  const auto& labels = removal.panels.at(0).labels;
+  ASSERT_EQ(labels.size(), 2U);
+  EXPECT_THAT(labels[0].text, ElementsAre("unmodified", "0.800"));
+  EXPECT_THAT(labels[1].text, ElementsAre("uniform", "attention", "1.900"));
+  EXPECT_EQ(removal.panels[0].references.at(1).y, 1.9);
 }
 
 TEST(SurgeryFigures, AKindHasItsColourWhoeverElseIsThere) {
-  EXPECT_THAT(surgery_figures(figure_data({.by = {"random"}}))[0].plot.text(), HasSubstr("linespoints lt 3"));
-  EXPECT_THAT(surgery_figures(figure_data({.by = {"channel"}}))[1].plot.text(), HasSubstr("linespoints lt 2"));
+  EXPECT_EQ(marks_of(surgery_figures(figure_data({.by = {"random"}}))[0]).back().colour.index, 2U);
+  EXPECT_EQ(marks_of(surgery_figures(figure_data({.by = {"channel"}}))[1]).back().colour.index, 1U);
 }
 
 // As the name of a variable in a script, this would run a command.

@@ -23,8 +23,8 @@ const std::vector<std::string> figure_names = {"norm_divergence",   "entropy_nor
                                                "gamma_heatmap",     "key_norm_evolution",    "outlier_magnitude",
                                                "latent_redundancy", "key_magnitude_profile", "qk_ratio"};
 
-Figure figure_named(const std::string& name, const RunTracks& tracks, const Theme& theme = light_theme()) {
-  for (Figure& figure : tracking_figures({"run", &tracks}, theme))
+Figure figure_named(const std::string& name, const RunTracks& tracks) {
+  for (Figure& figure : tracking_figures({"run", &tracks}))
     if (figure.name == name) return std::move(figure);
   ADD_FAILURE() << "no figure " << name;
   return {};
@@ -74,7 +74,7 @@ TEST_P(EveryTrackedRun, DrawsWithoutWarnings) {
   const RunTracks tracks = synthetic_tracks(GetParam().shape);
   const Theme& theme = GetParam().dark ? dark_theme() : light_theme();
   const TemporaryFolder folder;
-  const auto figures = tracking_figures({"qk_norm's run", &tracks}, theme);
+  const auto figures = tracking_figures({"qk_norm's run", &tracks});
   ASSERT_EQ(figures.size(), figure_names.size());
   EXPECT_EQ(draw(figures, folder.path(), theme).warnings, "");
   for (std::size_t i = 0; i < figure_names.size(); ++i) {
@@ -142,13 +142,16 @@ TEST(TrackingFigures, TheGainsAreThoseOfTheRun) {
 TEST(TrackingFigures, TheColoursOfGainsAreAsFarAboveOneAsBelow) {
   RunTracks tracks = synthetic_tracks({.layers = 1, .dimensions = 2, .moments = 2});
   for (LayerGains& gains : tracks.gains) gains.k = {0.9, 1.5};
-  EXPECT_THAT(figure_named("gamma_heatmap", tracks).plot.text(), HasSubstr("set cbrange [0.5:1.5]"));
+  const Figure figure = figure_named("gamma_heatmap", tracks);
+  EXPECT_EQ(figure.colours->colours, ColourScale::diverging);
+  EXPECT_THAT(script_of(figure), HasSubstr("set cbrange [0.5:1.5]"));
 }
 
 TEST(TrackingFigures, TheReferenceIsTheRootOfTheHeadDimension) {
-  EXPECT_THAT(figure_named("key_norm_evolution", synthetic_tracks({.dimensions = 49})).plot.text(),
-              HasSubstr(" 7 with lines lc rgb ink"));
-  EXPECT_THAT(figure_named("key_norm_evolution", synthetic_tracks({.gains = false})).plot.text(), Not(HasSubstr("√d")));
+  const Figure figure = figure_named("key_norm_evolution", synthetic_tracks({.dimensions = 49}));
+  EXPECT_EQ(figure.panels.at(0).references.at(0).y, 7);
+  EXPECT_THAT(figure.panels[0].labels.at(0).text, ElementsAre("√dₖ"));
+  EXPECT_TRUE(figure_named("key_norm_evolution", synthetic_tracks({.gains = false})).panels.at(0).references.empty());
 }
 
 TEST(TrackingFigures, TheProfileIsTheLastMomentWithTheFirst) {
@@ -163,13 +166,14 @@ TEST(TrackingFigures, EarlyIsBlueMiddleGreenAndFinalRed) {
   const RunTracks tracks = synthetic_tracks({.layers = 9});
   for (const char* name : {"key_norm_evolution", "key_magnitude_profile", "entropy_norm_scatter", "qk_ratio"}) {
     const Figure figure = figure_named(name, tracks);
-    for (const char* group : {"early L0–2", "middle L3–5", "final L6–8"}) {
-      const std::string colour = std::string(group).substr(0, std::string(group).find(' '));
-      const std::size_t title = figure.plot.text().find(std::string("title '") + group);
-      ASSERT_NE(title, std::string::npos) << name << group;
-      const std::size_t used = figure.plot.text().rfind("lc rgb ", title);
-      EXPECT_EQ(figure.plot.text().substr(used + 7, colour.size()), colour) << name;
+    const std::vector<std::string> groups = {"early L0–2", "middle L3–5", "final L6–8"};
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const Mark mark = mark_named(figure, groups[i]);
+      EXPECT_EQ(mark.colour.role, Colour::depth) << name;
+      EXPECT_EQ(mark.colour.index, i) << name;
     }
+    for (const char* colour : {"early", "middle", "final"})
+      EXPECT_THAT(script_of(figure), ::testing::ContainsRegex(std::string("lc rgb (faded\\()?") + colour)) << name;
   }
   EXPECT_THAT(style_commands(light_theme()).text(),
               HasSubstr("early = '#0072b2'; middle = '#009e73'; final = '#cc3311'"));
@@ -184,13 +188,13 @@ TEST(TrackingFigures, WhatWasNotTrackedIsSaid) {
   tracks.probe.set("k_cosine", 0, 0, 0, 0.5);
   tracks.probe.set("k_cosine", 1, 0, 0, 0.6);
   for (const std::string& name : figure_names) {
-    const std::string setup = figure_named(name, tracks).setup.text();
+    const std::string script = script_of(figure_named(name, tracks));
     if (name == "latent_redundancy")
-      EXPECT_THAT(setup, Not(HasSubstr("not tracked"))) << name;
+      EXPECT_THAT(script, Not(HasSubstr("not tracked"))) << name;
     else if (name == "gamma_heatmap")
-      EXPECT_THAT(setup, HasSubstr("no learned gain")) << name;
+      EXPECT_THAT(script, HasSubstr("no learned gain")) << name;
     else
-      EXPECT_THAT(setup, HasSubstr("not tracked in this run")) << name;
+      EXPECT_THAT(script, HasSubstr("not tracked in this run")) << name;
   }
 }
 
@@ -224,12 +228,12 @@ TEST(TrackingFigures, MissingValuesAreLeftOut) {
   EXPECT_EQ(table.integers("step"), (Integers{0, 20, 30}));                    // at step 10 nothing was measured
   EXPECT_EQ(table.numbers("L0")[1], tracks.train.of_head("k_norm", 0, 1)[2]);  // the other head alone
   const TemporaryFolder folder;
-  EXPECT_EQ(draw(tracking_figures({"", &tracks}, light_theme()), folder.path(), light_theme()).warnings, "");
+  EXPECT_EQ(draw(tracking_figures({"", &tracks}), folder.path(), light_theme()).warnings, "");
 }
 
 TEST(TrackingFigures, LongRunsAreThinned) {
   const RunTracks tracks = synthetic_tracks({.layers = 9, .moments = 1000, .tokens_per_moment = 10});
-  for (const Figure& figure : tracking_figures({"", &tracks}, light_theme())) {
+  for (const Figure& figure : tracking_figures({"", &tracks})) {
     for (const FigureData& data : figure.data) {
       EXPECT_LE(data.table.rows(), figure.name == "gamma_heatmap" ? 8192u : 300u) << figure.name;
       if (!data.table.has("tokens")) continue;

@@ -1,4 +1,8 @@
-#include "plasticity/plasticity_summary.h"
+#include "plasticity/aggregates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "core/missing.h"
 #include "figures/table_limits.h"
@@ -37,7 +41,8 @@ std::map<HeadKey, std::vector<double>> sorted_weights(const Table& components) {
   return weights;
 }
 
-// The mean over each head's cells at each distance; cells without a value do not count.
+// The mean over each head's cells at each distance; cells without a value do
+// not count.
 std::map<std::int64_t, std::map<HeadKey, Mean>> heads_by_distance(const std::vector<BucketCell>& cells) {
   std::map<std::int64_t, std::map<HeadKey, Mean>> means;
   for (const BucketCell& cell : cells)
@@ -90,9 +95,7 @@ std::vector<LayerSpread> spread_by_layer(const std::vector<HeadValue>& heads) {
   for (const HeadValue& head : heads)
     if (std::isfinite(head.value)) values[head.layer].push_back(head.value);
   std::vector<LayerSpread> result;
-  for (const auto& [layer, of_layer] : values)
-    result.push_back(
-        {.layer = layer, .spread = quartiles(of_layer), .n_heads = static_cast<std::int64_t>(of_layer.size())});
+  for (const auto& [layer, of_layer] : values) result.push_back({quartiles(of_layer), layer, std::ssize(of_layer)});
   return result;
 }
 
@@ -140,8 +143,7 @@ std::vector<DistanceSummary> plasticity_by_distance(const std::vector<BucketCell
       mean.add(of_head.value());
       values.push_back(of_head.value());
     }
-    result.push_back(
-        {.distance = distance, .mean = mean.value(), .spread = quartiles(values), .n_heads = mean.count()});
+    result.push_back({quartiles(values), distance, mean.value(), mean.count()});
   }
   return result;
 }

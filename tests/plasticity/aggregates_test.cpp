@@ -1,4 +1,4 @@
-#include "plasticity/plasticity_summary.h"
+#include "plasticity/aggregates.h"
 
 #include <gtest/gtest.h>
 
@@ -63,8 +63,8 @@ TEST(PlasticityByDistance, AveragesWithinAHeadThenOverHeads) {
   ASSERT_EQ(distances.size(), 2u);
   // Distance 1: head one (0.2 + 0.6) / 2 = 0.4, head two 1.0; quartiles of two values lie a quarter inside.
   EXPECT_NEAR(distances[0].mean, 0.7, 1e-15);
-  EXPECT_NEAR(distances[0].spread.low, 0.55, 1e-15);
-  EXPECT_NEAR(distances[0].spread.high, 0.85, 1e-15);
+  EXPECT_NEAR(distances[0].low, 0.55, 1e-15);
+  EXPECT_NEAR(distances[0].high, 0.85, 1e-15);
   EXPECT_NEAR(distances[1].mean, 0.6, 1e-15);
   const auto layers = layer_plasticity_by_distance(bucket_cells(small()));
   ASSERT_EQ(layers.size(), 4u);
@@ -118,7 +118,7 @@ TEST(SpreadByLayer, LeavesOutLayersWithoutValues) {
   ASSERT_EQ(layers.size(), 2u);
   EXPECT_EQ(layers[0].n_heads, 1);
   EXPECT_EQ(layers[1].layer, 2);
-  EXPECT_NEAR(layers[1].spread.median, 0.2, 1e-15);
+  EXPECT_NEAR(layers[1].median, 0.2, 1e-15);
 }
 
 TEST(Tables, OfTheDiagonalVariantGiveTheSame) {
