@@ -1,10 +1,10 @@
 // The tables of a plasticity run and of a comparison, in memory and as files of a run folder.
 #pragma once
 
+#include "plasticity/aggregates.h"
 #include "plasticity/compare.h"
 #include "plasticity/comparison_figures.h"
 #include "plasticity/plasticity.h"
-#include "plasticity/plasticity_summary.h"
 #include "run/run_folder.h"
 
 namespace headscope {
