@@ -73,7 +73,7 @@ struct ScatterPoint {
 };
 
 // The heads of one moment that have both values, layer by layer.
-std::vector<ScatterPoint> points_at(const Tracks& source, std::size_t moment) {
+std::vector<ScatterPoint> scatter_points(const Tracks& source, std::size_t moment) {
   const auto norm = source.at("k_norm", moment), entropy = source.at("entropy", moment);
   std::vector<ScatterPoint> points;
   for (std::int64_t i = 0; i < source.counts.layers * source.counts.query_heads; ++i) {
@@ -113,7 +113,7 @@ Figure entropy_norm_figure(const TrackingFigureData& data) {
   std::vector<double> norms, entropies;
   for (const std::size_t place : evenly_spaced(shown ? shown->moments.size() : 0, 4)) {
     const std::size_t moment = shown->moments[place];
-    const auto points = points_at(*shown->source, moment);
+    const auto points = scatter_points(*shown->source, moment);
     if (points.empty()) continue;
     const std::string name = fmt::format("m{}", figure.data.size());
     const TokenUnit unit = token_unit(static_cast<double>(shown->tokens().back()));
