@@ -1,7 +1,7 @@
 #include "command.h"
 #include "core/bounds.h"
 #include "experiments/benchmark.h"
-#include "experiments/study_options.h"
+#include "experiments/setup.h"
 #include "heads/metrics.h"
 
 namespace headscope {
@@ -15,9 +15,9 @@ struct BenchFlags {
 };
 
 // The options of `steps` updates on random tokens.
-StudyOptions options_of(const BenchFlags& flags, const Factor& steps) {
+Setup options_of(const BenchFlags& flags, const Factor& steps) {
   constexpr std::int64_t most_random_tokens = 1 << 28;  // they are made beforehand and kept in memory
-  StudyOptions options = resolve_setup<StudyOptions>(flags.entries);
+  Setup options = resolve_setup<Setup>(flags.entries);
   TrainOptions& train = options.train;
   train.probe_every = train.accumulation;  // none is made
   train.validation_batches = 1;
@@ -36,7 +36,7 @@ constexpr std::int64_t most_steps = 1'000'000;  // a benchmark takes minutes
 int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--steps", flags.steps, 1, most_steps);
   check_size("--warmup", flags.warmup, 0, most_steps);
-  const StudyOptions options = options_of(flags, {"steps", flags.warmup + flags.steps});
+  const Setup options = options_of(flags, {"steps", flags.warmup + flags.steps});
   const ComputeDevice device = choose_device(options.device, options.threads);
   const TrainBenchmark result = benchmark_training(options.model, options.train, flags.warmup, flags.steps, device);
   if (common.json)
@@ -54,7 +54,7 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
 int bench_track(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--rounds", flags.rounds, 1, most_steps / tracking_steps_per_round);
   const MetricSelection known(flags.metrics, "--track");  // refused before the tokens are made
-  const StudyOptions options = options_of(flags, {"steps", tracking_steps(flags.rounds)});
+  const Setup options = options_of(flags, {"steps", tracking_steps(flags.rounds)});
   const ComputeDevice device = choose_device(options.device, options.threads);
   const TrackingCost cost = benchmark_tracking(options.model, options.train, flags.metrics, flags.rounds, device);
   if (common.json)

@@ -22,7 +22,7 @@ ordered_json json_of(const Inspection& inspection, const std::filesystem::path& 
           {"step", inspection.moment.step},
           {"tokens", inspection.moment.tokens},
           {"val_loss", inspection.val_loss},
-          {"findings", to_json(find(inspection.tracks))},
+          {"findings", inspection.summary.findings ? to_json(*inspection.summary.findings) : ordered_json()},
           {"device", inspection.device}};
 }
 

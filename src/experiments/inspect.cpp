@@ -72,6 +72,7 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
                     {{"device", device.description}, {"step", saved.moment.step}, {"tokens", saved.moment.tokens}}});
   if (folder.already_complete()) {
     inspection.tracks = read_tracks(folder.path());
+    inspection.summary = summarise(inspection.tracks, {saved.setup.preset, saved.setup.model.d_k});
     inspection.val_loss = read_manifest(folder.path()).value("val_loss", missing);
     return inspection;
   }
@@ -84,7 +85,8 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
     inspection.tracks = write_tables(result, inspection.moment, folder.place());
     inspection.val_loss = *result.val_loss;
     const RunFacts facts{saved.setup.preset, saved.setup.model.d_k};
-    write_summary(summarise(inspection.tracks, facts), facts, folder.place());
+    inspection.summary = summarise(inspection.tracks, facts);
+    write_summary(inspection.summary, facts, folder.place());
     if (write_more) write_more(inspection, facts, folder.place());
     folder.finish(RunStatus::complete,
                   {{"val_loss", *result.val_loss}, {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});

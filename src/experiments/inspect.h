@@ -25,6 +25,7 @@ struct Inspection {
   std::string checkpoint = {};
   Setup setup = {};       // as it was used
   RunTracks tracks = {};  // one moment, of probes
+  HeadSummary summary = {};
   double val_loss = 0;
   Moment moment = {};
   std::string device = {}, source = {};  // where, and on what data

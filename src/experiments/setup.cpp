@@ -94,6 +94,9 @@ Setup preset_setup(const std::string& name) {
 void validate(const Setup& setup) {
   validate(setup.model);
   validate(setup.train);
+  if (!setup.model.qk_norm && setup.train.qk_gain == QkGain::fixed)
+    fail_input(
+        "train.qk_gain is fixed and model.qk_norm is false; without QK-Norm there is no gain: leave train.qk_gain out");
   validate(setup.data);
   check_size("threads", setup.threads, 0, most_threads);
 }

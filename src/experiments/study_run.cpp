@@ -1,5 +1,7 @@
 #include "experiments/study_run.h"
 
+#include <chrono>
+#include <limits>
 #include <map>
 
 #include "core/interrupt.h"
@@ -59,7 +61,7 @@ TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& con
   train.model = job.options.model;
   train.model.qk_norm = condition.normalised;
   train.options = job.options.train;
-  train.options.qk_gain = condition.gain_learned ? QkGain::learned : QkGain::fixed;
+  if (condition.normalised && !condition.gain_learned) train.options.qk_gain = QkGain::fixed;
   train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
   train.seed = seed;

@@ -91,6 +91,7 @@ TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
                                 .facts = facts,
                                 .writes = RunWrites::as_it_goes,
                                 .free_keys = {"threads"},
+                                .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
                                 .inputs = inputs_of(job.options.data)});
   return folder.live([&] {
     return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); });

@@ -79,7 +79,7 @@ class LayoutMaker {
     left_ = label_room[std::min<std::size_t>(first.y.label.size(), 2)] + numbers + 11;
     right_ = std::max(16.0, 4 + (first.x.upright ? 0 : widest_tic(first.x) / 2)) + (names > 0 ? names + 2 : 0);
     if (has_bar()) {
-      bar_ = 25 + widest_tic(figure_.colours->axis);
+      bar_ = 29 + widest_tic(figure_.colours->axis);
       right_ = bar_ + label_room[std::min<std::size_t>(figure_.colours->axis.label.size(), 2)];
     }
     bottom_ = first.x.upright ? 34 + widest_tic(first.x) : 48;

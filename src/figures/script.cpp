@@ -1,5 +1,6 @@
 #include "figures/script.h"
 
+#include <algorithm>
 #include <vector>
 
 namespace headscope {

@@ -1,5 +1,6 @@
 #include "formats/content_hash.h"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 namespace headscope {

@@ -1,6 +1,7 @@
 #include "formats/safetensors_header.h"
 
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "core/error.h"

@@ -1,5 +1,7 @@
 #include "heads/run_tables.h"
 
+#include <fmt/format.h>
+
 #include <numeric>
 
 #include "formats/parquet_table.h"

@@ -1,5 +1,7 @@
 #include "heads/track_collector.h"
 
+#include <algorithm>
+
 namespace headscope {
 namespace {
 

@@ -198,7 +198,9 @@ void RunFolder::open_existing(const RunFolderOptions& options, const ordered_jso
     replaces_ = keeps_status_ = true;
     return;
   }
-  const auto changed = differences(manifest.at("config"), description_.config, description_.free_keys);
+  ordered_json before = manifest.at("config");
+  if (description_.in_current_words) before = description_.in_current_words(before);
+  const auto changed = differences(before, description_.config, description_.free_keys);
   if (!changed.empty())
     fail_input("--resume {}: the configuration changed: {}; give the flags of the run again", path_.string(),
                fmt::join(changed, ", "));

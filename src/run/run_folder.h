@@ -10,6 +10,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -39,7 +40,9 @@ struct RunDescription {
   nlohmann::ordered_json config;  // resolved
   nlohmann::ordered_json facts;   // whatever else makes the run self-describing: definitions, device, seeds
   RunWrites writes = RunWrites::at_the_end;
-  std::vector<std::string> free_keys = {};         // of the configuration: a resumed run may change them
+  std::vector<std::string> free_keys = {};  // of the configuration: a resumed run may change them
+  // The configuration of a run that an earlier version began, in the words of this one.
+  std::function<nlohmann::ordered_json(nlohmann::ordered_json)> in_current_words = {};
   std::vector<std::filesystem::path> inputs = {};  // what is read; a run that holds it is not replaced
 };
 

@@ -90,6 +90,23 @@ TEST(QkNorm, OldWordsAreTwoChoices) {
   EXPECT_EQ(resolved("train.qk_gain", "fixed").train.qk_gain, QkGain::fixed);
   expect_error(Fault::input, "'model.qk_norm' is 'frosen'; expected true or false",
                [&] { resolved("model.qk_norm", "frosen"); });
+  EXPECT_EQ(resolved("model.qk_norm", "none").train.qk_gain, QkGain::learned);
+  for (const char* first : {"model.qk_norm", "train.qk_gain"}) {  // in any order
+    const bool old_first = std::string_view(first) == "model.qk_norm";
+    const ConfigEntry old{"model.qk_norm", "frozen", "--set"}, now{"train.qk_gain", "learned", "--set"};
+    expect_error(Fault::input, "say model.qk_norm=true", [&] {
+      resolve_setup<TrainRunOptions>({old_first ? old : now, old_first ? now : old});
+    });
+  }
+  headscope::Setup none;
+  none.model.qk_norm = false;
+  validate(none);
+  none.train.qk_gain = QkGain::fixed;
+  expect_error(Fault::input, "without QK-Norm there is no gain", [&] { validate(none); });
+  const auto frozen =
+      in_current_words(nlohmann::ordered_json{{"model", {{"qk_norm", "frozen"}}}, {"train", {{"batch", 4}}}});
+  EXPECT_EQ(frozen.dump(), R"({"model":{"qk_norm":true},"train":{"batch":4,"qk_gain":"fixed"}})");
+  EXPECT_EQ(in_current_words(frozen), frozen);
   // A study varies both itself.
   for (const char* key : {"model.qk_norm", "train.qk_gain"})
     expect_error(Fault::input, "unknown key", [&] { resolve_setup<StudyOptions>({{key, "true", "--set"}}); });

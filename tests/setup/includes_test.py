@@ -36,7 +36,8 @@ class Includes(unittest.TestCase):
 
     def test_a_folder_above_is_refused(self) -> None:
         for line in ('#include "train/loop.h"', "#include <train/loop.h>", '  #  include "train/loop.h"', '#include "../../train/loop.h"',
-                     '#include "core/../train/loop.h"', "#include LOOP"):
+                     '#include "core/../train/loop.h"', "#include LOOP",
+                     '#include "core/x.h"  // [ a bracket\n#include "train/loop.h"', '/**/ #include "train/loop.h"'):
             result = self.check(line)
             self.assertNotEqual(result.returncode, 0, line)
             self.assertIn("src/heads/inner/planted.h", result.stderr)

@@ -67,33 +67,34 @@ Figure norm_divergence_figure(const TrackingFigureData& data) {
   return figure;
 }
 
-struct DrawnHead {
+struct ScatterPoint {
   std::int64_t layer, q_head;
   double k_norm, entropy;
 };
 
 // The heads of one moment that have both values, layer by layer.
-std::vector<DrawnHead> points_at(const Tracks& source, std::size_t moment) {
+std::vector<ScatterPoint> scatter_points(const Tracks& source, std::size_t moment) {
   const auto norm = source.at("k_norm", moment), entropy = source.at("entropy", moment);
-  std::vector<DrawnHead> points;
+  std::vector<ScatterPoint> points;
   for (std::int64_t i = 0; i < source.counts.layers * source.counts.query_heads; ++i) {
     const std::int64_t layer = i / source.counts.query_heads, head = i % source.counts.query_heads;
     const auto key_head = static_cast<std::size_t>(layer * source.counts.key_heads + source.key_head_of(head));
     points.push_back({layer, head, norm[key_head], entropy[static_cast<std::size_t>(i)]});
   }
-  std::erase_if(points, [](const DrawnHead& one) { return !std::isfinite(one.k_norm) || !std::isfinite(one.entropy); });
+  std::erase_if(points,
+                [](const ScatterPoint& one) { return !std::isfinite(one.k_norm) || !std::isfinite(one.entropy); });
   return points;
 }
 
 // A group has a shape, too: colours are not all.
-std::vector<Mark> scatter_marks(const std::string& data, const std::vector<DrawnHead>& points,
+std::vector<Mark> scatter_marks(const std::string& data, const std::vector<ScatterPoint>& points,
                                 const HeadCounts& counts) {
   const std::int64_t heads = counts.layers * counts.query_heads;
   const double size = heads <= 64 ? 0.6 : heads <= 400 ? 0.42 : heads <= 2000 ? 0.3 : 0.18;
   std::vector<Mark> marks;
   for (const GroupLayers& group : layer_groups(counts.layers)) {
-    const auto first = std::ranges::lower_bound(points, group.first, {}, &DrawnHead::layer) - points.begin();
-    const auto last = std::ranges::upper_bound(points, group.last, {}, &DrawnHead::layer) - points.begin();
+    const auto first = std::ranges::lower_bound(points, group.first, {}, &ScatterPoint::layer) - points.begin();
+    const auto last = std::ranges::upper_bound(points, group.last, {}, &ScatterPoint::layer) - points.begin();
     if (first == last) continue;
     marks.push_back(Mark::points(data, "k_norm", "entropy")
                         .coloured(depth_of(group))
@@ -112,18 +113,18 @@ Figure entropy_norm_figure(const TrackingFigureData& data) {
   std::vector<double> norms, entropies;
   for (const std::size_t place : evenly_spaced(shown ? shown->moments.size() : 0, 4)) {
     const std::size_t moment = shown->moments[place];
-    const auto points = points_at(*shown->source, moment);
+    const auto points = scatter_points(*shown->source, moment);
     if (points.empty()) continue;
     const std::string name = fmt::format("m{}", figure.data.size());
     const TokenUnit unit = token_unit(static_cast<double>(shown->tokens().back()));
     figure.panels.push_back({.title = token_text(static_cast<double>(shown->source->moments[moment].tokens), unit),
                              .marks = scatter_marks(name, points, shown->source->counts)});
-    for (const DrawnHead& one : points) {
+    for (const ScatterPoint& one : points) {
       norms.push_back(one.k_norm);
       entropies.push_back(one.entropy);
     }
-    figure.data.push_back({name, table_of(points, "layer", &DrawnHead::layer, "q_head", &DrawnHead::q_head, "k_norm",
-                                          &DrawnHead::k_norm, "entropy", &DrawnHead::entropy)});
+    figure.data.push_back({name, table_of(points, "layer", &ScatterPoint::layer, "q_head", &ScatterPoint::q_head,
+                                          "k_norm", &ScatterPoint::k_norm, "entropy", &ScatterPoint::entropy)});
   }
   if (figure.panels.empty()) return empty_figure(figure.name, figure.title, data.title, not_tracked);
   for (Panel& panel : figure.panels) {

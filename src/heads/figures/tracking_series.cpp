@@ -1,5 +1,8 @@
 #include "heads/figures/tracking_series.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "core/error.h"
 #include "core/missing.h"
 #include "figures/figure.h"
