@@ -87,6 +87,21 @@ TEST(RunFolder, AFolderWithSomethingElseInItIsOccupied) {
   }
 }
 
+// A run that an earlier version began, with another word for the same thing.
+TEST(RunFolder, OfAnEarlierVersionGoesOn) {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "run";
+  { RunFolder(RunFolderOptions{run}, streamed(1)).write("surgery.csv", "1"); }
+  RunDescription now = streamed(2);
+  expect_error(Fault::input, "the configuration changed", [&] { RunFolder({run, false, true}, now); });
+  now.in_current_words = [&](const nlohmann::ordered_json& before) {
+    EXPECT_EQ(before, streamed(1).config);
+    return now.config;
+  };
+  { RunFolder(RunFolderOptions{run, false, true}, now); }
+  EXPECT_EQ(read_manifest(run)["config"], now.config);
+}
+
 TEST(RunFolder, AFileOfTheUserInARunSurvivesResumeAndForbidsOverwrite) {
   for (const char* name : {"notes.txt", ".git/HEAD", "plots/mine.png", "plots/.git/HEAD", "checkpoints/.keep",
                            "heads.parquet/.keep", "seed_1/notes", ".drawing-mine.txt", "plots/.partial-step-1"}) {
