@@ -74,11 +74,11 @@ bool RunTables::many_wait() const {
 }
 
 TableRows RunTables::flush() {
-  tables_.at("steps").append(steps_.take());
-  tables_.at("probes").append(probes_.take());
-  tables_.at("layers").append(layers_.take());
-  tables_.at("heads").append(heads_.take());
   tables_.at("gamma").append(gamma_.take());
+  tables_.at("heads").append(heads_.take());
+  tables_.at("layers").append(layers_.take());
+  tables_.at("probes").append(probes_.take());
+  tables_.at("steps").append(steps_.take());  // last: a reader who sees these rows sees the others of their moment
   TableRows counts;
   for (const auto& [name, table] : tables_) counts[name] = table.rows();
   return counts;
