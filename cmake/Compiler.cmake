@@ -26,6 +26,7 @@ endif()
 if(HEADSCOPE_SANITIZE)
   target_compile_options(headscope_flags INTERFACE
     -fsanitize=${HEADSCOPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1
+    -Wno-shadow  # a name of another file, where a whole folder is one unit; the release build looks
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # GCC cannot follow values through instrumented code
   target_link_options(headscope_flags INTERFACE -fsanitize=${HEADSCOPE_SANITIZE})
 endif()

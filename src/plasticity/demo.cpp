@@ -11,7 +11,7 @@
 namespace headscope {
 namespace {
 
-constexpr std::int64_t layers = 2, q_heads = 4, k_heads = 2;
+constexpr std::int64_t demo_layers = 2, demo_q_heads = 4, demo_k_heads = 2;
 constexpr Eigen::Index demo_dim = 16, key_rank = 3;  // three directions: the cosine with a fixed vector is then uniform
 constexpr std::int64_t examples = 48, length = 512;
 constexpr int demo_buckets = 9;  // floor(log2(position + 1)) for positions below 512
@@ -49,14 +49,14 @@ struct Truth {
 // Heads differ in how far their mean lies from zero and how fast it drifts, from nearly undecided to nearly fixed.
 Truth truth_of(const HeadId& head, const PlasticityOptions& options) {
   Truth truth;
-  Gaussian shared(options.seed + 1000 + static_cast<std::uint64_t>(head.layer * k_heads + head.k_head));
+  Gaussian shared(options.seed + 1000 + static_cast<std::uint64_t>(head.layer * demo_k_heads + head.k_head));
   truth.axes_dd = orthonormal(shared.matrix(demo_dim, demo_dim));
   truth.deviation_d = options.variant == Variant::diagonal
                           ? Eigen::VectorXd::Ones(demo_dim)
                           : Eigen::VectorXd(shared.matrix(demo_dim, 1).array().abs() + 0.5);
   for (int bucket = 0; bucket < demo_buckets; ++bucket)
     truth.keys_dr.push_back(orthonormal(shared.matrix(demo_dim, key_rank)));
-  const auto index = static_cast<double>(head.layer * q_heads + head.q_head);
+  const auto index = static_cast<double>(head.layer * demo_q_heads + head.q_head);
   Gaussian own(options.seed + 2000 + static_cast<std::uint64_t>(index));
   truth.offset_d = own.matrix(demo_dim, 1) * (0.1 + 0.5 * index);
   truth.slope_d = truth.axes_dd.col(0) * (1.0 + 1.5 * static_cast<double>(head.q_head)) / static_cast<double>(length);
@@ -82,7 +82,7 @@ CapturedVectors every_position(Vector vector) {
 }
 
 Gaussian noise(const PlasticityOptions& options, std::int64_t layer, std::int64_t head, bool keys) {
-  return Gaussian(options.seed + 3000 + static_cast<std::uint64_t>(2 * (layer * q_heads + head) + (keys ? 1 : 0)));
+  return Gaussian(options.seed + 3000 + static_cast<std::uint64_t>(2 * (layer * demo_q_heads + head) + (keys ? 1 : 0)));
 }
 
 CapturedVectors demo_queries(const HeadId& head, const PlasticityOptions& options) {
@@ -130,17 +130,17 @@ double plasticity_of_uniform(double r) {
 }
 
 Dataset demo_dataset(const std::filesystem::path& root) {
-  Dataset dataset{root, layers, q_heads, k_heads, {}};
-  for (std::int64_t layer = 0; layer < layers; ++layer)
-    for (std::int64_t head = 0; head < q_heads; ++head)
-      dataset.heads.push_back({layer, head, head / (q_heads / k_heads)});
+  Dataset dataset{root, demo_layers, demo_q_heads, demo_k_heads, {}};
+  for (std::int64_t layer = 0; layer < demo_layers; ++layer)
+    for (std::int64_t head = 0; head < demo_q_heads; ++head)
+      dataset.heads.push_back({layer, head, head / (demo_q_heads / demo_k_heads)});
   return dataset;
 }
 
 void write_demo(const Dataset& dataset, const PlasticityOptions& options) {
   for (const HeadId& head : dataset.heads) {
     write_captured_vectors(dataset.query_file(head), demo_queries(head, options));
-    if (head.q_head % (q_heads / k_heads) == 0)
+    if (head.q_head % (demo_q_heads / demo_k_heads) == 0)
       write_captured_vectors(dataset.key_file(head), demo_keys(head, options));
   }
 }
