@@ -59,7 +59,6 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
     setup.model = job.model;
     setup.train = job.options;
     auto config = to_json(setup);
-    config["model"]["qk_norm"] = "learned";
     return config;
   };
   TrainJob job = small_job(folder / "run");
@@ -176,7 +175,6 @@ TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
   const auto open_saved_as = [&](const char* name) {
     CheckpointState state;
     state.config = to_json(setup);
-    state.config["model"]["qk_norm"] = "learned";
     save_checkpoint(folder / name / "checkpoints", trainer, state, 2);
     return open_trained_model(folder / name, cpu().device);
   };
