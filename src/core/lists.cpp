@@ -36,4 +36,11 @@ std::vector<std::int64_t> parse_index_list(std::string_view text, std::string_vi
   return {members.begin(), members.end()};
 }
 
+std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {
+  std::vector<std::size_t> chosen;
+  for (std::size_t i = 0; i < std::min(count, most); ++i)
+    chosen.push_back(count <= most ? i : i * (count - 1) / (most - 1));
+  return chosen;
+}
+
 }  // namespace headscope

@@ -30,13 +30,6 @@ std::size_t finite_count(const Numbers& values) {
   return static_cast<std::size_t>(std::ranges::count_if(values, [](double value) { return std::isfinite(value); }));
 }
 
-std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {
-  std::vector<std::size_t> chosen;
-  for (std::size_t i = 0; i < std::min(count, most); ++i)
-    chosen.push_back(count <= most ? i : i * (count - 1) / (most - 1));
-  return chosen;
-}
-
 LayerCurves layer_curves(const std::vector<CurvePoint>& points, const std::string& data, const std::string& x) {
   std::set<std::int64_t> places;
   std::map<std::int64_t, std::map<std::int64_t, double>> curves;

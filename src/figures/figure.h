@@ -170,9 +170,6 @@ Figure empty_figure(std::string name, std::string title, std::string subject, st
 // The finite values of a column.
 std::size_t finite_count(const Numbers& values);
 
-// At most `most` (two or more) of 0 ... count - 1, evenly spaced, the first and the last among them.
-std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);
-
 // Curves of layers, one column each: a table of x and L0, L1, ..., and its marks, coloured by layer. Points come in
 // order of layer; a layer without a point at some x has a missing value there. Throws Error(Fault::input) when there
 // are too many.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/lists.h"
+
 namespace headscope {
 namespace {
 
@@ -34,12 +36,16 @@ void count(const std::vector<Kept>& kept, HeadCounts& counts) {
 
 }  // namespace
 
+TrackCollector::TrackCollector(const ExpectedMoments& expected)
+    : most_(expected.most),
+      train_{evenly_spaced(expected.train, expected.most)},
+      probe_{evenly_spaced(expected.probe, expected.most)} {}
+
 void TrackCollector::add(const Measured& when, const std::vector<HeadValues>& layers) {
   if (std::ranges::all_of(layers, &HeadValues::empty)) return;  // no rows of heads: no moment
-  const bool probe = when.source == "probe";
-  const std::size_t place = probe ? seen_probe_++ : seen_train_++;
-  if (!is_kept(place, probe ? expected_.probe : expected_.train, expected_.most)) return;
-  (probe ? probe_ : train_).push_back({when.moment, layers});
+  Source& source = when.source == "probe" ? probe_ : train_;
+  if (!std::ranges::binary_search(source.places, source.seen++)) return;
+  source.kept.push_back({when.moment, layers});
   gains_.try_emplace(when.moment.step);
   keep_gains(when.moment);
 }
@@ -58,11 +64,11 @@ void TrackCollector::keep_gains(const Moment& moment) {
 
 RunTracks TrackCollector::tracks() const {
   HeadCounts counts;
-  count(train_, counts);
-  count(probe_, counts);
+  count(train_.kept, counts);
+  count(probe_.kept, counts);
   RunTracks run;
-  run.train = tracks_of("train", counts, train_);
-  run.probe = tracks_of("probe", counts, probe_);
+  run.train = tracks_of("train", counts, train_.kept);
+  run.probe = tracks_of("probe", counts, probe_.kept);
   for (const auto& [step, kept] : gains_) {
     const auto& [moment, gains] = kept;
     for (std::size_t layer = 0; layer < gains.k.size(); ++layer)

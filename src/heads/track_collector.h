@@ -14,25 +14,29 @@ struct ExpectedMoments {
 
 class TrackCollector {
  public:
-  explicit TrackCollector(const ExpectedMoments& expected) : expected_(expected) {}
+  explicit TrackCollector(const ExpectedMoments& expected);
 
   // The moments of a source come in order.
   void add(const Measured& when, const std::vector<HeadValues>& layers);
   void add_gains(const Moment& moment, const Gains& gains);
 
   [[nodiscard]] RunTracks tracks() const;
-  [[nodiscard]] std::size_t most() const { return expected_.most; }
+  [[nodiscard]] std::size_t most() const { return most_; }
 
  private:
   struct Kept {
     Moment moment;
     std::vector<HeadValues> layers;
   };
+  struct Source {
+    std::vector<std::size_t> places;  // of the moments to keep, ascending
+    std::size_t seen = 0;
+    std::vector<Kept> kept = {};
+  };
   void keep_gains(const Moment& moment);
 
-  ExpectedMoments expected_;
-  std::size_t seen_train_ = 0, seen_probe_ = 0;
-  std::vector<Kept> train_, probe_;
+  std::size_t most_;
+  Source train_, probe_;
   Moment last_gains_at_;  // a probe and a measurement of the training batch may share a moment and its gains
   Gains last_gains_;
   std::map<std::int64_t, std::pair<Moment, Gains>> gains_;  // by step

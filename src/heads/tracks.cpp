@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/lists.h"
 #include "core/missing.h"
 #include "formats/parquet_table.h"
 #include "formats/part_table.h"
@@ -28,10 +29,9 @@ using Places = std::map<std::int64_t, std::size_t>;
 
 // At most `most` of them, at equal distances.
 std::vector<Moment> thinned(const std::map<std::int64_t, std::int64_t>& tokens_of_step, std::size_t most) {
-  std::vector<Moment> chosen;
-  std::size_t place = 0;
-  for (const auto& [step, tokens] : tokens_of_step)
-    if (is_kept(place++, tokens_of_step.size(), most)) chosen.push_back({step, tokens});
+  std::vector<Moment> all, chosen;
+  for (const auto& [step, tokens] : tokens_of_step) all.push_back({step, tokens});
+  for (const std::size_t place : evenly_spaced(all.size(), most)) chosen.push_back(all[place]);
   return chosen;
 }
 
@@ -259,14 +259,6 @@ void Tracks::set(std::string_view metric, std::size_t moment, std::int64_t layer
   HEADSCOPE_CHECK(layer < counts.layers && head < heads, "layer {}, head {} of {}", layer, head, metric);
   found->second[moment * static_cast<std::size_t>(counts.layers * heads) +
                 static_cast<std::size_t>(layer * heads + head)] = value;
-}
-
-bool is_kept(std::size_t place, std::size_t all, std::size_t most) {
-  if (place >= all) return false;
-  if (all <= most) return true;
-  // The first i whose place is at least this one: i (all - 1) / (most - 1), rounded down.
-  const std::size_t i = (place * (most - 1) + all - 2) / (all - 1);
-  return i < most && i * (all - 1) / (most - 1) == place;
 }
 
 RunTracks read_tracks(const fs::path& folder, std::size_t most) {

@@ -73,12 +73,8 @@ struct RunTracks {
 // More make no figure or finding better; a run of any length fits into memory.
 inline constexpr std::size_t most_kept_moments = 1000;
 
-// Whether the moment at this place of `all` is one of the `most` that are kept: at equal distances, the first and the
-// last among them.
-bool is_kept(std::size_t place, std::size_t all, std::size_t most);
-
-// heads.parquet and gamma.parquet of a folder. Of each source at most `most` moments (is_kept). Rows of sources and
-// metrics that this version does not know are left out. Throws Error(Fault::input) naming the folder when it has no
+// heads.parquet and gamma.parquet of a folder. Of each source at most `most` moments (evenly_spaced). Rows of sources
+// and metrics that this version does not know are left out. Throws Error(Fault::input) naming the folder when it has no
 // such table, or the row that makes no sense, counted from 0 over all parts.
 RunTracks read_tracks(const std::filesystem::path& folder, std::size_t most = most_kept_moments);
 

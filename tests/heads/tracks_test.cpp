@@ -105,19 +105,5 @@ TEST(LayerGroups, AreThirds) {
   EXPECT_EQ(layer_group(0, 1), LayerGroup::early);
 }
 
-// Place i of those that are kept is floor(i (all - 1) / (most - 1)).
-TEST(Kept, AreAtEqualDistances) {
-  for (std::size_t most = 2; most < 8; ++most)
-    for (std::size_t all = 1; all < 60; ++all) {
-      std::set<std::size_t> expected;
-      for (std::size_t i = 0; i < std::min(all, most); ++i)
-        expected.insert(all <= most ? i : i * (all - 1) / (most - 1));
-      std::set<std::size_t> kept;
-      for (std::size_t place = 0; place < all + 3; ++place)
-        if (is_kept(place, all, most)) kept.insert(place);
-      EXPECT_EQ(kept, expected) << most << " of " << all;
-    }
-}
-
 }  // namespace
 }  // namespace headscope

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/lists.h"
 #include "core/missing.h"
 #include "figures/table_limits.h"
 #include "heads/figures/tracking_figures.h"

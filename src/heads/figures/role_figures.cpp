@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/lists.h"
 #include "figures/script.h"
 #include "figures/table_limits.h"
 #include "heads/figures/tracking_series.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/lists.h"
 #include "figures/columns.h"
 #include "heads/figures/group_figure.h"
 

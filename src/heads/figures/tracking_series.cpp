@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/lists.h"
 #include "core/missing.h"
 #include "figures/figure.h"
 #include "figures/table_limits.h"
