@@ -32,13 +32,15 @@ void fail_reading(const std::filesystem::path& file, int reason) {
   fail_input("cannot read {}: {}", file.string(), reason != 0 ? std::strerror(reason) : "not a regular file");
 }
 
-Descriptor open_or_create(const std::filesystem::path& file) {
+RegularFile open_or_create(const std::filesystem::path& file) {
   // A link must not lead to the file of somebody else.
-  Descriptor opened(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644));
-  if (!opened.open() && errno == ELOOP) fail_input("{}: is a symbolic link; remove it", file.string());
+  RegularFile opened{file,
+                     Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)), 0};
+  if (!opened.descriptor.open() && errno == ELOOP) fail_input("{}: is a symbolic link; remove it", file.string());
   struct stat status {};
-  if (opened.open() && ::fstat(opened.get(), &status) == 0 && !S_ISREG(status.st_mode))
-    fail_input("{}: is not a regular file; remove it", file.string());
+  if (!opened.descriptor.open() || ::fstat(opened.descriptor.get(), &status) != 0) return opened;
+  if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
+  opened.size = static_cast<std::size_t>(status.st_size);
   return opened;
 }
 

@@ -9,7 +9,7 @@
 
 namespace headscope {
 
-// A regular file, open for reading.
+// A regular file that is open.
 struct RegularFile {
   std::filesystem::path path;
   Descriptor descriptor;
@@ -28,8 +28,8 @@ RegularFile open_regular_file(const std::filesystem::path& file);
 [[noreturn]] void fail_reading(const std::filesystem::path& file, int reason);
 
 // For reading and writing in place; makes an empty file where there is none. Throws Error(Fault::input) when a symbolic
-// link or something else than a regular file has the name; never waits. For any other reason the result is not open,
-// and errno says why.
-Descriptor open_or_create(const std::filesystem::path& file);
+// link or something else than a regular file has the name; never waits. For any other reason its descriptor is not
+// open, and errno says why.
+RegularFile open_or_create(const std::filesystem::path& file);
 
 }  // namespace headscope

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include "core/error.h"
 #include "core/regular_file.h"
@@ -20,18 +21,6 @@ struct RecordHeader {
 
 RecordHeader header_of(std::string_view record) {
   return {record.size(), XXH3_64bits(record.data(), record.size())};
-}
-
-std::string content_of(const std::filesystem::path& file, const Descriptor& opened) {
-  std::string content;
-  char piece[1 << 16];
-  for (;;) {
-    const ssize_t got = ::read(opened.get(), piece, sizeof piece);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail_reading(file, errno);
-    if (got == 0) return content;
-    content.append(piece, static_cast<std::size_t>(got));
-  }
 }
 
 }  // namespace
@@ -52,9 +41,12 @@ JournalContent parse_journal(std::string_view bytes) {
 }
 
 Journal::Journal(std::filesystem::path file) : file_(std::move(file)) {
-  descriptor_ = open_or_create(file_);
-  if (!descriptor_.open()) fail_runtime("cannot write {}: {}", file_.string(), std::strerror(errno));
-  JournalContent content = parse_journal(content_of(file_, descriptor_));
+  RegularFile opened = open_or_create(file_);
+  if (!opened.descriptor.open()) fail_runtime("cannot write {}: {}", file_.string(), std::strerror(errno));
+  std::string bytes(opened.size, '\0');
+  bytes.resize(opened.read(std::as_writable_bytes(std::span(bytes))));
+  JournalContent content = parse_journal(bytes);
+  descriptor_ = std::move(opened.descriptor);
   records_ = std::move(content.records);
   end_ = static_cast<std::int64_t>(content.length);
   if (::ftruncate(descriptor_.get(), end_) != 0)

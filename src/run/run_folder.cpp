@@ -173,7 +173,7 @@ RunFolder RunFolder::add_to(const fs::path& place) {
 // Locks the folder and puts in order what a killed process left.
 void RunFolder::take_lock() {
   const fs::path file = root_ / lock_name;
-  lock_ = open_or_create(file);
+  lock_ = open_or_create(file).descriptor;
   if (!lock_.open()) fail_input("{}: cannot be written: {}: {}", root_.string(), lock_name, std::strerror(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) fail_input("{}: cannot be locked: {}", root_.string(), std::strerror(errno));
