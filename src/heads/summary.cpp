@@ -30,6 +30,14 @@ bool nothing_measured(const RunTracks& tracks) {
   return tracks.train.moments.empty() && tracks.probe.moments.empty();
 }
 
+HeadSummary summary_by(const RoleDefinition& definition, const RunTracks& tracks, bool from_training,
+                       const RunFacts& facts) {
+  if (nothing_measured(tracks)) return {};
+  HeadSummary summary{find(tracks), {}};
+  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks, from_training), definition, facts.d_k);
+  return summary;
+}
+
 RoleMapData map_of(const RolesResult& roles, const RunFacts& facts) {
   RoleMapData map;
   map.title = facts.title;
@@ -59,10 +67,7 @@ RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
 }  // namespace
 
 HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts) {
-  if (nothing_measured(tracks)) return {};
-  HeadSummary summary{find(tracks), {}};
-  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks), default_role_definition(), facts.d_k);
-  return summary;
+  return summary_by(default_role_definition(), tracks, /*from_training=*/false, facts);
 }
 
 void write_summary(const HeadSummary& summary, const RunFacts& facts, const fs::path& out) {
@@ -117,11 +122,7 @@ HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const f
     fail_input("{}: is damaged; 'headscope roles {}' writes it anew", file.string(), run.string());
   const RoleDefinition definition =
       parse_role_definition(yaml_of({{"id", used["id"]}, {"roles", used["roles"]}}), file.string());
-  if (nothing_measured(tracks)) return {};
-  HeadSummary summary{find(tracks), {}};
-  const bool from_training = kept.value("source", ordered_json()) == "train";
-  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks, from_training), definition, facts.d_k);
-  return summary;
+  return summary_by(definition, tracks, kept.value("source", ordered_json()) == "train", facts);
 }
 
 std::vector<fs::path> draw_tracked_run(const fs::path& run, const fs::path& out, const std::string& theme) {
