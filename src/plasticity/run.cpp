@@ -84,29 +84,38 @@ PlasticityResult compute_with_journal(const PlasticityJob& job, const Plasticity
   return compute_plasticity(options, dataset, observer, std::move(finished));
 }
 
-ordered_json manifest_entries(const PlasticityOutcome& outcome, const Dataset& dataset) {
+// What was read. A file counts once: several heads can read one key file.
+struct InputFiles {
   ordered_json hashes = ordered_json::object();
-  std::map<std::string, std::int64_t> dropped;  // by file: several heads can read one key file
+  std::map<std::string, std::int64_t> dropped;  // vectors with NaN or infinity; files without any are not there
+  std::int64_t total_dropped = 0;
+};
+
+InputFiles input_files(const PlasticityResult& result, const Dataset& dataset) {
+  InputFiles files;
   const auto add_file = [&](const fs::path& file, const std::string& hash, std::int64_t dropped_here) {
-    hashes[file.string()] = hash;
-    if (dropped_here > 0) dropped[file.string()] = dropped_here;
+    files.hashes[file.string()] = hash;
+    if (dropped_here > 0) files.dropped[file.string()] = dropped_here;
   };
-  for (const HeadResult& head : outcome.result.heads) {
+  for (const HeadResult& head : result.heads) {
     add_file(dataset.query_file(head.id), head.q_hash, head.q_dropped);
     add_file(dataset.key_file(head.id), head.k_hash, head.k_dropped);
   }
-  std::int64_t total_dropped = 0;
-  for (const auto& [file, count] : dropped) total_dropped += count;
-  return {{"heads", outcome.result.heads.size()},
-          {"failed", failures_json(outcome.result)},
-          {"dropped_nonfinite", total_dropped},
-          {"dropped_nonfinite_by_file", dropped},
-          {"seconds", outcome.seconds},
-          {"stages", stages_json(outcome.result)},
-          {"inputs_xxh3_128", hashes}};
+  for (const auto& [file, count] : files.dropped) files.total_dropped += count;
+  return files;
 }
 
-void warn_about(const PlasticityResult& result, const ordered_json& manifest, Console& console) {
+ordered_json manifest_entries(const PlasticityOutcome& outcome, const InputFiles& files) {
+  return {{"heads", outcome.result.heads.size()},
+          {"failed", failures_json(outcome.result)},
+          {"dropped_nonfinite", files.total_dropped},
+          {"dropped_nonfinite_by_file", files.dropped},
+          {"seconds", outcome.seconds},
+          {"stages", stages_json(outcome.result)},
+          {"inputs_xxh3_128", files.hashes}};
+}
+
+void warn_about(const PlasticityResult& result, const InputFiles& files, Console& console) {
   const auto& heads = result.heads;
   const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
   const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
@@ -116,11 +125,10 @@ void warn_about(const PlasticityResult& result, const ordered_json& manifest, Co
                     "definition and dominates the component weights",
                     std::count_if(first, heads.end(), is_constant), heads.size(), first->id.name(),
                     first->constant_components.front()));
-  const ordered_json& dropped = manifest.at("dropped_nonfinite_by_file");
-  if (!dropped.empty())
+  if (!files.dropped.empty())
     console.warn(
         fmt::format("{} vectors with NaN or infinity were left out, in {} files (first: {}; all in manifest.json)",
-                    manifest.at("dropped_nonfinite").get<std::int64_t>(), dropped.size(), dropped.begin().key()));
+                    files.total_dropped, files.dropped.size(), files.dropped.begin()->first));
 }
 
 HeadId head_of_row(const Table& table, std::size_t row) {
@@ -187,10 +195,10 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
                    [&] { draw_plasticity_figures(figure_tables(result), plots, figure_options); });
     if (job.demo) outcome.demo = compare_with_truth(result);
     outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const ordered_json entries = manifest_entries(outcome, dataset);
-    warn_about(result, entries, console);
+    const InputFiles files = input_files(result, dataset);
+    warn_about(result, files, console);
     const bool complete = result.failures.empty();
-    folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, entries);
+    folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, manifest_entries(outcome, files));
     if (complete) remove_journal();
   });
   return outcome;
