@@ -64,7 +64,7 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
 StudyOptions options_of(const StudyFlags& flags) {
   const std::vector<ConfigEntry> entries = all_entries(flags.config, flags.entries);
   for (const ConfigEntry& entry : entries)
-    if (entry.key == "model.qk_norm" || entry.key == "train.qk_gain")
+    if (varies_between_conditions(entry.key))
       fail_input("{}: {} is what the conditions of a study differ in; choose among them with --conditions", entry.where,
                  entry.key);
   StudyOptions options = resolve_setup<StudyOptions>(entries);

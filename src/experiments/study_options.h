@@ -11,6 +11,11 @@
 
 namespace headscope {
 
+// The keys that differ between the conditions: they are not for a study to set.
+constexpr bool varies_between_conditions(std::string_view key) {
+  return key == "model.qk_norm" || key == "train.qk_gain";
+}
+
 struct StudyOptions : Setup {
   std::string seeds = "42";  // as in the source study
   std::string conditions = fmt::format("{}", fmt::join(condition_tags, ","));
@@ -19,9 +24,8 @@ struct StudyOptions : Setup {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    // What the conditions vary is not for a study to set.
-    Setup::fields(self, [&](std::string_view name, auto& value, const char* meaning) {
-      if (name != "model.qk_norm" && name != "train.qk_gain") visit(name.data(), value, meaning);
+    Setup::fields(self, [&](const char* name, auto& value, const char* meaning) {
+      if (!varies_between_conditions(name)) visit(name, value, meaning);
     });
     visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
     visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
