@@ -6,7 +6,7 @@
 set(HEADSCOPE_BATCH 4 CACHE STRING "Sources of one unit; 0: all of a folder")
 
 # One precompiled header for the torch-free half; Torch.cmake has the other.
-file(WRITE "${CMAKE_BINARY_DIR}/precompiled.cpp" "")
+file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/precompiled.cpp" CONTENT "")
 add_library(headscope_precompiled OBJECT "${CMAKE_BINARY_DIR}/precompiled.cpp")
 target_link_libraries(headscope_precompiled PUBLIC headscope_flags fmt::fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(headscope_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/precompiled.h")
