@@ -16,8 +16,8 @@ constexpr std::array<std::string_view, 8> changeable = {
     "data.path",          "data.validation", "data.validation_share", "data.text_column",
     "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
 
-// The setup with other data or batches. The model keeps its shape. Other
-// text stands for itself: what training held out beside its own text does not belong to it.
+// The setup with other data or batches. Other text stands for itself: what training held out beside its own text does
+// not belong to it.
 void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
   if (std::ranges::find(changes, "data.path", &ConfigEntry::key) != changes.end()) setup.data.validation.clear();
   for (const ConfigEntry& entry : changes) {

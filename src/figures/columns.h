@@ -1,5 +1,4 @@
-// A table from a list of structs: a row for each, a column for each pair of a
-// name and a member or function.
+// A table from a list of structs: a row for each, a column for each pair of a name and a member or function.
 //   table_of(heads, "layer", &HeadValue::layer, "value", &HeadValue::value)
 #pragma once
 
