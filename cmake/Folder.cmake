@@ -52,24 +52,3 @@ function(headscope_check_includes name torch)
   add_custom_target(headscope_${name}_includes DEPENDS "${stamp}")
   add_dependencies(headscope_${name} headscope_${name}_includes)
 endfunction()
-
-# headscope_test(NAME LINKS folder... PACKAGES target... [TORCH] [UNLISTED]): one test program of all .cpp files in tests/NAME;
-# ctest does not run one that is not listed.
-function(headscope_test name)
-  cmake_parse_arguments(ARG "TORCH;UNLISTED" "" "LINKS;PACKAGES" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/tests/${name}/*.cpp")
-  list(FILTER sources EXCLUDE REGEX "/program/")  # programs of their own
-  add_executable(test_${name} ${sources})
-  list(TRANSFORM ARG_LINKS PREPEND headscope_ OUTPUT_VARIABLE libraries)
-  target_link_libraries(test_${name} PRIVATE ${libraries} ${ARG_PACKAGES} headscope_test_support GTest::gmock GTest::gtest_main)
-  if(ARG_TORCH)
-    target_precompile_headers(test_${name} REUSE_FROM headscope_torch_test_precompiled)
-  else()
-    target_precompile_headers(test_${name} REUSE_FROM headscope_test_precompiled)
-  endif()
-  set_target_properties(test_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HEADSCOPE_BATCH})
-  target_compile_options(test_${name} PRIVATE -O1)  # what is tested is optimised; the tests compile faster
-  if(NOT ARG_UNLISTED)
-    add_test(NAME ${name} COMMAND test_${name} WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
-  endif()
-endfunction()
