@@ -90,14 +90,14 @@ void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_number_flag(*command, "--steps", flags->steps, "N", "Timed steps [20]");
   add_number_flag(*command, "--warmup", flags->warmup, "N", "Steps before them [3]");
   add_common_flags(*command, common);
-  command->callback([flags, &common, &chosen] { chosen = [flags, &common] { return bench_train(*flags, common); }; });
+  when_chosen(*command, chosen, [flags, &common] { return bench_train(*flags, common); });
 
   auto* track = bench->add_subcommand("track", "What measuring every head adds to training");
   add_training_flags(*track, flags->entries);
   add_number_flag(*track, "--rounds", flags->rounds, "N", "Rounds of ten steps of each kind [10]");
   track->add_option("--track", flags->metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
   add_common_flags(*track, common);
-  track->callback([flags, &common, &chosen] { chosen = [flags, &common] { return bench_track(*flags, common); }; });
+  when_chosen(*track, chosen, [flags, &common] { return bench_track(*flags, common); });
 }
 
 }  // namespace headscope

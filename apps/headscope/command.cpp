@@ -20,7 +20,8 @@ void add_out_flags(CLI::App& command, RunFolderOptions& folder) {
   command.add_flag("--resume", folder.resume, "Go on with the run that is in --out");
 }
 
-void choose_out(RunFolderOptions& folder, const std::string& name) {
+void choose_out(RunFolderOptions& folder, const CommonFlags& common, const std::string& name) {
+  folder.command_line = common.command_line;
   if (!folder.out.empty()) return;
   if (folder.resume || folder.overwrite) fail_input("--resume and --overwrite need the folder: name it with --out");
   const std::filesystem::path runs = "runs";
@@ -35,7 +36,7 @@ std::string visible(const std::filesystem::path& path) {
 
 std::string folder_name(const std::filesystem::path& folder) {
   if (folder.empty()) fail_input("the name of a folder is empty");
-  return std::filesystem::absolute(folder / "").parent_path().filename().string();
+  return absolute_folder(folder).filename().string();
 }
 
 void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const char* flag, const char* key,

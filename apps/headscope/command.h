@@ -30,8 +30,8 @@ void add_out_flags(CLI::App& command, RunFolderOptions& folder);
 // A check of --out: an empty variable of a script must not mean the default folder.
 std::string not_empty(const std::string& name);
 
-// `folder.out` where it was given, otherwise a new folder runs/NAME, runs/NAME-2, …
-void choose_out(RunFolderOptions& folder, const std::string& name);
+// Completes the options: `out` as it was given, otherwise a new folder runs/NAME, runs/NAME-2, …; and the command line.
+void choose_out(RunFolderOptions& folder, const CommonFlags& common, const std::string& name);
 
 // A name as a person may see it: control characters, which a terminal would obey, become spaces.
 std::string visible(const std::filesystem::path& path);
@@ -101,6 +101,11 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
     }
   });
   add_set_flag(command, entries, "Any configuration key, as key=value");
+}
+
+// What is to be run when the command line names the command.
+inline void when_chosen(CLI::App& command, Command& chosen, const Command& run) {
+  command.callback([&chosen, run] { chosen = run; });
 }
 
 // The subcommands. Each keeps its own state alive and leaves what is to be run in `chosen`.

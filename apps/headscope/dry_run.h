@@ -6,8 +6,8 @@
 
 namespace headscope {
 
-// Refuses what the run would refuse at its start, then prints what it would take. `runs` trainings; `of` says which, a
-// study's only: "QK,NoQK of seeds 42".
+// Refuses what the run would refuse at its start, then prints what it would take. `runs`: the number of trainings.
+// `of`: which trainings these are, "QK,NoQK of seeds 42"; empty where there is one.
 int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
             const CommonFlags& common);
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "experiments/terminal_map.h"
+#include "heads/terminal_map.h"
 
 namespace headscope {
 namespace {
@@ -45,8 +45,8 @@ const Metric& shown_metric(const InspectFlags& flags) {
 int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   const Metric& shown = shown_metric(flags);
-  InspectJob job{flags.options, flags.folder, common.command_line};
-  choose_out(job.folder, "inspect");
+  InspectJob job{flags.options, flags.folder};
+  choose_out(job.folder, common, "inspect");
   const Inspection inspection = inspect(job, console);
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
@@ -79,8 +79,7 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--device", options.device, "auto, cpu or cuda [auto]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
-  command->callback(
-      [flags, &common, &chosen] { chosen = [flags, &common] { return inspect_command_line(*flags, common); }; });
+  when_chosen(*command, chosen, [flags, &common] { return inspect_command_line(*flags, common); });
 }
 
 }  // namespace headscope

@@ -139,13 +139,10 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
   command->add_option("--theme", job->theme, "light or dark [light]")->type_name("NAME");
   add_out_flags(*command, job->folder);
   add_common_flags(*command, common);
-  command->callback([job, &common, &chosen] {
-    chosen = [job, &common] {
-      choose_out(job->folder, "plasticity-compare");
-      job->command_line = common.command_line;
-      print(run_comparison(*job), common);
-      return 0;
-    };
+  when_chosen(*command, chosen, [job, &common] {
+    choose_out(job->folder, common, "plasticity-compare");
+    print(run_comparison(*job), common);
+    return 0;
   });
 }
 
@@ -173,8 +170,7 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
       PlasticityJob& job = flags->job;
       job.options = resolve_options(*flags, console);
       job.figures = !flags->no_figures;
-      job.command_line = common.command_line;
-      choose_out(job.folder, run_name(job));
+      choose_out(job.folder, common, run_name(job));
       return print(run_plasticity(job, console), common, console);
     };
   });

@@ -5,7 +5,7 @@
 #include "experiments/train_run.h"
 #include "figures/theme.h"
 #include "plasticity/run.h"
-#include "study/analyze_run.h"
+#include "study/analyze.h"
 
 namespace headscope {
 namespace {
@@ -49,19 +49,17 @@ void add_plot(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--theme", flags->theme, "light or dark [light]")->type_name("NAME");
   command->add_flag("--per-head", flags->per_head, "Bucket heat maps of every head, too");
   add_common_flags(*command, common);
-  command->callback([flags, &common, &chosen] {
-    chosen = [flags, &common] {
-      const auto files = plot_run(*flags);
-      if (common.json) {
-        nlohmann::ordered_json list = nlohmann::ordered_json::array();
-        for (const auto& file : files) list.push_back(file.string());
-        fmt::print("{}", json_text(nlohmann::ordered_json{{"files", list}}));
-      } else if (!common.console.quiet) {
-        for (const auto& file : files)
-          if (file.extension() == ".png") fmt::print("{}\n", visible(file));
-      }
-      return 0;
-    };
+  when_chosen(*command, chosen, [flags, &common] {
+    const auto files = plot_run(*flags);
+    if (common.json) {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      for (const auto& file : files) list.push_back(file.string());
+      fmt::print("{}", json_text(nlohmann::ordered_json{{"files", list}}));
+    } else if (!common.console.quiet) {
+      for (const auto& file : files)
+        if (file.extension() == ".png") fmt::print("{}\n", visible(file));
+    }
+    return 0;
   });
 }
 

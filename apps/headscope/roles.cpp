@@ -7,8 +7,7 @@ namespace {
 int roles_command_line(const RolesJob& given, const CommonFlags& common) {
   Console console(common.console);
   RolesJob job = given;
-  job.command_line = common.command_line;
-  if (!is_tracked_run(job.place)) choose_out(job.folder, "roles");
+  if (!is_tracked_run(job.place) || !job.folder.out.empty()) choose_out(job.folder, common, "roles");
   const RolesOutcome outcome = find_roles(job, console);
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};
@@ -40,7 +39,7 @@ void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->check(not_empty);
   command->add_flag("--overwrite", job->folder.overwrite, "Replace the run that is in --out");
   add_common_flags(*command, common);
-  command->callback([job, &common, &chosen] { chosen = [job, &common] { return roles_command_line(*job, common); }; });
+  when_chosen(*command, chosen, [job, &common] { return roles_command_line(*job, common); });
 }
 
 }  // namespace headscope

@@ -50,8 +50,8 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run)
     fail_input("--analyze takes existing results; flags of training do not go with it");
-  AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, common.command_line, flags.theme};
-  choose_out(job.folder, "study-" + folder_name(flags.analyze.front()));
+  AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, flags.theme};
+  choose_out(job.folder, common, "study-" + folder_name(flags.analyze.front()));
   const AnalyzeOutcome outcome = run_analysis(job);
   for (const std::string& warning : outcome.result.warnings) console.warn(warning);
   if (common.json)
@@ -82,11 +82,11 @@ void print_study(const StudyOutcome& outcome) {
 
 int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   const StudyOptions options = options_of(flags);
-  StudyJob job{options, flags.folder, common.command_line, flags.theme};
-  choose_out(job.folder, "study-" + options.preset);
+  StudyJob job{options, flags.folder, flags.theme};
+  choose_out(job.folder, common, "study-" + options.preset);
   if (flags.dry_run) {
     check_out(job.folder, study_command, RunWrites::as_it_goes);
-    return dry_run(options, flags.theme, runs_of(options),
+    return dry_run(options, flags.theme, count_trainings(options),
                    fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
   }
   Console console(common.console);
@@ -135,10 +135,8 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
-  command->callback([flags, &common, &chosen] {
-    chosen = [flags, &common] {
-      return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze_only(*flags, common);
-    };
+  when_chosen(*command, chosen, [flags, &common] {
+    return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze_only(*flags, common);
   });
 }
 

@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "experiments/surgery/run.h"
 #include "heads/figures/surgery_figures.h"
+#include "model/checkpoint_files.h"
 
 namespace headscope {
 namespace {
@@ -26,8 +27,8 @@ SurgeryOptions options_of(const SurgeryFlags& flags) {
 
 // "surgery-QK" for runs/study-tiny/QK, and for its checkpoints.
 std::string run_name(const std::string& checkpoint) {
-  std::filesystem::path run = std::filesystem::absolute(checkpoint + "/").parent_path();
-  if (run.parent_path().filename() == "checkpoints") run = run.parent_path().parent_path();
+  std::filesystem::path run = absolute_folder(checkpoint);
+  if (run.parent_path().filename() == checkpoints_name) run = run.parent_path().parent_path();
   return "surgery-" + run.filename().string();
 }
 
@@ -54,15 +55,15 @@ void print_changes(const std::vector<SurgeryCurve>& curves, const std::string& h
 
 void print_outcome(const SurgeryOutcome& outcome) {
   const SurgeryLosses& losses = outcome.losses;
-  const double d_k = outcome.summary["d_k"].get<double>();
+  const auto d_k = static_cast<double>(outcome.d_k);
   const auto removed = surgery_curves(losses.rows, "remove");
   fmt::print(
       "{}: validation loss {:.4f} nats, {:.4f} with uniform attention (all keys zero)\n"
       "change of the loss{}:\n\n",
-      on_one_line(outcome.summary["title"]), losses.unmodified, losses.uniform,
+      on_one_line(outcome.title), losses.unmodified, losses.uniform,
       removed.empty()
           ? ""
-          : fmt::format(" ({} gain or singular value removed first)", outcome.summary["order"].get<std::string>()));
+          : fmt::format(" ({} gain or singular value removed first)", json_value(outcome.order).get<std::string>()));
   print_changes(removed, "removed", losses.unmodified,
                 [&](double share) { return fmt::format("{:.0f} of {:.0f}", share * d_k, d_k); });
   print_changes(surgery_curves(losses.rows, "quantise"), "bits", losses.unmodified,
@@ -73,12 +74,11 @@ void print_outcome(const SurgeryOutcome& outcome) {
 int surgery(SurgeryFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   flags.job.options = options_of(flags);
-  flags.job.command_line = common.command_line;
-  choose_out(flags.job.folder, run_name(flags.job.options.checkpoint));
+  choose_out(flags.job.folder, common, run_name(flags.job.options.checkpoint));
   const SurgeryOutcome outcome = run_surgery(flags.job, console);
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};
-    object.update(outcome.summary);
+    object.update(to_json(outcome));
     fmt::print("{}", json_text(object));
   } else if (!common.console.quiet) {
     print_outcome(outcome);
@@ -99,7 +99,7 @@ void add_surgery(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--theme", flags->job.theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->job.folder);
   add_common_flags(*command, common);
-  command->callback([flags, &common, &chosen] { chosen = [flags, &common] { return surgery(*flags, common); }; });
+  when_chosen(*command, chosen, [flags, &common] { return surgery(*flags, common); });
 }
 
 }  // namespace headscope

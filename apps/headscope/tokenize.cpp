@@ -39,16 +39,14 @@ void add_tokenize(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_number_flag(*command, "--language-seed", job->language_seed, "N", "Seed of those documents [0]");
   command->add_flag("--overwrite", job->overwrite, "Replace the file that is there");
   add_common_flags(*command, common);
-  command->callback([job, &common, &chosen] {
-    chosen = [job, &common] {
-      Console console(common.console);
-      const TokenizeOutcome outcome = tokenize(*job, console);
-      if (common.json)
-        print_json(*job, outcome);
-      else if (!common.console.quiet)
-        print_summary(*job, outcome);
-      return 0;
-    };
+  when_chosen(*command, chosen, [job, &common] {
+    Console console(common.console);
+    const TokenizeOutcome outcome = tokenize(*job, console);
+    if (common.json)
+      print_json(*job, outcome);
+    else if (!common.console.quiet)
+      print_summary(*job, outcome);
+    return 0;
   });
 }
 

@@ -39,12 +39,10 @@ void print(const TrainRunOutcome& outcome) {
 
 int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   Console console(common.console);
-  TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder,
-                  common.command_line, flags.theme};
-  choose_out(job.folder, "train-" + job.options.preset);
+  TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder, flags.theme};
+  choose_out(job.folder, common, "train-" + job.options.preset);
   if (flags.dry_run) {
-    validate(static_cast<const Setup&>(job.options));
-    validate(job.options.track);
+    validate(job.options);
     check_out(job.folder, train_command, RunWrites::as_it_goes);
     return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
   }
@@ -82,8 +80,7 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
-  command->callback(
-      [flags, &common, &chosen] { chosen = [flags, &common] { return train_command_line(*flags, common); }; });
+  when_chosen(*command, chosen, [flags, &common] { return train_command_line(*flags, common); });
 }
 
 }  // namespace headscope

@@ -74,7 +74,7 @@ void Progress::step(std::string note) {
 }
 
 std::string Progress::line() const {
-  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double elapsed = seconds_since(start_);
   const double rate = static_cast<double>(done_ - done_at_start_) / std::max(elapsed, 1e-9);
   std::string text = fmt::format("{}/{} {}", done_, total_, unit_);
   if (rate > 0) text += fmt::format(", {:.3g} {}/s", rate, unit_);

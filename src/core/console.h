@@ -1,7 +1,6 @@
 // Messages and one progress display on standard error. A stream that is closed or full is ignored: the run goes on.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -9,6 +8,8 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+
+#include "core/clock.h"
 
 namespace headscope {
 
@@ -51,7 +52,6 @@ class Progress {
   void step(std::string note = {});
 
  private:
-  using Clock = std::chrono::steady_clock;
   [[nodiscard]] std::string line() const;
   void show(bool last);
 

@@ -11,6 +11,7 @@
 #include "data/language.h"
 #include "data/split.h"
 #include "data/token_file.h"
+#include "data/tokenizer.h"
 #include "formats/content_hash.h"
 
 namespace headscope {
@@ -41,15 +42,12 @@ Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges
 // Documents of text, packed into a buffer and split.
 class TextPacker {
  public:
-  TextPacker(const Tokenizer& tokenizer, const Wanted& wanted)
-      : tokenizer_(tokenizer),
-        split_(wanted.validation_share, wanted.train, wanted.validation),
-        buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())),
-        left_to_read_(wanted.most_read) {}
+  explicit TextPacker(const Wanted& wanted)
+      : split_(wanted.validation_share, wanted.train, wanted.validation), left_to_read_(wanted.most_read) {}
 
   void add(std::string_view document) {
     tokens_.clear();
-    encode_document(tokenizer_, document, tokens_);
+    byte_tokenizer::encode(document, tokens_);
     left_to_read_ -= static_cast<std::int64_t>(tokens_.size());
     const std::uint64_t hash = split_hash(document);
     std::span<const std::uint32_t> left = tokens_;
@@ -70,16 +68,14 @@ class TextPacker {
   // `ended`: there are no further documents.
   Corpus finish(const std::string& origin, bool ended) {
     Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin, /*cut=*/!ended && !split_.full());
-    corpus.tokenizer = tokenizer_.name();
-    corpus.vocabulary = tokenizer_.vocabulary();
-    corpus.end_of_text = tokenizer_.end_of_text();
+    corpus.tokenizer = byte_tokenizer::name;
+    corpus.vocabulary = byte_tokenizer::vocabulary;
     return corpus;
   }
 
  private:
-  const Tokenizer& tokenizer_;
   SplitRanges split_;
-  std::shared_ptr<TokenBuffer> buffer_;
+  std::shared_ptr<TokenBuffer> buffer_ = std::make_shared<TokenBuffer>(byte_tokenizer::vocabulary);
   std::int64_t left_to_read_;
   std::vector<std::uint32_t> tokens_;
 };
@@ -90,8 +86,7 @@ std::string language_origin(std::uint64_t seed) {
 
 Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
   const Language language(seed);
-  const ByteTokenizer tokenizer;
-  TextPacker packer(tokenizer, wanted);
+  TextPacker packer(wanted);
   double nats = 0;
   for (std::uint64_t index = 0; !packer.split().full(); ++index) {
     const LanguageDocument document = language.document(index);
@@ -106,8 +101,7 @@ Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
 }
 
 Corpus load_texts(const fs::path& path, const std::string& text_column, const Wanted& wanted) {
-  const ByteTokenizer tokenizer;
-  TextPacker packer(tokenizer, wanted);
+  TextPacker packer(wanted);
   bool any = false;
   const auto add = [&](std::string_view document) {
     any = true;
@@ -139,7 +133,6 @@ class TokenFileSplit {
     Corpus corpus = corpus_of(file_.mapped, file_.tokens, split_, file_.origin, /*cut=*/!whole && !split_.full());
     corpus.tokenizer = file_.info.tokenizer;
     corpus.vocabulary = file_.info.vocabulary;
-    corpus.end_of_text = file_.info.end_of_text;
     return corpus;
   }
 
@@ -250,8 +243,8 @@ Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tok
   if (!options.path.empty())
     return load_files(options, {options.validation_share, wanted_train_tokens, wanted_validation_tokens, most_read});
   Corpus language;
-  language.tokenizer = ByteTokenizer().name();
-  language.vocabulary = ByteTokenizer::size;
+  language.tokenizer = byte_tokenizer::name;
+  language.vocabulary = byte_tokenizer::vocabulary;
   language.source = language_origin(options.language_seed);
   language.cut = true;
   return language;

@@ -39,7 +39,6 @@ struct Corpus {
   Tokens train, validation;
   std::string tokenizer;
   std::int64_t vocabulary = 0;
-  std::uint32_t end_of_text = 0;
   // Documents; of those longer than 16384 tokens, pieces of that many.
   std::int64_t train_documents = 0, validation_documents = 0;
   // Nats per token, of the embedded language only: the unigram entropy of the language, and exactly -log p of the

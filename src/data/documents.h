@@ -5,7 +5,6 @@
 // .txt and .jsonl may be packed (.gz, .zst). Documents without any byte are left out.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <span>

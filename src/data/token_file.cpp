@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
+#include "data/tokenizer.h"
 
 namespace headscope {
 namespace {
@@ -61,6 +62,14 @@ class InfoReader {
 template <class Id>
 std::span<const Id> as_ids(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const Id*>(bytes.data()), bytes.size() / sizeof(Id)};
+}
+
+fs::path checked_output(const fs::path& file, bool overwrite) {
+  if (file.extension() != ".bin") fail_input("{}: expected a name that ends in .bin", file.string());
+  std::error_code ignored;  // writing will say why
+  for (const fs::path& there : {file, token_info_file(file)})
+    if (!overwrite && fs::exists(there, ignored)) fail_input("{}: is there already; give --overwrite", there.string());
+  return file;
 }
 
 }  // namespace
@@ -141,31 +150,13 @@ void check_token_ids(const TokenFile& file, TokenRange range) {
       file.tokens);
 }
 
-void encode_document(const Tokenizer& tokenizer, std::string_view document, std::vector<std::uint32_t>& tokens) {
-  if (const auto begin = tokenizer.begin_of_text()) tokens.push_back(*begin);
-  tokenizer.encode(document, tokens);
-  tokens.push_back(tokenizer.end_of_text());
-}
-
-namespace {
-
-fs::path checked_output(const fs::path& file, bool overwrite) {
-  if (file.extension() != ".bin") fail_input("{}: expected a name that ends in .bin", file.string());
-  std::error_code ignored;  // writing will say why
-  for (const fs::path& there : {file, token_info_file(file)})
-    if (!overwrite && fs::exists(there, ignored)) fail_input("{}: is there already; give --overwrite", there.string());
-  return file;
-}
-
-}  // namespace
-
-TokenFileWriter::TokenFileWriter(const fs::path& file, const Tokenizer& tokenizer, bool overwrite)
-    : file_(checked_output(file, overwrite)), tokenizer_(tokenizer), written_(file) {}
+TokenFileWriter::TokenFileWriter(const fs::path& file, bool overwrite)
+    : file_(checked_output(file, overwrite)), written_(file) {}
 
 void TokenFileWriter::add(std::string_view document) {
   constexpr std::size_t enough = 1 << 16;
   const std::size_t before = pending_.size();
-  encode_document(tokenizer_, document, pending_);
+  byte_tokenizer::encode(document, pending_);
   tokens_ += static_cast<std::int64_t>(pending_.size() - before);
   bytes_ += static_cast<std::int64_t>(document.size());
   ++documents_;
@@ -173,26 +164,20 @@ void TokenFileWriter::add(std::string_view document) {
 }
 
 void TokenFileWriter::flush() {
-  const auto write = [&](const auto& ids) {
-    written_.write({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
-  };
-  if (needs_four_bytes(tokenizer_.vocabulary()))
-    write(pending_);
-  else
-    write(std::vector<std::uint16_t>(pending_.begin(), pending_.end()));
+  const std::vector<std::uint16_t> ids(pending_.begin(), pending_.end());
+  written_.write({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
   pending_.clear();
 }
 
 void TokenFileWriter::finish() {
   flush();
-  TokenFileInfo info;
-  info.wide = needs_four_bytes(tokenizer_.vocabulary());
-  info.vocabulary = tokenizer_.vocabulary();
-  info.tokenizer = tokenizer_.name();
-  info.end_of_text = tokenizer_.end_of_text();
-  info.begin_of_text = tokenizer_.begin_of_text();
-  info.tokens = tokens_;
-  info.documents = documents_;
+  const TokenFileInfo info{.wide = false,
+                           .vocabulary = byte_tokenizer::vocabulary,
+                           .tokenizer = byte_tokenizer::name,
+                           .end_of_text = byte_tokenizer::end,
+                           .begin_of_text = byte_tokenizer::start,
+                           .tokens = tokens_,
+                           .documents = documents_};
   std::error_code ignored;
   fs::remove(token_info_file(file_), ignored);  // the old one does not describe the new tokens
   written_.commit();

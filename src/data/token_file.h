@@ -7,14 +7,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/atomic_file.h"
 #include "core/mapped_file.h"
-#include "data/tokenizer.h"
 #include "data/tokens.h"
 
 namespace headscope {
@@ -48,11 +46,11 @@ TokenFile open_token_file(const std::filesystem::path& file);
 // Throws Error(Fault::input) naming file, token and byte when an id of the range is not in the vocabulary.
 void check_token_ids(const TokenFile& file, TokenRange range);
 
-// Writes x.bin and then x.json; without finish() there is neither.
+// Writes x.bin, tokens of the byte tokenizer, and then x.json; without finish() there is neither.
 class TokenFileWriter {
  public:
   // Throws Error(Fault::input) when the name does not end in .bin, or files are there and `overwrite` is false.
-  TokenFileWriter(const std::filesystem::path& file, const Tokenizer& tokenizer, bool overwrite);
+  TokenFileWriter(const std::filesystem::path& file, bool overwrite);
 
   void add(std::string_view document);
   void finish();
@@ -65,13 +63,9 @@ class TokenFileWriter {
   void flush();
 
   std::filesystem::path file_;
-  const Tokenizer& tokenizer_;
   AtomicFile written_;
   std::vector<std::uint32_t> pending_;
   std::int64_t tokens_ = 0, documents_ = 0, bytes_ = 0;
 };
-
-// The document's tokens between those that mark its start (where there is one) and its end.
-void encode_document(const Tokenizer& tokenizer, std::string_view document, std::vector<std::uint32_t>& tokens);
 
 }  // namespace headscope

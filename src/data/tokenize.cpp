@@ -1,13 +1,13 @@
 #include "data/tokenize.h"
 
-#include <chrono>
-
 #include "core/bounds.h"
-#include "core/error.h"
+#include "core/clock.h"
+#include "core/config.h"
 #include "core/interrupt.h"
 #include "data/documents.h"
 #include "data/language.h"
 #include "data/token_file.h"
+#include "data/tokenizer.h"
 
 namespace headscope {
 namespace {
@@ -48,10 +48,11 @@ TokenizeOutcome tokenize(const TokenizeJob& job, Console& console) {
   if (job.inputs.empty() == !job.language_tokens)
     fail_input("expected either text files to read or --language N, the number of tokens to make");
   check_size("--language", job.language_tokens.value_or(1), 1, most_tokens);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const InterruptGuard guard;
-  const auto tokenizer = make_tokenizer(job.tokenizer);
-  TokenFileWriter writer(job.out, *tokenizer, job.overwrite);
+  if (job.tokenizer != byte_tokenizer::name)
+    fail_input("{}", unknown_name("tokenizer", job.tokenizer, std::array{byte_tokenizer::name}));
+  TokenFileWriter writer(job.out, job.overwrite);
   TokenizeOutcome outcome;
   if (job.language_tokens)
     outcome.nats = add_language(job, writer);
@@ -61,7 +62,7 @@ TokenizeOutcome tokenize(const TokenizeJob& job, Console& console) {
   outcome.documents = writer.documents();
   outcome.tokens = writer.tokens();
   outcome.bytes = writer.bytes();
-  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  outcome.seconds = seconds_since(start);
   return outcome;
 }
 

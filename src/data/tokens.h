@@ -1,7 +1,6 @@
 // A read-only array of token ids: ranges of one store, which is in memory or a mapped file, put one after another.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>

@@ -2,8 +2,7 @@
 
 #include <unistd.h>
 
-#include <chrono>
-
+#include "core/clock.h"
 #include "core/random.h"
 #include "heads/run_tables.h"
 #include "probe/measure.h"
@@ -25,10 +24,10 @@ Tokens random_tokens(std::int64_t count, std::int64_t vocabulary, NumpyGenerator
 
 double seconds_of(const ComputeDevice& device, const std::function<void()>& work) {
   synchronize(device);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   work();
   synchronize(device);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 // Random tokens for so many steps, and the validation batches.

@@ -3,8 +3,7 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
-#include <chrono>
-
+#include "core/clock.h"
 #include "ops/linear_cross_entropy.h"
 
 namespace headscope {
@@ -63,13 +62,10 @@ double measured_flops(const Setup& setup, const ComputeDevice& device) {
   const int products =
       device.device.is_cpu() ? 1 : 16;  // a queue of them, so that a GPU's time to start does not count
   double best = std::numeric_limits<double>::infinity();
-  const auto begin = std::chrono::steady_clock::now();
-  const auto seconds_since = [](auto start) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const auto begin = Clock::now();
   for (int round = 0; seconds_since(begin) < (round < 3 ? 2 : 0.2); ++round) {
     synchronize(device);
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (int i = 0; i < products; ++i) at::mm(x, w);
     synchronize(device);
     best = std::min(best, seconds_since(start));

@@ -61,13 +61,11 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
   change(saved.setup, job.options.changes);
   const Corpus corpus = load_held_out(saved.setup, console);
   Inspection inspection{.checkpoint = saved.checkpoint.string(),
-                        .setup = saved.setup,
                         .moment = saved.moment,
                         .device = device.description,
                         .source = corpus.source};
   RunFolder folder(job.folder,
                    {inspect_command,
-                    job.command_line,
                     config_of(job.options, saved),
                     {{"device", device.description}, {"step", saved.moment.step}, {"tokens", saved.moment.tokens}}});
   if (folder.already_complete()) {

@@ -23,7 +23,6 @@ struct InspectOptions {
 
 struct Inspection {
   std::string checkpoint = {};
-  Setup setup = {};       // as it was used
   RunTracks tracks = {};  // one moment, of probes
   HeadSummary summary = {};
   double val_loss = 0;
@@ -34,7 +33,6 @@ struct Inspection {
 struct InspectJob {
   InspectOptions options;
   RunFolderOptions folder;
-  std::string command_line;
 };
 
 // What else is written of an inspection, into the folder `place`, before the run is finished.

@@ -45,9 +45,9 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
                                {"run", job.place.string()},
                                {"source", job.source},
                                {"definition", definition.id}};
-  RunFolder folder(job.folder, {roles_command, job.command_line, config, ordered_json::object()});
+  RunFolder folder(job.folder, {roles_command, config, ordered_json::object()});
   return folder.live([&] {
-    for (const char* table : {"heads.parquet", "gamma.parquet"}) copy_table(job.place / table, folder.place() / table);
+    for (const char* table : {heads_table, gamma_table}) copy_table(job.place / table, folder.place() / table);
     RolesOutcome outcome{folder.path(), write_all(job, tracks, definition, facts, folder.place())};
     folder.finish(RunStatus::complete, {{"definition_hash", definition.hash()}});
     return outcome;
@@ -66,7 +66,7 @@ RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition)
 }
 
 RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, Console& console) {
-  const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder, job.command_line};
+  const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder};
   RolesOutcome outcome{job.folder.out, {}};
   inspect(inspection, console, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
     outcome.roles = write_all(job, measured.tracks, definition, facts, place);
@@ -77,7 +77,7 @@ RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& defi
 }  // namespace
 
 bool is_tracked_run(const fs::path& place) {
-  return fs::exists(part_folder(place / "heads.parquet"));
+  return fs::exists(part_folder(place / heads_table));
 }
 
 RolesOutcome find_roles(const RolesJob& job, Console& console) {

@@ -15,7 +15,6 @@ struct RolesJob {
   std::string device = "auto";
   std::string theme = "light";
   RunFolderOptions folder;  // no `out`: of a run, into the run itself
-  std::string command_line;
 };
 
 struct RolesOutcome {

@@ -6,50 +6,29 @@
 namespace headscope {
 namespace {
 
-// Learns the embedded language in under a minute on two cores.
-Setup tiny() {
-  return {};
-}
-
 // The source study's training (seed 004): 4 sequences a forward step, 2 forward steps an update, a probe every 120.
-Setup source_study() {
+Setup source_study(const char* name, const DecoderConfig& model, double muon_lr, double adamw_lr) {
   Setup setup;
-  setup.model.vocabulary = 49152;
+  setup.preset = name;
+  setup.model = model;
   setup.train.seq_len = 2048;
   setup.train.batch = 4;
   setup.train.accumulation = 2;
   setup.train.tokens = 50'000'000;
   setup.train.probe_every = 120;
   setup.train.checkpoint_every = 500;
+  setup.train.optim.muon_lr = muon_lr;
+  setup.train.optim.adamw_lr = adamw_lr;
   return setup;
 }
 
-Setup of_88m() {
-  Setup setup = source_study();
-  setup.preset = "88m";
-  setup.model.d_model = 512;
-  setup.model.layers = 22;
-  setup.model.heads = 8;
-  setup.model.kv_heads = 4;
-  setup.model.d_k = 64;
-  setup.model.d_ff = 2048;
-  setup.train.optim.muon_lr = 0.024;
-  setup.train.optim.adamw_lr = 0.006;
-  return setup;
-}
-
-Setup of_1_5b() {
-  Setup setup = source_study();
-  setup.preset = "1.5b";
-  setup.model.d_model = 2048;
-  setup.model.layers = 32;
-  setup.model.heads = 16;
-  setup.model.kv_heads = 8;
-  setup.model.d_k = 128;
-  setup.model.d_ff = 8192;
-  setup.train.optim.muon_lr = 0.012;
-  setup.train.optim.adamw_lr = 0.003;
-  return setup;
+std::array<Setup, 3> all_presets() {
+  const DecoderConfig of_88m{
+      .vocabulary = 49152, .d_model = 512, .layers = 22, .heads = 8, .kv_heads = 4, .d_k = 64, .d_ff = 2048};
+  const DecoderConfig of_1_5b{
+      .vocabulary = 49152, .d_model = 2048, .layers = 32, .heads = 16, .kv_heads = 8, .d_k = 128, .d_ff = 8192};
+  return {Setup(),  // tiny: learns the embedded language in under a minute on two cores
+          source_study("88m", of_88m, 0.024, 0.006), source_study("1.5b", of_1_5b, 0.012, 0.003)};
 }
 
 // What a run reads of its data.
@@ -79,12 +58,53 @@ void check_fits(const Setup& setup, const Corpus& corpus) {
   check_enough_validation(setup.train, corpus);
 }
 
+struct OldWord {
+  std::string_view word;
+  bool qk_norm;
+  const char* qk_gain;
+};
+constexpr std::array<OldWord, 3> old_words = {
+    {{"learned", true, "learned"}, {"frozen", true, "fixed"}, {"none", false, "learned"}}};
+
+const OldWord* old_word(std::string_view word) {
+  const auto found = std::ranges::find(old_words, word, &OldWord::word);
+  return found == old_words.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
+std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) {
+  std::vector<ConfigEntry> current;
+  for (const ConfigEntry& entry : entries) {
+    const OldWord* old = entry.key == "model.qk_norm" ? old_word(entry.value) : nullptr;
+    if (old == nullptr) {
+      current.push_back(entry);
+      continue;
+    }
+    if (std::ranges::find(entries, "train.qk_gain", &ConfigEntry::key) != entries.end())
+      fail_input(
+          "{}: model.qk_norm={} is an earlier word that sets train.qk_gain, too, and train.qk_gain is given; say "
+          "model.qk_norm={}",
+          entry.where, entry.value, old->qk_norm);
+    current.push_back({entry.key, old->qk_norm ? "true" : "false", entry.where});
+    current.push_back({"train.qk_gain", old->qk_gain, entry.where});
+  }
+  return current;
+}
+
+nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
+  if (!config.is_object() || !config.contains("model") || !config["model"].is_object()) return config;
+  nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
+  const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
+  if (old == nullptr) return config;
+  qk_norm = old->qk_norm;
+  config["train"]["qk_gain"] = old->qk_gain;
+  return config;
+}
+
 Setup preset_setup(const std::string& name) {
-  const std::array presets = {tiny(), of_88m(), of_1_5b()};
   std::vector<std::string> known;
-  for (const Setup& setup : presets) {
+  for (const Setup& setup : all_presets()) {
     if (setup.preset == name) return setup;
     known.push_back(setup.preset);
   }

@@ -6,6 +6,7 @@
 
 #include "data/corpus.h"
 #include "model/decoder_config.h"
+#include "run/run_folder.h"
 #include "train/options.h"
 
 namespace headscope {
@@ -29,8 +30,21 @@ struct Setup {
   }
 };
 
+// A run that trains. Options is a Setup with more.
+template <class Options>
+struct TrainingJob {
+  Options options;
+  RunFolderOptions folder;
+  std::string theme = "light";
+};
+
 // Throws Error(Fault::input) naming the nearest one, or those there are.
 Setup preset_setup(const std::string& name);
+
+// The entries in the words of this version. Earlier ones had one key for two choices: model.qk_norm was learned, frozen
+// or none.
+std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
+nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
 // The preset that the entries name (or tiny), then the entries in their order. Options is a Setup, perhaps with more.
 template <class Options>

@@ -1,26 +1,23 @@
 #include "experiments/study_run.h"
 
-#include <chrono>
+#include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
+#include "core/bounds.h"
 #include "core/interrupt.h"
-#include "experiments/estimate.h"
-#include "experiments/train_with_progress.h"
+#include "core/lists.h"
+#include "experiments/training_run.h"
 #include "figures/draw_or_warn.h"
-#include "figures/theme.h"
-#include "heads/gain.h"
-#include "ops/device.h"
 #include "ops/torch_errors.h"
-#include "run/absolute_folder.h"
+#include "stats/sample_moments.h"
 #include "study/figure_data.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-using nlohmann::ordered_json;
 
 // What training measured, as the results of a condition.
 ConditionResults results_of(const TrainResult& trained, const Condition& condition) {
@@ -81,10 +78,9 @@ ConditionResults results_before(const fs::path& file, const Condition& condition
 }
 
 // Trains the conditions that have no results yet. Returns all of them, in order of the seeds.
-Study train_study(const StudyJob& job, const RunFolder& folder, const Corpus& corpus, const ComputeDevice& device,
-                  double& tokens_per_s, Console& console) {
+Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_per_s) {
   const auto seeds = seeds_of(job.options);
-  const std::int64_t n_layers = job.options.model.layers;
+  const RunFolder& folder = run.folder;
   std::map<std::uint64_t, SeedRuns> by_seed;
   for (const std::uint64_t seed : seeds)
     for (const std::size_t i : conditions_of(job.options)) {
@@ -93,12 +89,11 @@ Study train_study(const StudyJob& job, const RunFolder& folder, const Corpus& co
       by_seed[seed].name = absolute_folder(folder.path() / seed_place).filename().string();
       std::optional<ConditionResults>& results = by_seed[seed].conditions[i];
       if (fs::exists(place / results_name)) {
-        results = results_before(place / results_name, study_conditions[i], n_layers);
+        results = results_before(place / results_name, study_conditions[i], job.options.model.layers);
         continue;
       }
       fs::create_directories(folder.place() / seed_place / condition_tags[i]);
-      const TrainResult trained =
-          train_with_progress(train_job(job, seed, study_conditions[i], place), corpus, device, folder, console);
+      const TrainResult trained = train_in(run, train_job(job, seed, study_conditions[i], place));
       tokens_per_s = trained.tokens_per_s;
       results = results_of(trained, study_conditions[i]);
       write_results(*results, folder, seed_place);
@@ -108,68 +103,81 @@ Study train_study(const StudyJob& job, const RunFolder& folder, const Corpus& co
   return study;
 }
 
-ordered_json facts_of(const StudyJob& job, const ComputeDevice& device) {
-  return {{"definitions", study_definitions()},
-          {"device", device.description},
-          {"threads", device.threads},
-          {"parameters", count_parameters(job.options.model).total},
-          {"seeds", seeds_of(job.options)}};
-}
-
-// The whole configuration, with nothing left to be chosen.
-StudyOptions resolved(StudyOptions options, const ComputeDevice& device) {
-  options.device = device.device.is_cpu() ? "cpu" : "cuda";
-  return options;
-}
-
-StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const ComputeDevice& device, RunFolder& folder,
-                           Clock::time_point start, Console& console) {
+StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
+  RunFolder& folder = run.folder;
   StudyOutcome outcome;
-  outcome.device = device.description;
-  outcome.unigram_entropy = corpus.unigram_entropy;
-  outcome.true_entropy = corpus.true_entropy;
+  outcome.device = run.device.description;
+  outcome.unigram_entropy = run.corpus.unigram_entropy;
+  outcome.true_entropy = run.corpus.true_entropy;
   outcome.out = folder.path();
-  Study study = folder.already_complete() ? load_study({folder.path()})
-                                          : train_study(job, folder, corpus, device, outcome.tokens_per_s, console);
+  Study study = folder.already_complete() ? load_study({folder.path()}) : train_study(job, run, outcome.tokens_per_s);
   study.title = job.options.preset;
   outcome.result = analyze(study, job.options.tau);
-  for (const std::string& warning : outcome.result.warnings) console.warn(warning);
+  for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   if (folder.already_complete()) return outcome;
-  draw_or_warn(folder.path(), console, [&] {
+  draw_or_warn(folder.path(), run.console, [&] {
     draw_study_figures(figure_data(study, outcome.result.tokens), folder.place(), theme_named(job.theme));
   });
-  outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);
   folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
                                       {"seconds", outcome.seconds},
                                       {"tokens_per_s", outcome.tokens_per_s},
-                                      {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
+                                      {"inputs_xxh3_128", {{run.corpus.source, run.corpus.hash}}}});
   return outcome;
 }
 
 }  // namespace
 
 StudyOutcome run_study(const StudyJob& given, Console& console) {
-  const auto start = Clock::now();
   const InterruptGuard guard;
   validate(given.options);
-  theme_named(given.theme);  // an unknown name is refused before the work, not after it
-  const ComputeDevice device = choose_device(given.options.device, given.options.threads);
   StudyJob job = given;
-  job.options = resolved(given.options, device);
-  check_out(job.folder, study_command, RunWrites::as_it_goes);
-  check_memory(job.options.model, device);
-  const Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
-  RunFolder folder(job.folder, {.command = study_command,
-                                .command_line = job.command_line,
-                                .config = to_json(job.options),
-                                .facts = facts_of(job, device),
-                                .writes = RunWrites::as_it_goes,
-                                .free_keys = {"threads"},
-                                .inputs = inputs_of(job.options.data)});
-  return folder.live([&] {
-    return with_short_torch_errors([&] { return run_in_folder(job, corpus, device, folder, start, console); });
-  });
+  TrainingRun run =
+      begin_training(job, study_command, {{"definitions", study_definitions()}}, seeds_of(job.options), console);
+  return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run); }); });
+}
+
+void validate(const StudyOptions& options) {
+  validate(static_cast<const Setup&>(options));
+  validate(options.track);
+  if (!MetricSelection(options.track.metrics, "track.metrics").has("k_pr"))
+    fail_input("track.metrics is '{}'; expected k_pr among them: the verdict rests on it", options.track.metrics);
+  check_number("study.tau", options.tau, positive_up_to(largest_float));
+  seeds_of(options);
+  conditions_of(options);
+}
+
+std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
+  constexpr std::int64_t most_seeds = 1000;  // a folder each; intervals hardly shrink any more
+  std::vector<std::uint64_t> seeds;
+  for (const std::string& part : comma_separated(options.seeds)) {
+    std::uint64_t seed = 0;
+    if (!parse_value(part, seed))
+      fail_input("study.seeds is '{}'; expected whole numbers, comma-separated", options.seeds);
+    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end())
+      fail_input("study.seeds is '{}'; {} is there twice, a seed counts once", options.seeds, seed);
+    seeds.push_back(seed);
+  }
+  check_size("the number of study.seeds", static_cast<std::int64_t>(seeds.size()), 1, most_seeds);
+  return seeds;
+}
+
+std::vector<std::size_t> conditions_of(const StudyOptions& options) {
+  std::set<std::size_t> chosen;
+  for (const std::string& part : comma_separated(options.conditions)) {
+    const auto found = std::ranges::find_if(study_conditions, [&](const Condition& condition) {
+      return part == condition.tag || part == condition.letter;
+    });
+    if (found == study_conditions.end())
+      fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
+    chosen.insert(static_cast<std::size_t>(found - study_conditions.begin()));
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+std::int64_t count_trainings(const StudyOptions& options) {
+  return static_cast<std::int64_t>(seeds_of(options).size() * conditions_of(options).size());
 }
 
 }  // namespace headscope

@@ -3,10 +3,8 @@
 
 #include <optional>
 
-#include "core/console.h"
 #include "experiments/setup.h"
 #include "heads/summary.h"
-#include "run/run_folder.h"
 
 namespace headscope {
 
@@ -24,12 +22,10 @@ struct TrainRunOptions : Setup {
   }
 };
 
-struct TrainRunJob {
-  TrainRunOptions options;
-  RunFolderOptions folder;
-  std::string command_line;
-  std::string theme = "light";
-};
+// Throws Error(Fault::input) naming the key on values that make no sense.
+void validate(const TrainRunOptions& options);
+
+using TrainRunJob = TrainingJob<TrainRunOptions>;
 
 struct TrainRunOutcome {
   std::filesystem::path out;

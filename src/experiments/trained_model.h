@@ -1,10 +1,9 @@
 // A trained model with all that made it: what inspect, roles and surgery start from.
 #pragma once
 
-#include "core/console.h"
 #include "experiments/setup.h"
-#include "heads/head_values.h"
-#include "model/load.h"
+#include "heads/metrics.h"
+#include "model/decoder.h"
 #include "probe/batches.h"
 
 namespace headscope {
@@ -16,7 +15,9 @@ struct TrainedModel {
   Moment moment;  // what it had seen
 };
 
-// Throws Error(Fault::input) as load_model does.
+// `place`: the folder of a checkpoint, or of a run, which stands for its newest one. Throws Error(Fault::input) naming
+// the file: there is none (of a study's folder: with the names of its conditions), it is damaged, or its tensors have
+// other shapes than its configuration says.
 TrainedModel open_trained_model(const std::filesystem::path& place, at::Device device);
 
 // The fixed batches that training measures its validation loss on.

@@ -10,6 +10,7 @@ namespace headscope {
 namespace {
 
 using enum MetricGroup;
+
 constexpr HeadKind k = HeadKind::key, q = HeadKind::query;
 
 constexpr std::array metrics = {

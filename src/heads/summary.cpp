@@ -6,6 +6,7 @@
 #include "heads/figures/role_figures.h"
 #include "heads/figures/tracking_figures.h"
 #include "run/manifest.h"
+#include "run/names.h"
 
 namespace headscope {
 namespace {
@@ -90,7 +91,7 @@ void write_roles(const RolesResult& roles, const fs::path& out) {
 std::vector<fs::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary, const RunFacts& facts,
                                    const fs::path& out, const std::string& theme) {
   if (nothing_measured(tracks)) return {};
-  std::vector<fs::path> files = draw_tracking_figures({facts.title, &tracks}, out / "plots", theme_named(theme));
+  std::vector<fs::path> files = draw_tracking_figures({facts.title, &tracks}, out / plots_name, theme_named(theme));
   if (!summary.roles) return files;
   const std::vector<fs::path> more = draw_roles(*summary.roles, facts, out, theme);
   files.insert(files.end(), more.begin(), more.end());
@@ -101,7 +102,7 @@ std::vector<fs::path> draw_roles(const RolesResult& roles, const RunFacts& facts
                                  const std::string& theme) {
   const std::vector<Figure> figures = {role_map_figure(map_of(roles, facts)),
                                        role_timeline_figure(timeline_of(roles, facts))};
-  return draw(figures, out / "plots", theme_named(theme)).files;
+  return draw(figures, out / plots_name, theme_named(theme)).files;
 }
 
 RunFacts read_facts(const fs::path& run) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <set>
 
 #include "core/error.h"
 #include "core/lists.h"
@@ -262,7 +260,7 @@ void Tracks::set(std::string_view metric, std::size_t moment, std::int64_t layer
 }
 
 RunTracks read_tracks(const fs::path& folder, std::size_t most) {
-  const fs::path heads = folder / "heads.parquet";
+  const fs::path heads = folder / heads_table;
   if (!fs::exists(part_folder(heads)))
     fail_input("{}: has no heads.parquet; give a folder that 'headscope train' or 'headscope inspect' wrote",
                folder.string());
@@ -272,7 +270,7 @@ RunTracks read_tracks(const fs::path& folder, std::size_t most) {
   if (tracks.train.moments.empty() && tracks.probe.moments.empty())
     fail_input("{}: has no rows yet; wait for the run's first ones", heads.string());
   read_values(heads, tracks);
-  const fs::path gamma = folder / "gamma.parquet";
+  const fs::path gamma = folder / gamma_table;
   if (fs::exists(part_folder(gamma))) read_gains(gamma, tracks);
   return tracks;
 }

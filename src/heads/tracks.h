@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "heads/head_values.h"
 #include "heads/metrics.h"
 
 namespace headscope {
@@ -72,6 +71,9 @@ struct RunTracks {
 
 // More make no figure or finding better; a run of any length fits into memory.
 inline constexpr std::size_t most_kept_moments = 1000;
+
+inline constexpr const char* heads_table = "heads.parquet";
+inline constexpr const char* gamma_table = "gamma.parquet";
 
 // heads.parquet and gamma.parquet of a folder. Of each source at most `most` moments (evenly_spaced). Rows of sources
 // and metrics that this version does not know are left out. Throws Error(Fault::input) naming the folder when it has no

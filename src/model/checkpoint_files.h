@@ -11,6 +11,7 @@
 
 namespace headscope {
 
+inline constexpr const char* checkpoints_name = "checkpoints";
 inline constexpr const char* model_name = "model.safetensors";
 inline constexpr const char* optimizer_name = "optimizer.safetensors";
 inline constexpr const char* state_name = "state.json";

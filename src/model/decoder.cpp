@@ -109,15 +109,6 @@ Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device
   return model;
 }
 
-Decoder converted(const Decoder& model, at::ScalarType type) {
-  Decoder copy = model;
-  for_each_parameter(copy, [&](const std::string&, ParameterKind, at::Tensor& value) {
-    value = value.detach().to(type, /*non_blocking=*/false, /*copy=*/true).set_requires_grad(value.requires_grad());
-  });
-  copy.rotary = std::make_shared<at::Tensor>();
-  return copy;
-}
-
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
   at::Tensor x_btm = at::embedding(model.embedding, tokens_bt).to(type) * std::sqrt(static_cast<double>(c.d_model));
@@ -126,10 +117,6 @@ at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::S
     x_btm = x_btm + feed_forward(model, model.layers[static_cast<std::size_t>(index)], x_btm);
   }
   return rms_norm(x_btm, model.final_norm, c.norm_eps);
-}
-
-at::Tensor logits(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type) {
-  return at::linear(final_hidden(model, tokens_bt, type), model.embedding.to(type));
 }
 
 at::Tensor next_token_loss(const Decoder& model, const at::Tensor& tokens_bt, const at::Tensor& targets_bt,

@@ -65,9 +65,6 @@ Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU)
 // Fresh weights from the seed, the same on every device, with and without QK-Norm. All parameters require gradients.
 Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device = at::kCPU);
 
-// The same model in another type, for tests and exact measurements: its parameters are new leaves.
-Decoder converted(const Decoder& model, at::ScalarType type);
-
 // What the heads of a layer work with. Queries and keys are after QK-Norm, before and after RoPE; the score of a pair
 // is scale · q_rotated · k_rotated.
 struct HeadVectors {
@@ -76,9 +73,10 @@ struct HeadVectors {
   double scale = 1;
 };
 
-// Called for every layer on the way.
-using Observe = std::function<void(std::int64_t layer, const HeadVectors& vectors)>;       // must not change them
-using EditKeys = std::function<at::Tensor(std::int64_t layer, const at::Tensor& k_bthd)>;  // others, before RoPE
+// Called for every layer on the way. Observe must not change the vectors. EditKeys gets the keys before RoPE and returns
+// the keys that the layer is to use instead.
+using Observe = std::function<void(std::int64_t layer, const HeadVectors& vectors)>;
+using EditKeys = std::function<at::Tensor(std::int64_t layer, const at::Tensor& k_bthd)>;
 struct Hooks {
   Observe observe = {};
   EditKeys edit_keys = {};
@@ -87,9 +85,6 @@ struct Hooks {
 // The residual stream after the last norm, [b, t, d_model], computed in `type`. tokens_bt: int64.
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
                         const Hooks& hooks = {});
-
-// [b, t, vocabulary]
-at::Tensor logits(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type);
 
 // Mean cross-entropy of targets_bt, nats.
 at::Tensor next_token_loss(const Decoder& model, const at::Tensor& tokens_bt, const at::Tensor& targets_bt,

@@ -1,56 +1,8 @@
 #include "model/decoder_config.h"
 
-#include <algorithm>
-
 #include "core/bounds.h"
 
 namespace headscope {
-
-namespace {
-
-struct OldWord {
-  std::string_view word;
-  bool qk_norm;
-  const char* qk_gain;
-};
-constexpr std::array<OldWord, 3> old_words = {
-    {{"learned", true, "learned"}, {"frozen", true, "fixed"}, {"none", false, "learned"}}};
-
-const OldWord* old_word(std::string_view word) {
-  const auto found = std::ranges::find(old_words, word, &OldWord::word);
-  return found == old_words.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
-std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) {
-  std::vector<ConfigEntry> current;
-  for (const ConfigEntry& entry : entries) {
-    const OldWord* old = entry.key == "model.qk_norm" ? old_word(entry.value) : nullptr;
-    if (old == nullptr) {
-      current.push_back(entry);
-      continue;
-    }
-    if (std::ranges::find(entries, "train.qk_gain", &ConfigEntry::key) != entries.end())
-      fail_input(
-          "{}: model.qk_norm={} is an earlier word that sets train.qk_gain, too, and train.qk_gain is given; say "
-          "model.qk_norm={}",
-          entry.where, entry.value, old->qk_norm);
-    current.push_back({entry.key, old->qk_norm ? "true" : "false", entry.where});
-    current.push_back({"train.qk_gain", old->qk_gain, entry.where});
-  }
-  return current;
-}
-
-nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
-  if (!config.is_object() || !config.contains("model") || !config["model"].is_object()) return config;
-  nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
-  const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
-  if (old == nullptr) return config;
-  qk_norm = old->qk_norm;
-  config["train"]["qk_gain"] = old->qk_gain;
-  return config;
-}
 
 void validate(const DecoderConfig& config) {
   constexpr std::int64_t largest_vocabulary = 1 << 24, largest_width = 1 << 20, largest_inner_width = 1 << 24;

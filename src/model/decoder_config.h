@@ -47,11 +47,6 @@ struct DecoderConfig {
   }
 };
 
-// The entries in the words of this version. Earlier ones had one key for two choices: model.qk_norm was learned, frozen
-// or none.
-std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
-nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
-
 // Throws Error(Fault::input) naming the key on values that make no model.
 void validate(const DecoderConfig& config);
 

@@ -14,6 +14,8 @@ struct ComputeDevice {
   c10::ScalarType type = c10::kFloat;  // of activations in training; probes are float32
   std::string description;             // "cpu, 2 threads", "NVIDIA H200"
   std::int64_t threads = 0;            // of the CPU: torch's and our own
+
+  [[nodiscard]] const char* name() const { return device.is_cpu() ? "cpu" : "cuda"; }  // what choose_device takes
 };
 
 // "auto" (a GPU where there is one), "cpu" or "cuda". `threads` of the CPU: 0 means all cores that this process may

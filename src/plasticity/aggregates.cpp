@@ -41,8 +41,7 @@ std::map<HeadKey, std::vector<double>> sorted_weights(const Table& components) {
   return weights;
 }
 
-// The mean over each head's cells at each distance; cells without a value do
-// not count.
+// The mean over each head's cells at each distance; cells without a value do not count.
 std::map<std::int64_t, std::map<HeadKey, Mean>> heads_by_distance(const std::vector<BucketCell>& cells) {
   std::map<std::int64_t, std::map<HeadKey, Mean>> means;
   for (const BucketCell& cell : cells)

@@ -1,22 +1,19 @@
-// The aggregations behind the figures of plasticity: tables in, plain values
-// out, no drawing.
+// The aggregations behind the figures of plasticity: tables in, plain values out, no drawing.
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/missing.h"
 #include "formats/table.h"
-#include "stats/quartiles.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 
-// What `headscope plasticity` writes. Columns as in the CSV files of seed 003,
-// of either variant: the cell value is `plasticity` or `ap_bucket`, the
-// component weight `weight` or `component_weight`.
+// What `headscope plasticity` writes. Columns as in the CSV files of seed 003, of either variant: the cell value is
+// `plasticity` or `ap_bucket`, the component weight `weight` or `component_weight`.
 struct PlasticityTables {
   Table heads = Table("heads");            // layer, q_head, ap_overall, ...
   Table cells = Table("cells");            // layer, q_head, q_bucket, k_bucket, plasticity | ap_bucket
@@ -34,13 +31,11 @@ struct HeadValue {
   double high = missing;
 };
 
-// ap_overall of every head of the table, in order of layer and head, with its
-// interval.
+// ap_overall of every head of the table, in order of layer and head, with its interval.
 std::vector<HeadValue> head_plasticity(const PlasticityTables& tables);
 
-// exp(H(w)), H the entropy in nats of a head's component weights: the number of
-// equally weighted components that would be as spread out. 1: one component
-// carries all positional information; d: all carry the same.
+// exp(H(w)), H the entropy in nats of a head's component weights: the number of equally weighted components that would
+// be as spread out. 1: one component carries all positional information; d: all carry the same.
 std::vector<HeadValue> effective_components(const PlasticityTables& tables);
 
 // Quartiles over the heads of each layer. Layers without a value are left out.
@@ -50,8 +45,7 @@ struct LayerSpread : Quartiles {
 };
 std::vector<LayerSpread> spread_by_layer(const std::vector<HeadValue>& heads);
 
-// A cell of the bucket grid: of one head, or the plain mean over the heads that
-// have a value there.
+// A cell of the bucket grid: of one head, or the plain mean over the heads that have a value there.
 struct BucketCell {
   std::int64_t layer = 0;   // 0 in a mean over heads
   std::int64_t q_head = 0;  // 0 in a mean over heads
@@ -63,8 +57,8 @@ struct BucketCell {
 std::vector<BucketCell> bucket_cells(const PlasticityTables& tables);
 std::vector<BucketCell> mean_over_heads(const std::vector<BucketCell>& cells);  // in order of query and key bucket
 
-// Plasticity by distance = q_bucket - k_bucket. A head's value at a distance is
-// the plain mean of its cells there; mean and quartiles are over heads.
+// Plasticity by distance = q_bucket - k_bucket. A head's value at a distance is the plain mean of its cells there; mean
+// and quartiles are over heads.
 struct DistanceSummary : Quartiles {
   std::int64_t distance = 0;
   double mean = missing;
@@ -78,8 +72,7 @@ struct LayerDistance {
 std::vector<DistanceSummary> plasticity_by_distance(const std::vector<BucketCell>& cells);
 std::vector<LayerDistance> layer_plasticity_by_distance(const std::vector<BucketCell>& cells);
 
-// The share of positional information in a head's `count` heaviest components,
-// averaged over the heads of a layer.
+// The share of positional information in a head's `count` heaviest components, averaged over the heads of a layer.
 struct CumulativeShare {
   std::int64_t layer = 0;
   std::int64_t count = 0;

@@ -68,7 +68,7 @@ HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const
   head.n_k_tokens = keys.rows_used;
   head.dim = queries.x_nd.cols();
   head.metrics = model.metrics;
-  head.ap_overall = weighted_mean(cells);
+  head.ap_overall = head.uncertainty.overall.value;
   head.cells.assign(cells.begin(), cells.end());
   head.component_r2.assign(model.component_r2_d.begin(), model.component_r2_d.end());
   head.component_weight = component_weights(model.component_r2_d);

@@ -1,10 +1,10 @@
 #include "plasticity/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 
+#include "core/clock.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "figures/draw_or_warn.h"
@@ -21,7 +21,6 @@ using nlohmann::ordered_json;
 
 constexpr const char* journal_name = "finished_heads.journal";
 constexpr const char* demo_data_name = "data";
-constexpr const char* plots_name = "plots";
 
 // The formulas, for the manifest.
 ordered_json definitions(Variant variant) {
@@ -35,7 +34,7 @@ ordered_json definitions(Variant variant) {
 
 // The options with what the dataset decides: the configuration file of the run gives the same run again.
 PlasticityOptions resolved(PlasticityOptions options, const Dataset& dataset) {
-  const fs::path root = fs::absolute(dataset.root / "").parent_path();
+  const fs::path root = absolute_folder(dataset.root);
   options.dataset_local_root = root.parent_path().string();
   options.model_dir = root.filename().string();
   options.num_layers = dataset.num_layers;
@@ -46,7 +45,6 @@ PlasticityOptions resolved(PlasticityOptions options, const Dataset& dataset) {
 
 RunDescription description(const PlasticityJob& job, const PlasticityOptions& options, const Dataset& dataset) {
   return {.command = plasticity_command,
-          .command_line = job.command_line,
           .config = to_json(options),
           .facts = {{"variant", json_value(options.variant)},
                     {"definitions", definitions(options.variant)},
@@ -143,7 +141,7 @@ ComparedRun read_compared_run(const fs::path& folder) {
   if (status != status_name(RunStatus::complete) && status != status_name(RunStatus::incomplete))
     fail_input("{}: the run is not finished (status {}); go on with --resume", folder.string(), status);
   ComparedRun run;
-  run.name = fs::absolute(folder / "").parent_path().filename().string();
+  run.name = absolute_folder(folder).filename().string();
   run.seed = manifest.at("config").value("seed", std::uint64_t{0});
   const Table heads = read_csv(folder / head_uncertainty_csv);
   const Numbers value = heads.numbers("ap_overall"), se_pairs = heads.numbers("se_pairs"),
@@ -163,7 +161,7 @@ ComparedRun read_compared_run(const fs::path& folder) {
 }  // namespace
 
 PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const InterruptGuard guard;
   validate(job.options);
   const PlasticityFigureOptions figure_options{theme_named(job.theme), job.per_head_figures};
@@ -194,7 +192,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
       draw_or_warn(folder.path(), console,
                    [&] { draw_plasticity_figures(figure_tables(result), plots, figure_options); });
     if (job.demo) outcome.demo = compare_with_truth(result);
-    outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    outcome.seconds = seconds_since(start);
     const InputFiles files = input_files(result, dataset);
     warn_about(result, files, console);
     const bool complete = result.failures.empty();
@@ -229,7 +227,7 @@ CompareOutcome run_comparison(const CompareJob& job) {
                                {"run_2", job.run_2.string()},
                                {"name_1", comparison.name_1},
                                {"name_2", comparison.name_2}};
-  RunFolder folder(job.folder, {compare_command, job.command_line, config, {{"device", "cpu"}}});
+  RunFolder folder(job.folder, {compare_command, config, {{"device", "cpu"}}});
   outcome.out = folder.path();
   if (folder.already_complete()) return outcome;
   folder.live([&] {

@@ -20,7 +20,6 @@ struct PlasticityJob {
   std::filesystem::path data;  // empty: dataset_local_root/model_dir of the options
   PlasticityOptions options;
   RunFolderOptions folder;
-  std::string command_line;
   bool demo = false;       // make a dataset of known plasticity in the run folder and analyse it
   bool fail_fast = false;  // stop at the first head that cannot be analysed
   bool figures = true;
@@ -47,7 +46,6 @@ nlohmann::ordered_json stages_json(const PlasticityResult& result);
 struct CompareJob {
   std::filesystem::path run_1, run_2;
   RunFolderOptions folder;
-  std::string command_line;
   std::string theme = "light";
 };
 

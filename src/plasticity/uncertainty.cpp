@@ -1,6 +1,5 @@
 #include "plasticity/uncertainty.h"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -142,16 +141,6 @@ double sample_deviation(const Eigen::ArrayXd& values) {
   for (const double value : values)
     if (!std::isnan(value)) squares += (value - sum / count) * (value - sum / count);
   return std::sqrt(squares / (count - 1));
-}
-
-double weighted_mean(const std::vector<Cell>& cells) {
-  double sum = 0, weight = 0;
-  for (const Cell& cell : cells) {
-    if (cell.empty()) continue;
-    sum += cell.weight * cell.plasticity;
-    weight += cell.weight;
-  }
-  return weight > 0 ? sum / weight : missing;
 }
 
 }  // namespace headscope

@@ -26,7 +26,7 @@ struct Estimate {
 };
 
 struct HeadUncertainty {
-  Estimate overall;
+  Estimate overall;            // weighted mean over non-empty cells: the head's value
   Estimate first_20, last_20;  // the nearest and the farthest cells, each at least a fifth of the non-empty ones
   Estimate drop;               // first_20 - last_20
   std::int64_t n_examples = 0;
@@ -44,8 +44,5 @@ HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const Keys& keys,
 
 // Standard deviation (n - 1) of the values that are not NaN; missing for fewer than two.
 double sample_deviation(const Eigen::ArrayXd& values);
-
-// The head's value: weighted mean over non-empty cells; missing when there is none.
-double weighted_mean(const std::vector<Cell>& cells);
 
 }  // namespace headscope

@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "heads/head_values.h"
+#include "heads/metrics.h"
 
 namespace headscope {
 

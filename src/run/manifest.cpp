@@ -1,11 +1,11 @@
 #include "run/manifest.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
-#include "run/absolute_folder.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -25,6 +25,13 @@ bool is_of_this_program(const ordered_json& manifest) {
 }
 
 }  // namespace
+
+fs::path absolute_folder(const fs::path& folder) {
+  const fs::path absolute = fs::absolute(folder / "");
+  // What ".." behind a symbolic link means, only the file system knows.
+  const bool goes_up = std::find(absolute.begin(), absolute.end(), "..") != absolute.end();
+  return (goes_up ? fs::weakly_canonical(absolute) / "" : absolute).lexically_normal().parent_path();
+}
 
 ordered_json read_manifest(const fs::path& run) {
   const fs::path file = run / manifest_name;

@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <string>
 
 namespace headscope {
 
@@ -11,6 +10,10 @@ enum class RunStatus { running, interrupted, failed, incomplete, complete };
 std::string_view status_name(RunStatus status);
 
 constexpr const char* program_name = "headscope";  // what a manifest says under "program"
+
+// One spelling for a folder, however a user types it: "runs/first/", "runs/./first" and "runs/x/../first" give the same
+// path, absolute and without a slash at the end.
+std::filesystem::path absolute_folder(const std::filesystem::path& folder);
 
 // Throws Error(Fault::input) naming the folder when there is none, or when it is damaged or of another program.
 nlohmann::ordered_json read_manifest(const std::filesystem::path& run);

@@ -80,10 +80,6 @@ constexpr std::array<std::string_view, 23> figures = {"bucket_heatmap",
 
 constexpr std::array<std::string_view, 5> figure_endings = {".png", ".svg", ".gp", ".dat", ".*.dat"};
 
-// Where a training may be: in the run, in a condition, in a condition of one of several seeds.
-constexpr std::array<std::string_view, 7> training_places = {"",           "QK/",          "QK_frozen/",       "NoQK/",
-                                                             "seed_*/QK/", "seed_*/NoQK/", "seed_*/QK_frozen/"};
-
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
 }
@@ -125,6 +121,14 @@ std::string joined(std::string_view a, std::string_view b, std::string_view c = 
   return std::string(a).append(b).append(c);
 }
 
+// Where a training may be: in the run, in a condition, in a condition of one of several seeds.
+std::vector<std::string> training_places() {
+  std::vector<std::string> places = {""};
+  for (const std::string_view seed : {"", "seed_*/"})
+    for (const std::string_view tag : condition_tags) places.push_back(joined(seed, tag, "/"));
+  return places;
+}
+
 std::vector<std::string> all_files() {
   std::vector<std::string> files(of_the_run.begin(), of_the_run.end());
   files.insert(files.end(), of_the_demo.begin(), of_the_demo.end());
@@ -135,7 +139,7 @@ std::vector<std::string> all_files() {
     files.push_back(place + ".drawing-*/gnuplot-#.log");
   };
   add_figures("", study_figures);
-  for (const std::string_view place : training_places) {
+  for (const std::string& place : training_places()) {
     for (const std::string_view name : of_a_training) files.push_back(joined(place, name));
     for (const std::string_view folder : {"checkpoints/step-#/", "checkpoints/.partial-step-#/"})
       for (const std::string_view name : of_a_checkpoint) files.push_back(joined(place, folder, name));
@@ -150,7 +154,7 @@ std::vector<std::string> all_files() {
 // In the places where a training may be.
 std::vector<std::string> in_trainings(std::string_view name) {
   std::vector<std::string> all;
-  for (const std::string_view place : training_places) all.push_back(joined(place, name));
+  for (const std::string& place : training_places()) all.push_back(joined(place, name));
   return all;
 }
 

@@ -2,10 +2,12 @@
 // and a folder that holds it is not replaced.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace headscope {
@@ -13,6 +15,10 @@ namespace headscope {
 constexpr const char* manifest_name = "manifest.json";
 constexpr const char* config_name = "config.yaml";
 constexpr const char* lock_name = ".lock";
+constexpr const char* plots_name = "plots";  // the folder of the figures
+
+// The folders of a study's conditions (study/conditions.h says what they are).
+constexpr std::array<std::string_view, 3> condition_tags = {"QK", "QK_frozen", "NoQK"};
 
 // Folders of a run folder's own life; replacement.h says when each is there.
 constexpr const char* writing_name = ".writing";

@@ -15,7 +15,6 @@
 #include "core/config.h"
 #include "core/json_text.h"
 #include "core/regular_file.h"
-#include "run/absolute_folder.h"
 #include "run/names.h"
 #include "run/replacement.h"
 
@@ -148,6 +147,7 @@ RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)
 
 RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description)
     : RunFolder(options.out, options.out, std::move(description)) {
+  command_line_ = options.command_line;
   check_out(options, description_.command, description_.writes);
   std::error_code error;
   fs::create_directories(path_, error);
@@ -267,7 +267,7 @@ void RunFolder::write(const fs::path& name, std::string_view content) const {
 
 void RunFolder::write_manifest(const fs::path& folder, RunStatus status, const ordered_json& results) const {
   ordered_json manifest = {{"program", program_name},         {"version", HEADSCOPE_VERSION},
-                           {"command", description_.command}, {"command_line", description_.command_line},
+                           {"command", description_.command}, {"command_line", command_line_},
                            {"status", status_name(status)},   {"started", started_}};
   if (status != RunStatus::running) manifest["ended"] = utc_now();
   manifest["config"] = description_.config;

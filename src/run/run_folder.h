@@ -24,8 +24,9 @@ namespace headscope {
 
 struct RunFolderOptions {
   std::filesystem::path out;
-  bool overwrite = false;  // replace a run that is there
-  bool resume = false;     // go on with it
+  bool overwrite = false;         // replace a run that is there
+  bool resume = false;            // go on with it
+  std::string command_line = {};  // as typed, for the manifest
 };
 
 enum class RunWrites {
@@ -36,7 +37,6 @@ enum class RunWrites {
 // What the manifest records beside status and times.
 struct RunDescription {
   std::string command;            // the subcommand: "plasticity"
-  std::string command_line;       // as typed
   nlohmann::ordered_json config;  // resolved
   nlohmann::ordered_json facts;   // whatever else makes the run self-describing: definitions, device, seeds
   RunWrites writes = RunWrites::at_the_end;
@@ -111,6 +111,7 @@ class RunFolder {
   [[nodiscard]] bool has_only_begun() const;
   [[nodiscard]] bool is_in_place() const;
 
+  std::string command_line_;
   std::filesystem::path root_;  // holds the manifest and the lock; path_ may be a condition in it
   std::filesystem::path path_, place_;
   RunDescription description_;

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <span>
 #include <vector>
@@ -43,5 +42,16 @@ class DipTester {
   std::size_t replicates_;
   std::map<std::size_t, std::vector<double>> dips_;  // by n, smallest first
 };
+
+struct TwoGroups {
+  DipTest test;                        // of the finite values
+  std::vector<std::size_t> low, high;  // places of the values in each group; empty unless found
+
+  [[nodiscard]] bool found() const { return test.rejects(); }
+};
+
+// Found when the dip test rejects one population at 5 %. The groups are then those of the best split: the one with the
+// least variance inside the groups.
+TwoGroups two_groups(std::span<const double> values, DipTester& tester);
 
 }  // namespace headscope

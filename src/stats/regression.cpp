@@ -75,9 +75,8 @@ LineFits fit_lines(std::span<const double> t_n, const Eigen::Ref<const Eigen::Ma
 LineFit fit_line(std::span<const double> t, std::span<const double> x) {
   HEADSCOPE_CHECK(!x.empty() && x.size() == t.size(), "{} regressors, {} values", t.size(), x.size());
   const CentredRegressor centred = centre(t);
-  const ColumnFit fit = fit_column(centred, x);
-  LineFit line{fit.alpha, fit.beta, fit.r2, fit.resid_variance, std::vector<double>(x.size())};
-  for (std::size_t i = 0; i < x.size(); ++i) line.residuals[i] = x[i] - fit.mean - fit.beta * centred.deviations[i];
+  LineFit line{fit_column(centred, x), std::vector<double>(x.size())};
+  for (std::size_t i = 0; i < x.size(); ++i) line.residuals[i] = x[i] - line.mean - line.beta * centred.deviations[i];
   return line;
 }
 

@@ -35,9 +35,7 @@ struct LineFits {
 // Regresses every column of x_nd (column-major, n >= 1 rows) on t_n.
 LineFits fit_lines(std::span<const double> t_n, const Eigen::Ref<const Eigen::MatrixXd>& x_nd);
 
-struct LineFit {
-  double alpha = 0, beta = 0, r2 = 0;
-  double resid_variance = 1;
+struct LineFit : ColumnFit {
   std::vector<double> residuals;  // x - alpha - beta t
 };
 

@@ -1,9 +1,11 @@
-// Sample moments of one column, and medians.
+// Sample moments of one column, its median and its quartiles.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <vector>
+
+#include "core/missing.h"
 
 namespace headscope {
 
@@ -23,5 +25,16 @@ SampleMoments sample_moments(std::span<const double> x);
 
 // The mean of the middle one or two; NaN if any value is NaN or there are none (numpy.median).
 double median(std::vector<double> values);
+
+// Of the finite values, linear between order statistics (numpy's default); missing when there are none.
+struct Quartiles {
+  double low = missing;
+  double median = missing;
+  double high = missing;
+};
+Quartiles quartiles(std::vector<double> values);
+
+// Coefficient of variation: standard deviation (n - 1) over |mean|. 0 for a uniform gain.
+double coefficient_of_variation(const std::vector<double>& values);
 
 }  // namespace headscope

@@ -2,7 +2,6 @@
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
-#include <limits>
 
 #include "core/error.h"
 #include "core/missing.h"

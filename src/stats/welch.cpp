@@ -1,7 +1,6 @@
 #include "stats/welch.h"
 
 #include <cmath>
-#include <limits>
 
 #include "core/missing.h"
 #include "stats/sample_moments.h"

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <set>
 
+#include "core/clock.h"
+#include "core/interrupt.h"
 #include "core/json_text.h"
+#include "study/figure_data.h"
 
 namespace headscope {
 namespace {
 
 using nlohmann::ordered_json;
+namespace fs = std::filesystem;
 
 std::vector<std::string> warnings_of(const Study& study, std::int64_t tokens) {
   std::vector<std::string> warnings;
@@ -47,6 +51,21 @@ ordered_json conditions_json(const SeedRuns& seed) {
     object[std::string(study_conditions[i].letter)] =
         seed.conditions[i] ? results_json(*seed.conditions[i]) : ordered_json();
   return object;
+}
+
+void check(const AnalyzeJob& job) {
+  if (job.folders.empty())
+    fail_input("--analyze DIR is required: a folder with {}/{} and the like", condition_tags[0], results_name);
+  if (!(job.tau > 0) || std::isinf(job.tau)) fail_input("--tau {}: expected a number above 0", job.tau);
+  theme_named(job.theme);
+}
+
+ordered_json config_of(const AnalyzeJob& job, const Study& study) {
+  std::vector<std::string> folders;
+  for (const fs::path& folder : job.folders) folders.push_back(folder.string());
+  return {{"analyze", fmt::format("{}", fmt::join(folders, ","))},
+          {"tau", job.tau},
+          {"title", study.title}};  // draw_study_run() needs it
 }
 
 }  // namespace
@@ -101,6 +120,38 @@ void write_combined(const Study& study, const StudyResult& result, double second
   object["verdict"] = to_json(result.verdict);
   object["verdict"]["tokens"] = result.tokens;
   folder.write("combined.json", json_line(object) + "\n");
+}
+
+AnalyzeOutcome run_analysis(const AnalyzeJob& job) {
+  const auto start = Clock::now();
+  const InterruptGuard guard;
+  check(job);
+  const Study study = load_study(job.folders);
+  AnalyzeOutcome outcome{.out = {}, .result = analyze(study, job.tau)};  // what it refuses leaves no folder behind
+  RunFolder folder(job.folder, {.command = study_command,
+                                .config = config_of(job, study),
+                                .facts = {{"definitions", study_definitions()}, {"device", "cpu"}},
+                                .inputs = job.folders});
+  outcome.out = folder.path();
+  if (folder.already_complete()) return outcome;
+  return folder.live([&] {
+    write_results(study, folder);
+    draw_study_figures(figure_data(study, outcome.result.tokens), folder.place(), theme_named(job.theme));
+    outcome.seconds = seconds_since(start);
+    write_combined(study, outcome.result, outcome.seconds, folder);
+    folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
+                                        {"seconds", outcome.seconds},
+                                        {"inputs_xxh3_128", study.inputs}});
+    return outcome;
+  });
+}
+
+std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, const std::string& theme) {
+  const Theme& colours = theme_named(theme);  // an unknown name is refused before anything is read
+  Study study = load_study({run});
+  const ordered_json config = read_manifest(run).value("config", ordered_json::object());
+  study.title = text_at(config, "title", text_at(config, "preset", study.title));  // of an analysis, of training
+  return draw_study_figures(figure_data(study, last_common_tokens(study)), out, colours);
 }
 
 }  // namespace headscope

@@ -1,4 +1,5 @@
-// What a study shows: computed in memory, without files and messages; written beside that.
+// What a study shows: computed in memory, written beside that. `headscope study --analyze`: verdict and figures of
+// results that are there, ours or published.
 #pragma once
 
 #include <cstdint>
@@ -36,5 +37,25 @@ void write_results(const Study& study, const RunFolder& folder);
 // Writes combined.json: results, verdict and the time that they took. One seed: objects A, B, C. Several: a list
 // `seeds` of such objects, each with the name of its folder.
 void write_combined(const Study& study, const StudyResult& result, double seconds, const RunFolder& folder);
+
+struct AnalyzeJob {
+  std::vector<std::filesystem::path> folders;  // see load_study
+  double tau = default_tau;
+  RunFolderOptions folder;
+  std::string theme = "light";
+};
+
+struct AnalyzeOutcome {
+  std::filesystem::path out;
+  StudyResult result;
+  double seconds = 0;  // 0: the run was complete before
+};
+
+// Writes a run folder: combined.json, [seed_N/]TAG/results.json, and the figures. Throws Error.
+AnalyzeOutcome run_analysis(const AnalyzeJob& job);
+
+// Draws the figures of a study again, from the results that its run holds, into `out`.
+std::vector<std::filesystem::path> draw_study_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                                  const std::string& theme);
 
 }  // namespace headscope

@@ -4,6 +4,8 @@
 #include <array>
 #include <string_view>
 
+#include "run/names.h"
+
 namespace headscope {
 
 struct Condition {
@@ -14,25 +16,20 @@ struct Condition {
   bool gain_learned;        // otherwise the gain stays 1
 };
 
-constexpr std::size_t n_conditions = 3;
+constexpr std::size_t n_conditions = condition_tags.size();
 // A place in this list is the condition's index everywhere, and its colour in every figure.
 constexpr std::array<Condition, n_conditions> study_conditions = {{
-    {"A", "QK", "A learned γ", true, true},
-    {"B", "QK_frozen", "B γ = 1", true, false},
-    {"C", "NoQK", "C no QK-Norm", false, false},
+    {"A", condition_tags[0], "A learned γ", true, true},
+    {"B", condition_tags[1], "B γ = 1", true, false},
+    {"C", condition_tags[2], "C no QK-Norm", false, false},
 }};
 
 // A value for each condition, in their order.
 template <class T>
 using PerCondition = std::array<T, n_conditions>;
 
-constexpr auto of_each_condition(std::string_view Condition::*text) {
-  PerCondition<std::string_view> texts;
-  for (std::size_t i = 0; i < n_conditions; ++i) texts[i] = study_conditions[i].*text;
-  return texts;
-}
-constexpr auto condition_tags = of_each_condition(&Condition::tag);
-constexpr auto study_condition_names = of_each_condition(&Condition::name);
+constexpr PerCondition<std::string_view> study_condition_names = {study_conditions[0].name, study_conditions[1].name,
+                                                                  study_conditions[2].name};
 
 // Two conditions that differ in one thing. The effect of that thing is the value of `with` less that of `without`.
 struct Contrast {

@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "core/atomic_file.h"
+#include "core/config.h"
+#include "core/missing.h"
+#include "study/conditions.h"
 
 namespace headscope {
 namespace {
 
+using nlohmann::json;
 using nlohmann::ordered_json;
 
 // As Python's json.dump, which writes a whole float with ".0" and a space behind every comma and colon.
@@ -35,6 +41,148 @@ ordered_json layers_json(const std::vector<Numbers>& layers) {
   return object;
 }
 
+// Text of the file as a message shows it: quoted, escaped, short.
+std::string in_quotes(const std::string& text) {
+  const std::string shown = json(text).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
+  return shown.size() > 40 ? shown.substr(0, 36) + "...\"" : shown;
+}
+
+bool is_field(std::string_view name) {
+  constexpr std::string_view names[] = {"tag",     "tokens",   "loss",     "val_loss",
+                                        "mean_pr", "layer_pr", "gamma_cv", "gamma_final"};
+  return std::ranges::find(names, name) != std::end(names);
+}
+
+// Builds the document from the parser's events, without recursion. It keeps our fields only, and nothing that is nested
+// deeper than they are: the document is a few times as large as the text at most. It refuses a key that occurs twice.
+class DocumentBuilder : public nlohmann::json_sax<json> {
+ public:
+  explicit DocumentBuilder(const std::string& origin) : origin_(origin) {}
+  json document;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return true; }  // JSON text has none
+  bool start_object(std::size_t) override { return open(json::object()); }
+  bool start_array(std::size_t) override { return open(json::array()); }
+  bool end_object() override { return around_.pop_back(), true; }
+  bool end_array() override { return around_.pop_back(), true; }
+
+  bool key(string_t& name) override {
+    const bool in_file = around_.size() == 1;
+    behind_key_ = nullptr;
+    if (around_.back() == nullptr || (in_file && !is_field(name))) return true;
+    if (in_file) field_ = name;
+    const auto [place, is_new] = around_.back()->emplace(name, nullptr);
+    if (!is_new && in_file) fail_input("{}: field '{}' is there twice", origin_, name);
+    if (!is_new) fail_input("{}: {} has the layer {} twice", origin_, field_, in_quotes(name));
+    behind_key_ = &*place;
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+    constexpr int number_overflow = 406;
+    if (error.id == number_overflow) fail_input("{}: a number near byte {} is too large", origin_, position);
+    fail_input("{}: not valid JSON at byte {}: the file is damaged or incomplete", origin_, position);
+  }
+
+ private:
+  // The new value in the document; null when it is left out.
+  json* put(json value) {
+    json* around = around_.empty() ? nullptr : around_.back();
+    json* place = around_.empty()      ? &document
+                  : around == nullptr  ? nullptr
+                  : around->is_array() ? &around->emplace_back()
+                                       : behind_key_;
+    if (place != nullptr) *place = std::move(value);
+    return place;
+  }
+  bool add(json value) { return put(std::move(value)), true; }
+  bool open(json value) {
+    constexpr std::size_t deepest = 3;  // a list of a layer, in a field, in the file
+    if (around_.empty() && value.is_array()) fail_input("{}: the file is a list; expected one object", origin_);
+    json* place = put(std::move(value));
+    around_.push_back(around_.size() < deepest ? place : nullptr);
+    return true;
+  }
+
+  const std::string& origin_;
+  std::vector<json*> around_;  // the lists and objects around the next value; null: what is in it is left out
+  json* behind_key_ = nullptr;
+  std::string field_;
+};
+
+// In the functions below, `place` is the file and the place in it: "QK/results.json: layer_pr["3"]".
+
+[[noreturn]] void refuse(const std::string& place, const json& value, const char* expected) {
+  const std::string found = value.is_string()   ? "a text"
+                            : value.is_array()  ? "a list"
+                            : value.is_object() ? "an object"
+                                                : value.dump();
+  fail_input("{} is {}; expected {}", place, found, expected);
+}
+
+std::string tag_at(const std::string& place, const json& tag) {
+  if (!tag.is_string()) refuse(place, tag, "a text");
+  const auto& text = tag.get_ref<const std::string&>();
+  if (std::ranges::find(condition_tags, text) == condition_tags.end())
+    fail_input("{} is {}; expected one of {}", place, in_quotes(text), fmt::join(condition_tags, ", "));
+  return text;
+}
+
+Integers tokens_at(const std::string& place, const json& list) {
+  if (!list.is_array()) refuse(place, list, "a list of numbers");
+  Integers tokens;
+  for (const json& value : list) {
+    const auto count = value.is_number_integer() ? value.get<std::int64_t>() : -1;  // 2^63 and more become negative
+    if (count < 0) refuse(fmt::format("{}[{}]", place, tokens.size()), value, "a whole number, not negative");
+    if (!tokens.empty() && count < tokens.back())
+      fail_input("{}[{}] is {}, less than {} before it; tokens never decrease", place, tokens.size(), count,
+                 tokens.back());
+    tokens.push_back(count);
+  }
+  if (tokens.empty()) fail_input("{} is empty: there are no probes", place);
+  return tokens;
+}
+
+Numbers numbers_at(const std::string& place, const json& list, std::size_t length, const char* as_many_as) {
+  if (!list.is_array()) refuse(place, list, "a list of numbers");
+  if (list.size() != length)
+    fail_input("{} has {} values; expected {}, as many as {}", place, list.size(), length, as_many_as);
+  Numbers numbers;
+  for (const json& value : list) {
+    if (!value.is_number() && !value.is_null())
+      refuse(fmt::format("{}[{}]", place, numbers.size()), value, "a number or null");
+    numbers.push_back(value.is_null() ? missing : value.get<double>());
+  }
+  return numbers;
+}
+
+// `length` of the list of each layer; none: that of layer 0.
+std::vector<Numbers> layers_at(const std::string& place, const json& object, std::optional<std::size_t> length) {
+  if (!object.is_object()) refuse(place, object, "an object of layers");
+  std::map<std::int64_t, const json*> by_number;
+  for (const auto& [text, list] : object.items()) {
+    std::int64_t number = -1;
+    if (!parse_value(text, number) || number < 0 || fmt::format("{}", number) != text)
+      fail_input("{} has the layer {}; expected \"0\", \"1\", ...", place, in_quotes(text));
+    by_number[number] = &list;
+  }
+  std::vector<Numbers> layers;
+  for (const auto& [number, list] : by_number) {
+    if (number != static_cast<std::int64_t>(layers.size()))
+      fail_input("{} has no layer \"{}\" but has layer \"{}\"; expected all of 0, 1, ...", place, layers.size(),
+                 number);
+    layers.push_back(numbers_at(fmt::format("{}[\"{}\"]", place, number), *list,
+                                length.value_or(by_number.begin()->second->size()), length ? "tokens" : "layer 0"));
+  }
+  return layers;
+}
+
 }  // namespace
 
 ordered_json results_json(const ConditionResults& results) {
@@ -55,6 +203,39 @@ std::string results_text(const ConditionResults& results) {
 
 ConditionResults read_results(const std::filesystem::path& file, std::string_view expected_tag) {
   return parse_results(read_file(file), file.string(), expected_tag);
+}
+
+ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag) {
+  DocumentBuilder builder(origin);
+  json::sax_parse(text.begin(), text.end(), &builder);
+  const json& document = builder.document;
+  if (!document.is_object()) refuse(origin + ": the file", document, "one object");
+  const auto field = [&](const char* name, auto read, auto... length) {
+    if (!document.contains(name)) fail_input("{}: field '{}' is missing", origin, name);
+    return read(fmt::format("{}: {}", origin, name), document.at(name), length...);
+  };
+  const auto check_layers = [&](const char* name, std::size_t layers, std::size_t expected) {
+    if (layers != 0 && layers != expected)
+      fail_input("{}: {} has {} layers; expected {}, as layer_pr", origin, name, layers, expected);
+  };
+  ConditionResults results;
+  results.tag = field("tag", tag_at);
+  if (!expected_tag.empty() && results.tag != expected_tag)
+    fail_input("{}: tag is '{}'; expected '{}', the name of its folder", origin, results.tag, expected_tag);
+  results.tokens = field("tokens", tokens_at);
+  const std::size_t probes = results.tokens.size();
+  results.loss = field("loss", numbers_at, probes, "tokens");
+  results.val_loss = field("val_loss", numbers_at, probes, "tokens");
+  results.mean_pr = field("mean_pr", numbers_at, probes, "tokens");
+  results.layer_pr = field("layer_pr", layers_at, probes);
+  if (results.layer_pr.empty()) fail_input("{}: layer_pr is empty: there are no layers", origin);
+  results.gamma_cv = field("gamma_cv", layers_at, probes);
+  check_layers("gamma_cv", results.gamma_cv.size(), results.layer_pr.size());
+  if (document.contains("gamma_final")) {
+    results.gamma_final = field("gamma_final", layers_at, std::nullopt);
+    check_layers("gamma_final", results.gamma_final->size(), results.layer_pr.size());
+  }
+  return results;
 }
 
 }  // namespace headscope

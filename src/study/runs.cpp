@@ -6,7 +6,7 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "formats/content_hash.h"
-#include "run/absolute_folder.h"
+#include "run/manifest.h"
 
 namespace headscope {
 namespace {

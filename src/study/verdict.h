@@ -52,7 +52,4 @@ Verdict decide(PerCondition<std::vector<double>> mean_pr, double tau = default_t
 // (interval of each condition) and `tests` (Welch's test of each pair). What is not known is null.
 nlohmann::ordered_json to_json(const Verdict& verdict);
 
-// What was found, in one sentence with its numbers. decide() puts it into the verdict.
-std::string verdict_sentence(const Verdict& verdict);
-
 }  // namespace headscope

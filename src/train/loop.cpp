@@ -1,20 +1,14 @@
 #include "train/loop.h"
 
-#include <chrono>
-
+#include "core/clock.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
+#include "model/checkpoint_files.h"
 #include "probe/measure.h"
 #include "train/checkpoint.h"
 
 namespace headscope {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 ExpectedMoments moments_of(const TrainJob& job) {
   ExpectedMoments expected;
@@ -31,7 +25,7 @@ class TrainRun {
       : job_(job),
         observer_(observer),
         chosen_(job.track.metrics, "track.metrics"),
-        checkpoints_(job.folder / "checkpoints"),
+        checkpoints_(job.folder / checkpoints_name),
         latest_(latest_checkpoint(checkpoints_)),
         trainer_(latest_ ? empty_decoder(job.model, device.device) : make_decoder(job.model, job.seed, device.device),
                  job.options, job.seed, corpus, device),
@@ -76,10 +70,8 @@ class TrainRun {
       record = trainer_.step(track_is_due() ? measurer.hooks() : Hooks());
     } catch (const NotFinite& failure) {
       save();
-      fail_runtime(
-          "{}: step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}; the state before "
-          "the step is saved in {}; a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help",
-          job_.label, failure.step, failure.loss, failure.grad_norm, failure.largest, checkpoints_.string());
+      fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
+                   checkpoints_.string(), NotFinite::advice);
     }
     const double seconds = seconds_since(start);
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());

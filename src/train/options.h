@@ -60,7 +60,7 @@ struct TrainOptions {
   // Of options that validate() accepts.
   [[nodiscard]] std::int64_t tokens_per_step() const { return batch * seq_len * accumulation; }
   [[nodiscard]] std::int64_t steps() const { return tokens / tokens_per_step(); }
-  // A probe follows the update that makes so many.
+  // Whether a probe is made when so many updates are done.
   [[nodiscard]] bool probes_at(std::int64_t step) const {
     return step * accumulation % probe_every == 0 || step == steps();
   }

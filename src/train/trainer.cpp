@@ -33,16 +33,6 @@ std::vector<at::Tensor> values_of(const NamedTensors& named) {
 
 }  // namespace
 
-NotFinite::NotFinite(std::int64_t at_step, double its_loss, double its_grad_norm, std::string largest_gradient)
-    : Error(Fault::runtime,
-            fmt::format("step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}; a smaller "
-                        "learning rate (optim.muon_lr, optim.adamw_lr) may help",
-                        at_step, its_loss, its_grad_norm, largest_gradient)),
-      step(at_step),
-      loss(its_loss),
-      grad_norm(its_grad_norm),
-      largest(std::move(largest_gradient)) {}
-
 at::Tensor mean_largest_component(const at::Tensor& k_bthd) {
   return k_bthd.abs().amax(-1).mean().to(k_bthd.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
 }
@@ -69,7 +59,8 @@ StepRecord Trainer::step(const Hooks& hooks) {
   const double grad_norm = clip_gradients(values_of(trained_), options_.clip);
   const double loss_value = loss.item<double>();
   if (!std::isfinite(loss_value) || !std::isfinite(grad_norm))
-    throw NotFinite(steps_done_ + 1, loss_value, grad_norm, largest_gradient());
+    throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}",
+                                steps_done_ + 1, loss_value, grad_norm, largest_gradient()));
   optimizers_.step(lr_factor);
   for (auto& [name, value] : trained_) value.mutable_grad().reset();
   ++steps_done_;

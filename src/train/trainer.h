@@ -19,11 +19,11 @@ struct StepRecord {
 
 // A loss or gradient that is not finite: the update was not made.
 struct NotFinite : Error {
-  NotFinite(std::int64_t at_step, double its_loss, double its_grad_norm, std::string largest_gradient);
+  explicit NotFinite(const std::string& what_was_found)
+      : Error(Fault::runtime, fmt::format("{}; {}", what_was_found, advice)), found(what_was_found) {}
 
-  std::int64_t step;  // that would have been
-  double loss, grad_norm;
-  std::string largest;  // the parameter with the largest gradient
+  static constexpr std::string_view advice = "a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help";
+  std::string found;  // the step, its numbers, and the parameter with the largest gradient
 };
 
 // Mean over tokens and heads of max|k_i|: what train.max_abs_penalty weighs.

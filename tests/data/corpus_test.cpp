@@ -209,7 +209,6 @@ TEST(TokenCorpus, IsSplitAtEndOfText) {
   EXPECT_GT(corpus.validation_documents, 10);
   EXPECT_EQ(corpus.vocabulary, 300);
   EXPECT_EQ(corpus.tokenizer, "mine");
-  EXPECT_EQ(corpus.end_of_text, 0U);
 }
 
 TEST(TokenCorpus, WhatDoesNotFitTheDescriptionIsNamed) {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/grammar.h"
+#include "data/language.h"
 
 namespace headscope::test {
 

@@ -173,17 +173,16 @@ TEST(Language, UnigramEntropyIsThatOfAnotherSample) {
   EXPECT_LT(nats / tokens, 0.75);
 }
 
-TEST(ByteTokenizer, GivesBytesAndTwoSpecialTokens) {
-  const ByteTokenizer tokenizer;
+TEST(ByteTokenizer, GivesBytesBetweenTwoSpecialTokens) {
   std::string all;
   for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
   std::vector<std::uint32_t> tokens;
-  tokenizer.encode(all, tokens);
-  ASSERT_EQ(tokens.size(), 256U);
-  for (std::uint32_t c = 0; c < 256; ++c) EXPECT_EQ(tokens[c], c);
-  EXPECT_EQ(tokenizer.end_of_text(), 256U);
-  EXPECT_EQ(tokenizer.begin_of_text(), 257U);
-  EXPECT_EQ(tokenizer.vocabulary(), 258);
+  byte_tokenizer::encode(all, tokens);
+  ASSERT_EQ(tokens.size(), 258U);
+  for (std::uint32_t c = 0; c < 256; ++c) EXPECT_EQ(tokens[c + 1], c);
+  EXPECT_EQ(tokens.front(), 257U);
+  EXPECT_EQ(tokens.back(), 256U);
+  EXPECT_EQ(byte_tokenizer::vocabulary, 258);
 }
 
 }  // namespace

@@ -15,11 +15,6 @@ namespace {
 
 using test::expect_error;
 
-void validate_all(const TrainRunOptions& options) {
-  validate(static_cast<const headscope::Setup&>(options));
-  validate(options.track);
-}
-
 TEST(Options, RefuseWhatMakesNoSense) {
   const auto refused = [](const char* message, auto change) {
     TrainOptions options;
@@ -52,7 +47,7 @@ TEST(Options, HostileValuesOfEveryKeyAreRefusedByNameOrWork) {
       if (key == "preset") continue;  // names, not values
       try {
         const auto options = resolve_setup<TrainRunOptions>({{key, value, "test"}});
-        validate_all(options);
+        validate(options);
         EXPECT_GT(options.train.tokens_per_step(), 0) << key << "=" << value;
         EXPECT_GT(options.train.steps(), 0) << key << "=" << value;
         EXPECT_GT(count_parameters(options.model).total, 0) << key << "=" << value;
@@ -78,7 +73,7 @@ TEST(Options, NoNumberMayBeNanOrInfinite) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, double>)
             if (name == key) field = hostile;
         });
-        expect_error(Fault::input, fmt::format("{} is ", key), [&] { validate_all(options); });
+        expect_error(Fault::input, fmt::format("{} is ", key), [&] { validate(options); });
       }
   });
 }

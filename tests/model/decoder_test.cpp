@@ -2,9 +2,10 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "heads/gain.h"
 #include "probe/key_statistics.h"
 #include "probe/probe.h"
+#include "stats/sample_moments.h"
+#include "support/exact_model.h"
 #include "support/expect_error.h"
 #include "support/gradients.h"
 #include "support/tensor_oracle.h"
@@ -12,6 +13,7 @@
 namespace headscope {
 namespace {
 
+using test::converted;
 using test::expect_error;
 using test::largest_difference;
 using test::TensorOracle;
@@ -42,6 +44,10 @@ class Reference : public ::testing::TestWithParam<std::pair<const char*, bool>> 
   TensorOracle oracle;
   Decoder model;
 };
+
+at::Tensor logits(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type) {
+  return at::linear(final_hidden(model, tokens_bt, type), model.embedding.to(type));
+}
 
 TEST_P(Reference, LogitsAndLossAgreeWithNumpy) {
   const at::Tensor tokens = oracle.get("tokens"), targets = oracle.get("targets");

@@ -123,7 +123,7 @@ TEST(FigureTables, AreThoseThatTheRunFolderHolds) {
     options.variant = variant;
     const PlasticityResult result = compute_plasticity(options, open_dataset(folder / "data", options));
     RunFolder run({folder / json_value(variant).get<std::string>()},
-                  {"plasticity", "", nlohmann::ordered_json::object(), nlohmann::ordered_json::object()});
+                  {"plasticity", nlohmann::ordered_json::object(), nlohmann::ordered_json::object()});
     write_plasticity(result, run);
     const PlasticityTables tables = figure_tables(result);
     EXPECT_EQ(to_csv(tables.heads), read_file(run.place() / options.output_csv));

@@ -18,7 +18,7 @@ using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
 RunDescription description(int rate = 1, RunWrites writes = RunWrites::at_the_end) {
-  return {"measure", "headscope measure", {{"rate", rate}, {"workers", 2}}, ordered_json::object(), writes};
+  return {"measure", {{"rate", rate}, {"workers", 2}}, ordered_json::object(), writes};
 }
 
 RunDescription streamed(int rate = 1) {

@@ -4,7 +4,7 @@
 
 #include "core/atomic_file.h"
 #include "run/names.h"
-#include "study/analyze_run.h"
+#include "study/analyze.h"
 #include "study/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
@@ -25,7 +25,7 @@ AnalyzeJob job_of(std::vector<fs::path> folders, const fs::path& out) {
   AnalyzeJob job;
   job.folders = std::move(folders);
   job.folder.out = out;
-  job.command_line = "headscope study";
+  job.folder.command_line = "headscope study";
   return job;
 }
 

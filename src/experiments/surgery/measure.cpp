@@ -3,8 +3,8 @@
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "core/mixed_seed.h"
-#include "experiments/surgery/quantise.h"
-#include "experiments/surgery/removal.h"
+#include "experiments/surgery/key_edits.h"
+#include "formats/rows.h"
 
 namespace headscope {
 namespace {
@@ -60,9 +60,7 @@ class KeyEdits {
   }
 
   [[nodiscard]] EditKeys zero_keys() const {
-    return [layers = layers_](std::int64_t layer, const at::Tensor& k_bthd) {
-      return std::binary_search(layers.begin(), layers.end(), layer) ? at::zeros_like(k_bthd) : k_bthd;
-    };
+    return in_layers(layers_, [](const at::Tensor& k_bthd) { return at::zeros_like(k_bthd); });
   }
 
  private:
@@ -88,25 +86,15 @@ std::string order_name(SurgeryBy by, const SurgeryOptions& options) {
 
 Table table_of(const std::vector<Operation>& operations, const Numbers& losses, double unmodified,
                const SurgeryOptions& options, std::int64_t d) {
-  Texts method, by, order;
-  Numbers share, change;
-  Integers dimensions, bits, repeat;
+  Rows<std::string, std::string, std::string, double, std::int64_t, std::int64_t, std::int64_t, double, double> rows(
+      {"method", "by", "order", "share_removed", "dimensions", "bits", "repeat", "loss", "loss_change"});
   for (std::size_t i = 0; i < operations.size(); ++i) {
-    const Operation& operation = operations[i];
-    const bool remove = removes(operation.by);
-    method.emplace_back(remove ? "remove" : "quantise");
-    by.push_back(json_value(operation.by).get<std::string>());
-    order.push_back(order_name(operation.by, options));
-    share.push_back(remove ? static_cast<double>(operation.dimensions) / static_cast<double>(d) : missing);
-    dimensions.push_back(operation.dimensions);
-    bits.push_back(operation.bits);
-    repeat.push_back(operation.repeat);
-    change.push_back(losses[i] - unmodified);
+    const auto& [by, dimensions, bits, repeat] = operations[i];
+    const double share = removes(by) ? static_cast<double>(dimensions) / static_cast<double>(d) : missing;
+    rows.add(removes(by) ? "remove" : "quantise", json_value(by).get<std::string>(), order_name(by, options), share,
+             dimensions, bits, repeat, losses[i], losses[i] - unmodified);
   }
-  Table table("surgery");
-  table.add("method", method).add("by", by).add("order", order).add("share_removed", share);
-  table.add("dimensions", dimensions).add("bits", bits).add("repeat", repeat);
-  return table.add("loss", losses).add("loss_change", change);
+  return rows.take();
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "core/console.h"
-#include "experiments/surgery/losses.h"
 #include "experiments/surgery/options.h"
 #include "probe/probe.h"
 

@@ -1,4 +1,4 @@
-// What is done to the keys of a model, and on what data its loss is measured.
+// What is done to the keys of a model, on what data its loss is measured, and the losses.
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/config.h"
+#include "formats/table.h"
 
 namespace headscope {
 
@@ -51,6 +52,12 @@ struct SurgeryOptions {
     visit("data", self.data, "Text or token file, or a folder (default: what the model was trained with)");
     visit("device", self.device, "auto, cpu or cuda");
   }
+};
+
+struct SurgeryLosses {
+  double unmodified = 0;
+  double uniform = 0;  // all keys of the chosen layers zero: every row of their attention is uniform
+  Table rows;          // docs/surgery.md
 };
 
 // Throws Error(Fault::input) naming the flag on values that make no sense.

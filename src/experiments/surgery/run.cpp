@@ -1,8 +1,7 @@
 #include "experiments/surgery/run.h"
 
-#include <chrono>
-
 #include "core/atomic_file.h"
+#include "core/clock.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/missing.h"
@@ -12,19 +11,19 @@
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "heads/figures/surgery_figures.h"
+#include "model/checkpoint_files.h"
 #include "ops/torch_errors.h"
+#include "run/names.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
 constexpr const char* table_name = "surgery.parquet";
 constexpr const char* csv_name = "surgery.csv";
 constexpr const char* summary_name = "summary.json";
-constexpr const char* plots_name = "plots";
 
 // All that an operation needs, loaded and checked.
 struct SurgeryInputs {
@@ -56,7 +55,7 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
   SurgeryOptions& options = inputs.options;
   inputs.saved = open_trained_model(options.checkpoint, inputs.device.device);
   options.checkpoint = inputs.saved.checkpoint.string();
-  options.device = inputs.device.device.is_cpu() ? "cpu" : "cuda";
+  options.device = inputs.device.name();
   layers_of(options, inputs.saved.setup.model.layers);
   resolve_by(options, inputs.saved, console);
   if (!options.data.empty()) {
@@ -70,14 +69,15 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
 
 // "tiny QK, step 150" of runs/study-tiny/QK/checkpoints/step-000150.
 std::string title_of(const TrainedModel& saved) {
-  const fs::path checkpoints = fs::absolute(saved.checkpoint / "").parent_path().parent_path();
-  const std::string run = checkpoints.filename() == "checkpoints" ? checkpoints.parent_path().filename().string() : "";
+  const fs::path checkpoints = absolute_folder(saved.checkpoint).parent_path();
+  const std::string run =
+      checkpoints.filename() == checkpoints_name ? checkpoints.parent_path().filename().string() : "";
   return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.moment.step);
 }
 
 ordered_json facts_of(const SurgeryInputs& inputs) {
   const TrainOptions& train = inputs.saved.setup.train;
-  const fs::path weights = inputs.saved.checkpoint / "model.safetensors";
+  const fs::path weights = inputs.saved.checkpoint / model_name;
   return {
       {"definitions",
        {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
@@ -107,60 +107,45 @@ ordered_json curves_json(const Table& rows, const char* method, const char* x_na
   return object;
 }
 
-ordered_json summary_of(const SurgeryInputs& inputs, const SurgeryLosses& losses) {
-  return {{"title", title_of(inputs.saved)},
-          {"d_k", inputs.saved.setup.model.d_k},
-          {"layers", layers_of(inputs.options, inputs.saved.setup.model.layers)},
-          {"order", json_value(inputs.options.order)},
+// The losses of a run that is complete.
+SurgeryLosses losses_in(const fs::path& run, const ordered_json& summary) {
+  const auto number = [&](const char* key) {
+    const ordered_json value = summary.is_object() ? summary.value(key, ordered_json("")) : ordered_json("");
+    if (!value.is_number() && !value.is_null())  // null: not finite
+      fail_input("{}: is damaged: it has no number '{}'", (run / summary_name).string(), key);
+    return value.is_null() ? missing : value.get<double>();
+  };
+  return {number("unmodified_loss"), number("uniform_attention_loss"), read_parquet(run / table_name)};
+}
+
+std::vector<fs::path> draw_losses(const std::string& title, const SurgeryLosses& losses, const fs::path& out,
+                                  const std::string& theme) {
+  return draw_surgery_figures({title, losses.rows, losses.unmodified, losses.uniform}, out / plots_name,
+                              theme_named(theme));
+}
+
+void measure_in_folder(const SurgeryJob& job, const SurgeryInputs& inputs, RunFolder& folder, SurgeryOutcome& outcome,
+                       Console& console) {
+  outcome.losses = measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console);
+  folder.write(table_name, to_parquet(outcome.losses.rows));
+  folder.write(csv_name, to_csv(outcome.losses.rows));
+  folder.write(summary_name, json_text(to_json(outcome)));
+  draw_or_warn(outcome.out, console, [&] { draw_losses(outcome.title, outcome.losses, folder.place(), job.theme); });
+}
+
+}  // namespace
+
+ordered_json to_json(const SurgeryOutcome& outcome) {
+  const SurgeryLosses& losses = outcome.losses;
+  return {{"title", outcome.title},
+          {"d_k", outcome.d_k},
+          {"layers", outcome.layers},
+          {"order", json_value(outcome.order)},
           {"unmodified_loss", losses.unmodified},
           {"uniform_attention_loss", losses.uniform},
           {"remove", curves_json(losses.rows, "remove", "share_removed", losses.unmodified)},
           {"quantise", curves_json(losses.rows, "quantise", "bits", losses.unmodified)}};
 }
-
-SurgeryOutcome read_outcome(const fs::path& run) {
-  SurgeryOutcome outcome;
-  outcome.out = run;
-  outcome.losses.rows = read_parquet(run / table_name);
-  outcome.summary = parse_json(read_file(run / summary_name));
-  const auto number = [&](const char* key) {
-    const ordered_json value =
-        outcome.summary.is_object() ? outcome.summary.value(key, ordered_json("")) : ordered_json("");
-    if (!value.is_number() && !value.is_null())  // null: not finite
-      fail_input("{}: is damaged: it has no number '{}'", (run / summary_name).string(), key);
-    return value.is_null() ? missing : value.get<double>();
-  };
-  for (const char* key : {"title", "order"})
-    if (!outcome.summary.is_object() || !outcome.summary.value(key, ordered_json()).is_string())
-      fail_input("{}: is damaged: it has no text '{}'", (run / summary_name).string(), key);
-  outcome.summary["d_k"] = number("d_k");
-  outcome.losses.unmodified = number("unmodified_loss");
-  outcome.losses.uniform = number("uniform_attention_loss");
-  return outcome;
-}
-
-std::vector<fs::path> draw_outcome(const SurgeryOutcome& outcome, const fs::path& out, const std::string& theme) {
-  const SurgeryLosses& losses = outcome.losses;
-  return draw_surgery_figures({text_at(outcome.summary, "title"), losses.rows, losses.unmodified, losses.uniform},
-                              out / plots_name, theme_named(theme));
-}
-
-SurgeryOutcome measure_in_folder(const SurgeryJob& job, const SurgeryInputs& inputs, RunFolder& folder,
-                                 Clock::time_point start, Console& console) {
-  SurgeryOutcome outcome;
-  outcome.out = folder.path();
-  outcome.losses = measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console);
-  outcome.summary = summary_of(inputs, outcome.losses);
-  folder.write(table_name, to_parquet(outcome.losses.rows));
-  folder.write(csv_name, to_csv(outcome.losses.rows));
-  folder.write(summary_name, json_text(outcome.summary));
-  draw_or_warn(outcome.out, console, [&] { draw_outcome(outcome, folder.place(), job.theme); });
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  folder.finish(RunStatus::complete, {{"seconds", seconds}});
-  return outcome;
-}
-
-}  // namespace
 
 SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const auto start = Clock::now();
@@ -168,15 +153,29 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
   const SurgeryInputs inputs = with_short_torch_errors([&] { return open_inputs(job.options, console); });
-  RunFolder folder(job.folder, {surgery_command, job.command_line, to_json(inputs.options), facts_of(inputs)});
-  if (folder.already_complete()) return read_outcome(folder.path());
-  return folder.live(
-      [&] { return with_short_torch_errors([&] { return measure_in_folder(job, inputs, folder, start, console); }); });
+  const DecoderConfig& model = inputs.saved.setup.model;
+  RunFolder folder(job.folder, {surgery_command, to_json(inputs.options), facts_of(inputs)});
+  SurgeryOutcome outcome{folder.path(),
+                         title_of(inputs.saved),
+                         model.d_k,
+                         layers_of(inputs.options, model.layers),
+                         inputs.options.order,
+                         {}};
+  if (folder.already_complete()) {
+    outcome.losses = losses_in(folder.path(), parse_json(read_file(folder.path() / summary_name)));
+    return outcome;
+  }
+  return folder.live([&] {
+    with_short_torch_errors([&] { measure_in_folder(job, inputs, folder, outcome, console); });
+    folder.finish(RunStatus::complete, {{"seconds", seconds_since(start)}});
+    return outcome;
+  });
 }
 
 std::vector<fs::path> draw_surgery_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   theme_named(theme);  // an unknown name is refused before anything is read
-  return draw_outcome(read_outcome(run), out, theme);
+  const ordered_json summary = parse_json(read_file(run / summary_name));
+  return draw_losses(text_at(summary, "title"), losses_in(run, summary), out, theme);
 }
 
 }  // namespace headscope

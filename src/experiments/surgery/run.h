@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/console.h"
-#include "experiments/surgery/losses.h"
 #include "experiments/surgery/options.h"
 #include "run/run_folder.h"
 
@@ -17,15 +16,20 @@ inline constexpr const char* surgery_command = "surgery";
 struct SurgeryJob {
   SurgeryOptions options;
   RunFolderOptions folder;
-  std::string command_line;
   std::string theme = "light";
 };
 
 struct SurgeryOutcome {
   std::filesystem::path out;
+  std::string title;  // "tiny QK, step 150"
+  std::int64_t d_k = 0;
+  std::vector<std::int64_t> layers;  // that were operated on
+  RemovalOrder order = RemovalOrder::smallest;
   SurgeryLosses losses;
-  nlohmann::ordered_json summary;  // summary.json
 };
+
+// summary.json, which --json prints, too.
+nlohmann::ordered_json to_json(const SurgeryOutcome& outcome);
 
 // Writes a run folder (docs/surgery.md). Throws Error; bad input leaves no folder.
 SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console);

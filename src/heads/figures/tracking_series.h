@@ -10,7 +10,7 @@
 
 #include "formats/table.h"
 #include "heads/tracks.h"
-#include "stats/quartiles.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 

@@ -1,8 +1,6 @@
 #include "heads/findings/findings.h"
 
-#include <array>
-
-#include "heads/findings/wording.h"
+#include "heads/findings/answer.h"
 
 namespace headscope {
 namespace {
@@ -40,6 +38,31 @@ std::string paragraph(std::string_view label, std::string_view text) {
   return lines + "\n";
 }
 
+// Calls visit(key in the JSON, label on a terminal, question, finding, rules) for each question, in order.
+template <class Visit>
+void for_each_question(const Findings& all, Visit visit) {
+  visit("norm_split", "Heads split", "Do the heads of a layer split by key norm?", all.norm_split, norm_split_rules);
+  visit("norm_entropy", "Sharpness", "Does a high key norm mean sharp attention?", all.norm_entropy,
+        norm_entropy_rules);
+  visit("rank_collapse", "Rank", "Do keys lose dimensions?", all.rank_collapse, rank_collapse_rules);
+  visit("growth", "Volume knob", "Do keys or queries turn the volume up?", all.volume_knob, volume_knob_rules);
+  visit("key_evolution", "Key evolution", "How do keys evolve by depth?", all.key_evolution, key_evolution_rules);
+}
+
+// What was measured, when.
+std::string basis_text(const Findings& findings) {
+  const Basis& basis = findings.norm_split.basis;
+  std::string text =
+      fmt::format("{}, each with {} and {}", counted(static_cast<std::size_t>(findings.counts.layers), "layer"),
+                  counted(static_cast<std::size_t>(findings.counts.key_heads), "key head"),
+                  counted(static_cast<std::size_t>(findings.counts.query_heads), "query head"));
+  if (basis.moments.empty()) return text + ".";
+  const std::string_view data = basis.source == "probe" ? "a fixed batch" : "training batches";
+  if (!basis.has_course()) return fmt::format("{}; measured on {} at step {}.", text, data, basis.moments.front().step);
+  return fmt::format("{}; measured on {} at {} from step {} to {}.", text, data,
+                     counted(basis.moments.size(), "moment"), basis.moments.front().step, basis.moments.back().step);
+}
+
 }  // namespace
 
 Findings find(const RunTracks& run) {
@@ -54,11 +77,32 @@ Findings find(const RunTracks& run) {
   return findings;
 }
 
+nlohmann::ordered_json to_json(const Findings& findings) {
+  nlohmann::ordered_json object, rules;
+  for_each_question(findings, [&](const std::string& key, auto, auto, const auto& finding, const auto& list) {
+    if (key == "growth") object["volume_knob"] = known(findings.volume_knob.knob_name());
+    object[key] = to_json(finding);
+    for (const Rule& rule : list) rules[key][std::string(rule.name)] = rule.sentence;
+  });
+  object["rules"] = rules;
+  return object;
+}
+
+std::string to_markdown(const Findings& findings, std::string_view title) {
+  std::string text = fmt::format("# {}\n\n{}\n\n", title, basis_text(findings)), rules = "## Rules\n\n";
+  for_each_question(findings, [&](auto, auto, std::string_view question, const auto& finding, const auto& list) {
+    text += fmt::format("## {}\n\n{}\n\n{}", question, finding.sentence, tables_of(finding));
+    for (const Rule& rule : list) rules += fmt::format("- `{}`: {}\n", rule.name, rule.sentence);
+  });
+  return text + rules;
+}
+
 std::string to_terminal(const Findings& findings) {
-  return paragraph("Heads split", findings.norm_split.sentence) +
-         paragraph("Sharpness", findings.norm_entropy.sentence) + paragraph("Rank", findings.rank_collapse.sentence) +
-         paragraph("Volume knob", findings.volume_knob.sentence) +
-         paragraph("Key evolution", findings.key_evolution.sentence);
+  std::string text;
+  for_each_question(findings, [&](auto, std::string_view label, auto, const auto& finding, auto) {
+    text += paragraph(label, finding.sentence);
+  });
+  return text;
 }
 
 }  // namespace headscope

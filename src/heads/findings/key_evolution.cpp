@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "core/missing.h"
-#include "heads/findings/wording.h"
+#include "heads/findings/answer.h"
 #include "stats/rank_correlation.h"
 
 namespace headscope {
 namespace {
+
+using nlohmann::ordered_json;
 
 constexpr double least_change = 0.02, least_correlation = 0.8, least_last = 1.1;
 constexpr std::int64_t least_layers = 4;
@@ -119,6 +121,40 @@ KeyEvolution find_key_evolution(const RunTracks& run) {
   found.sentence = fmt::format("Key norms: {}.", joined(groups)) + profile_text(found) +
                    deepest_text(found.groups.back(), has_course);
   return found;
+}
+
+ordered_json to_json(const KeyEvolution& found) {
+  ordered_json groups;
+  for (const GroupEvolution& one : found.groups)
+    groups[std::string(name_of(one.group))] = {{"k_norm", curve_json(one.norm)},
+                                               {"dips", known(one.dips)},
+                                               {"rises", known(one.rises)},
+                                               {"rise", one.rise},
+                                               {"energy_in_one_dimension", one.energy_in_one_dimension},
+                                               {"k_top_energy", one.top_energy},
+                                               {"k_cosine_start", one.cosine_start},
+                                               {"k_cosine_end", one.cosine_end}};
+  ordered_json object = answer_json(found.sentence, found.basis);
+  object["groups"] = groups;
+  object["profile"] = list_json(found.profile);
+  object["lowest_layer"] = known(found.lowest_layer);
+  object["depth_correlation"] = found.depth_correlation;
+  object["checkmark"] = known(found.checkmark);
+  return object;
+}
+
+std::string tables_of(const KeyEvolution& found) {
+  const auto yes_or_no = [](const std::optional<bool>& value) { return !value ? "–" : *value ? "yes" : "no"; };
+  std::vector<Row> rows;
+  for (const GroupEvolution& one : found.groups)
+    rows.push_back({std::string(name_of(one.group)), number_text(one.norm.start),
+                    fmt::format("{} ({})", number_text(one.norm.lowest), step_cell(one.norm.lowest_at)),
+                    number_text(one.norm.end), yes_or_no(one.dips), yes_or_no(one.rises),
+                    percent_text(one.energy_in_one_dimension), percent_text(one.top_energy),
+                    number_text(one.cosine_start), number_text(one.cosine_end)});
+  return table_text({"layers", "norm at start", "lowest (step)", "at end", "dips", "rises", "energy in one dimension",
+                     "in the top dimension", "cosine at start", "at end"},
+                    rows);
 }
 
 }  // namespace headscope

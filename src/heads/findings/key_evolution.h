@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/missing.h"
-#include "heads/findings/measured.h"
+#include "heads/findings/answer.h"
 
 namespace headscope {
 
@@ -42,5 +42,9 @@ struct KeyEvolution {
 };
 
 KeyEvolution find_key_evolution(const RunTracks& run);
+
+// Every number in full, and the tables of summary.md.
+nlohmann::ordered_json to_json(const KeyEvolution& found);
+std::string tables_of(const KeyEvolution& found);
 
 }  // namespace headscope

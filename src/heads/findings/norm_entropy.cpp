@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heads/findings/wording.h"
+#include "heads/findings/answer.h"
 #include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
+
+using nlohmann::ordered_json;
 
 // Heads that have both values, layer by layer.
 std::vector<HeadPoint> points_at(const Tracks& tracks, std::size_t moment) {
@@ -98,6 +100,29 @@ std::string cluster_text(const NormEntropy& found) {
       number_text(found.high_norm.entropy));
 }
 
+ordered_json correlation_json(const RankCorrelation& one) {
+  return {{"n", one.n}, {"rho", one.rho}, {"low", one.low}, {"high", one.high}, {"p_value", one.p_value}};
+}
+
+ordered_json cluster_json(const HeadCluster& cluster) {
+  if (cluster.heads.empty()) return nullptr;
+  ordered_json heads = ordered_json::array();
+  for (const HeadPoint& head : cluster.heads)
+    heads.push_back({{"layer", head.layer}, {"head", head.head}, {"k_norm", head.norm}, {"entropy", head.entropy}});
+  return {{"mean_k_norm", cluster.norm}, {"mean_entropy", cluster.entropy}, {"heads", heads}};
+}
+
+Row cluster_row(const std::string& name, const HeadCluster& cluster) {
+  std::vector<std::string> heads;
+  for (const HeadPoint& head : cluster.heads) {
+    if (heads.size() == most_listed) break;
+    heads.push_back(head_text(head.layer, head.head));
+  }
+  if (cluster.heads.size() > most_listed) heads.push_back(fmt::format("{} more", cluster.heads.size() - most_listed));
+  return {name, std::to_string(cluster.heads.size()), number_text(cluster.norm), number_text(cluster.entropy),
+          joined(heads)};
+}
+
 }  // namespace
 
 NormEntropy find_norm_entropy(const RunTracks& run, DipTester& tester) {
@@ -127,6 +152,41 @@ NormEntropy find_norm_entropy(const RunTracks& run, DipTester& tester) {
   }
   found.sentence = correlation_text(found) + cluster_text(found);
   return found;
+}
+
+ordered_json to_json(const NormEntropy& found) {
+  ordered_json layers = ordered_json::array();
+  for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
+    layers.push_back({{"layer", layer}});
+    layers.back().update(correlation_json(found.layers[layer]));
+  }
+  ordered_json object = answer_json(found.sentence, found.basis);
+  object["high_norm_means_sharp"] =
+      found.high_norm_means_sharp ? ordered_json(support_names[static_cast<std::size_t>(*found.high_norm_means_sharp)])
+                                  : ordered_json();
+  object["overall"] = correlation_json(found.overall);
+  object["shared_key_heads"] = found.shared_key_heads;
+  object["steps"] = steps_json(found.basis);
+  object["rho_over_time"] = list_json(found.rho_over_time);
+  object["layers"] = layers;
+  object["clusters"] = {{"found", decided(found.cluster_test)},
+                        {"dip_test", dip_json(found.cluster_test)},
+                        {"low_norm", cluster_json(found.low_norm)},
+                        {"high_norm", cluster_json(found.high_norm)}};
+  return object;
+}
+
+std::string tables_of(const NormEntropy& found) {
+  std::vector<Row> rows, clusters;
+  for (std::size_t layer = 0; layer < found.layers.size(); ++layer) {
+    const RankCorrelation& one = found.layers[layer];
+    rows.push_back({std::to_string(layer), std::to_string(one.n), number_text(one.rho),
+                    interval_text(one.low, one.high), p_cell(one.p_value)});
+  }
+  if (found.clusters_found())
+    clusters = {cluster_row("low norm", found.low_norm), cluster_row("high norm", found.high_norm)};
+  return table_text({"layer", "query heads", "rank correlation of norm and entropy", "95 % interval", "p"}, rows) +
+         table_text({"cluster", "query heads", "mean key norm", "mean entropy (nats)", "which"}, clusters);
 }
 
 }  // namespace headscope

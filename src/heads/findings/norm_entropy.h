@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/missing.h"
-#include "heads/findings/measured.h"
-#include "heads/findings/two_groups.h"
+#include "heads/findings/answer.h"
+#include "stats/dip_test.h"
 #include "stats/rank_correlation.h"
 
 namespace headscope {
@@ -52,5 +52,9 @@ struct NormEntropy {
 };
 
 NormEntropy find_norm_entropy(const RunTracks& run, DipTester& tester);
+
+// Every number in full, and the tables of summary.md.
+nlohmann::ordered_json to_json(const NormEntropy& found);
+std::string tables_of(const NormEntropy& found);
 
 }  // namespace headscope

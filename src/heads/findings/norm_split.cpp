@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "core/missing.h"
-#include "heads/findings/wording.h"
+#include "heads/findings/answer.h"
 #include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
+
+using nlohmann::ordered_json;
 
 std::optional<Moment> beginning(std::span<const double> shares, std::span<const Moment> moments) {
   std::size_t first = shares.size();
@@ -91,6 +93,34 @@ std::string share_text(const NormSplit& split) {
                      : fmt::format("above one half since step {}.", split.begins->step));
 }
 
+double mean_norm(const LayerSplit& layer, std::span<const std::size_t> heads) {
+  std::vector<double> norms;
+  for (const std::size_t head : heads) norms.push_back(layer.norms[head]);
+  return finite_mean(norms);
+}
+
+// Null where two populations were not found.
+ordered_json population_json(const LayerSplit& layer, const std::vector<std::size_t>& heads) {
+  if (!layer.groups.found()) return nullptr;
+  return {{"heads", heads}, {"mean_norm", mean_norm(layer, heads)}};
+}
+
+// "4 of norm 3.1, 4 of norm 15.2" where two populations were found.
+std::string population_cell(const LayerSplit& layer) {
+  if (!layer.groups.found()) return "–";
+  const auto& [test, low, high] = layer.groups;
+  return fmt::format("{} of norm {}, {} of norm {}", low.size(), number_text(mean_norm(layer, low)), high.size(),
+                     number_text(mean_norm(layer, high)));
+}
+
+std::string norm_range(const LayerSplit& layer) {
+  std::vector<double> norms = layer.norms;
+  std::erase_if(norms, [](double norm) { return !std::isfinite(norm); });
+  if (norms.empty()) return "–";
+  const auto [low, high] = std::ranges::minmax(norms);
+  return interval_text(low, high);
+}
+
 }  // namespace
 
 double between_head_share(std::span<const double> norms, std::span<const double> standard_deviations) {
@@ -129,6 +159,42 @@ NormSplit find_norm_split(const RunTracks& run, DipTester& tester) {
   name_layers(split);
   split.sentence = populations_text(split) + share_text(split);
   return split;
+}
+
+ordered_json to_json(const NormSplit& split) {
+  ordered_json layers = ordered_json::array();
+  for (const LayerSplit& layer : split.layers)
+    layers.push_back({{"layer", layer.layer},
+                      {"k_norm", list_json(layer.norms)},
+                      {"mean_k_norm", layer.mean},
+                      {"between_share", layer.between_share},
+                      {"begins", known(layer.begins)},
+                      {"two_populations", decided(layer.groups.test)},
+                      {"dip_test", dip_json(layer.groups.test)},
+                      {"low", population_json(layer, layer.groups.low)},
+                      {"high", population_json(layer, layer.groups.high)},
+                      {"share_over_time", list_json(layer.share_over_time)}});
+  ordered_json object = answer_json(split.sentence, split.basis);
+  object["two_populations"] = decided(split.within_layers);
+  object["dip_test"] = dip_json(split.within_layers);
+  object["layers_with_two_populations"] = split.named_layers;
+  object["between_share"] = split.between_share;
+  object["begins"] = known(split.begins);
+  object["steps"] = steps_json(split.basis);
+  object["share_over_time"] = list_json(split.share_over_time);
+  object["layers"] = layers;
+  return object;
+}
+
+std::string tables_of(const NormSplit& split) {
+  std::vector<Row> rows;
+  for (const LayerSplit& layer : split.layers)
+    rows.push_back({std::to_string(layer.layer), number_text(layer.mean), norm_range(layer),
+                    percent_text(layer.between_share), step_cell(layer.begins), p_cell(layer.groups.test.p_value),
+                    population_cell(layer)});
+  return table_text({"layer", "mean key norm", "range of its heads", "between-head share", "split since step",
+                     "p of the dip test", "populations"},
+                    rows);
 }
 
 }  // namespace headscope

@@ -4,8 +4,8 @@
 #include <array>
 
 #include "core/missing.h"
-#include "heads/findings/measured.h"
-#include "heads/findings/two_groups.h"
+#include "heads/findings/answer.h"
+#include "stats/dip_test.h"
 
 namespace headscope {
 
@@ -48,6 +48,10 @@ struct NormSplit {
 };
 
 NormSplit find_norm_split(const RunTracks& run, DipTester& tester);
+
+// Every number in full, and the tables of summary.md.
+nlohmann::ordered_json to_json(const NormSplit& split);
+std::string tables_of(const NormSplit& split);
 
 // The rule `between_share` for one layer; heads without both values do not count.
 double between_head_share(std::span<const double> norms, std::span<const double> standard_deviations);

@@ -4,10 +4,12 @@
 #include <cmath>
 
 #include "core/missing.h"
-#include "heads/findings/wording.h"
+#include "heads/findings/answer.h"
 
 namespace headscope {
 namespace {
+
+using nlohmann::ordered_json;
 
 constexpr double one_hot_axis = 0.9, privileged_share = 0.5;
 
@@ -102,6 +104,45 @@ RankCollapse find_rank_collapse(const RunTracks& run) {
   find_privileged(outliers, found);
   found.sentence = rank_text(found) + outlier_text(found);
   return found;
+}
+
+ordered_json to_json(const RankCollapse& found) {
+  ordered_json ranks;
+  for (const std::string_view metric : effective_ranks) ranks[std::string(metric)] = nullptr;
+  for (const RankCurve& rank : found.curves)
+    ranks[std::string(rank.metric)][std::string(name_of(rank.group))] = curve_json(rank.curve);
+  ordered_json privileged = ordered_json::array();
+  for (const PrivilegedDimension& one : found.privileged)
+    privileged.push_back({{"layer", one.layer},
+                          {"head", one.head},
+                          {"dimension", known(one.dimension)},
+                          {"k_top_share", one.top_share},
+                          {"k_top_energy", one.top_energy}});
+  ordered_json object = answer_json(found.sentence, found.ranks);
+  for (const std::string& metric : found.outliers.not_tracked) object["not_tracked"].push_back(metric);
+  object["effective_rank"] = ranks;
+  object["outlier_source"] = found.outliers.source;  // of what follows
+  object["one_hot_share"] = found.one_hot_share();
+  object["one_hot_heads"] = found.axis_heads == 0 ? ordered_json() : ordered_json(found.one_hot);
+  object["privileged_dimensions"] = found.share_heads == 0 ? ordered_json() : privileged;
+  return object;
+}
+
+std::string tables_of(const RankCollapse& found) {
+  std::vector<Row> ranks, privileged;
+  for (const RankCurve& rank : found.curves)
+    ranks.push_back({fmt::format("`{}`", rank.metric), std::string(name_of(rank.group)), number_text(rank.curve.start),
+                     number_text(rank.curve.lowest), step_cell(rank.curve.lowest_at), number_text(rank.curve.end)});
+  for (const PrivilegedDimension& one : found.privileged) {
+    if (privileged.size() == most_listed) break;
+    privileged.push_back({std::to_string(one.layer), std::to_string(one.head),
+                          one.dimension ? std::to_string(*one.dimension) : "–", percent_text(one.top_share),
+                          percent_text(one.top_energy)});
+  }
+  const std::size_t more = found.privileged.size() - privileged.size();
+  return table_text({"effective rank", "layers", "start", "lowest", "at step", "end"}, ranks) +
+         table_text({"layer", "key head", "privileged dimension", "largest in", "of the energy"}, privileged) +
+         (more > 0 ? fmt::format("And {} more heads.\n\n", more) : "");
 }
 
 }  // namespace headscope

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/missing.h"
-#include "heads/findings/measured.h"
+#include "heads/findings/answer.h"
 
 namespace headscope {
 
@@ -49,5 +49,9 @@ struct RankCollapse {
 };
 
 RankCollapse find_rank_collapse(const RunTracks& run);
+
+// Every number in full, and the tables of summary.md.
+nlohmann::ordered_json to_json(const RankCollapse& found);
+std::string tables_of(const RankCollapse& found);
 
 }  // namespace headscope

@@ -2,11 +2,13 @@
 
 #include <cmath>
 
-#include "heads/findings/wording.h"
+#include "heads/findings/answer.h"
 #include "stats/welch.h"
 
 namespace headscope {
 namespace {
+
+using nlohmann::ordered_json;
 
 constexpr double least_growth = 1.1;
 
@@ -60,18 +62,23 @@ std::string growth_text(std::string_view what, const Growth& growth) {
                      counted(growth.heads, "head"), growth.shrunk_heads);
 }
 
-std::string headline(VolumeKnob knob) {
-  switch (knob) {
-    case VolumeKnob::keys:
-      return "The keys are the volume knob";
-    case VolumeKnob::queries:
-      return "The queries are the volume knob";
-    case VolumeKnob::both:
-      return "Keys and queries both turn the volume up";
-    case VolumeKnob::neither:
-      break;
-  }
-  return "Neither keys nor queries turn the volume up";
+std::string_view headline(VolumeKnob knob) {
+  constexpr std::array<std::string_view, 4> headlines = {
+      "The keys are the volume knob", "The queries are the volume knob", "Keys and queries both turn the volume up",
+      "Neither keys nor queries turn the volume up"};
+  return headlines[static_cast<std::size_t>(knob)];
+}
+
+ordered_json growth_json(const Growth& one) {
+  if (one.heads == 0) return nullptr;
+  return {{"mean", one.mean},
+          {"low", one.low},
+          {"high", one.high},
+          {"heads", one.heads},
+          {"grown_heads", one.grown_heads},
+          {"shrunk_heads", one.shrunk_heads},
+          {"grown", one.grown},
+          {"shrunk", one.shrunk}};
 }
 
 }  // namespace
@@ -98,6 +105,23 @@ VolumeKnobFinding find_volume_knob(const RunTracks& run) {
   if (!std::isnan(found.ratio.mean))
     found.sentence += fmt::format(" Their ratio ‖q‖/‖k‖ changed by a factor of {}.", factor_text(found.ratio.mean));
   return found;
+}
+
+ordered_json to_json(const VolumeKnobFinding& found) {
+  ordered_json object = answer_json(found.sentence, found.basis);
+  for (const Growth* one : {&found.queries, &found.keys, &found.ratio})
+    object[std::string(one->metric)] = growth_json(*one);
+  return object;
+}
+
+std::string tables_of(const VolumeKnobFinding& found) {
+  std::vector<Row> rows;
+  for (const Growth* growth : {&found.queries, &found.keys, &found.ratio})
+    if (growth->heads > 0)
+      rows.push_back({fmt::format("`{}`", growth->metric), number_text(growth->mean),
+                      interval_text(growth->low, growth->high), std::to_string(growth->heads),
+                      std::to_string(growth->grown_heads), std::to_string(growth->shrunk_heads)});
+  return table_text({"quantity", "end / start", "95 % interval", "heads", "grew", "shrank"}, rows);
 }
 
 }  // namespace headscope

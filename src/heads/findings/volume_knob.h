@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/missing.h"
-#include "heads/findings/measured.h"
+#include "heads/findings/answer.h"
 
 namespace headscope {
 
@@ -38,8 +38,16 @@ struct VolumeKnobFinding {
   Growth queries{"q_norm"}, keys{"k_norm"}, ratio{"qk_ratio"};
   std::optional<VolumeKnob> knob;  // nothing: not tracked, or one moment only
   std::string sentence;
+
+  [[nodiscard]] std::optional<std::string_view> knob_name() const {
+    return knob ? std::optional(volume_knob_names[static_cast<std::size_t>(*knob)]) : std::nullopt;
+  }
 };
 
 VolumeKnobFinding find_volume_knob(const RunTracks& run);
+
+// Every number in full, and the tables of summary.md.
+nlohmann::ordered_json to_json(const VolumeKnobFinding& found);
+std::string tables_of(const VolumeKnobFinding& found);
 
 }  // namespace headscope

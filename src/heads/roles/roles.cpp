@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/missing.h"
+#include "formats/rows.h"
 
 namespace headscope {
 namespace {
@@ -39,6 +39,47 @@ ordered_json definition_json(const RoleDefinition& definition) {
   return {{"id", definition.id}, {"hash", definition.hash()}, {"scores", scores_id}, {"roles", roles}};
 }
 
+constexpr std::string_view any_letter = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+char upper(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+bool is_separator(char c) {
+  return c == '_' || c == '-' || c == '.';
+}
+
+// Letters for a role, the best first.
+std::string letter_candidates(std::string_view name) {
+  std::string starts, rest;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (is_separator(name[i])) continue;
+    (i == 0 || is_separator(name[i - 1]) ? starts : rest) += upper(name[i]);
+  }
+  return starts + rest + std::string(any_letter);
+}
+
+std::string stability_line(const RolesResult& result) {
+  const RoleTimeline& timeline = result.timeline;
+  if (timeline.moments.size() < 2) return "one moment: no timeline\n";
+  const std::size_t n = timeline.transitions.size();
+  return fmt::format("{} change{} of role over {} moments, {} in the last quarter of the tokens\n", n,
+                     n == 1 ? "" : "s", timeline.moments.size(), timeline.late_transitions());
+}
+
+std::string unmeasured_line(const RolesResult& result) {
+  if (result.unmeasured.empty()) return "";
+  std::vector<std::string_view> scores, roles;
+  for (const Score score : result.unmeasured) scores.push_back(score_name(score));
+  for (const Role& role : result.definition.roles) {
+    const bool blocked = std::ranges::any_of(role.minimums, [&](const Minimum& minimum) {
+      return std::ranges::find(result.unmeasured, minimum.score) != result.unmeasured.end();
+    });
+    if (blocked) roles.push_back(role.name);
+  }
+  return fmt::format("not measured: {}; so no head can be {}\n", fmt::join(scores, ", "), fmt::join(roles, ", "));
+}
+
 }  // namespace
 
 std::vector<std::int64_t> RolesResult::role_counts() const {
@@ -72,18 +113,14 @@ RolesResult roles_of(const Tracks& tracks, const RoleDefinition& definition, std
 }
 
 Table roles_table(const RolesResult& result) {
-  Integers layer, head, key_head;
-  Texts role;
-  Numbers clarity;
+  Rows<std::int64_t, std::int64_t, std::int64_t, std::string, double> rows(
+      {"layer", "head", "key_head", "role", "clarity"});
   for (std::size_t i = 0; i < result.heads.size(); ++i) {
-    layer.push_back(layer_of(result, i));
-    head.push_back(head_of(result, i));
-    key_head.push_back(head.back() * result.counts.key_heads / result.counts.query_heads);
-    role.emplace_back(result.definition.name_of(result.heads[i].label));
-    clarity.push_back(result.heads[i].clarity);
+    const std::int64_t head = head_of(result, i);
+    rows.add(layer_of(result, i), head, head * result.counts.key_heads / result.counts.query_heads,
+             std::string(result.definition.name_of(result.heads[i].label)), result.heads[i].clarity);
   }
-  Table table("roles");
-  table.add("layer", layer).add("head", head).add("key_head", key_head).add("role", role).add("clarity", clarity);
+  Table table = rows.take();
   for (std::size_t score = 0; score < n_scores; ++score) {
     Numbers values;
     for (const HeadRole& one : result.heads) values.push_back(one.scores.values[score]);
@@ -93,36 +130,22 @@ Table roles_table(const RolesResult& result) {
 }
 
 Table role_timeline_table(const RolesResult& result) {
-  Integers step, tokens;
-  Texts role;
-  Numbers share;
+  Rows<std::int64_t, std::int64_t, std::string, double> rows({"step", "tokens", "role", "share"});
   for (std::size_t i = 0; i < result.timeline.moments.size(); ++i) {
-    for (std::size_t label = 0; label <= result.definition.roles.size(); ++label) {
-      step.push_back(result.timeline.moments[i].step);
-      tokens.push_back(result.timeline.moments[i].tokens);
-      role.emplace_back(result.definition.name_of(label));
-      share.push_back(result.timeline.shares[i][label]);
-    }
+    const auto& [step, tokens] = result.timeline.moments[i];
+    for (std::size_t label = 0; label <= result.definition.roles.size(); ++label)
+      rows.add(step, tokens, std::string(result.definition.name_of(label)), result.timeline.shares[i][label]);
   }
-  Table table("role_timeline");
-  table.add("step", step).add("tokens", tokens).add("role", role).add("share", share);
-  return with_definition(std::move(table), result);
+  return with_definition(rows.take(), result);
 }
 
 Table role_transitions_table(const RolesResult& result) {
-  Integers layer, head, step, tokens;
-  Texts from, to;
-  for (const RoleTransition& one : result.timeline.transitions) {
-    layer.push_back(one.layer);
-    head.push_back(one.head);
-    step.push_back(one.moment.step);
-    tokens.push_back(one.moment.tokens);
-    from.emplace_back(result.definition.name_of(one.from));
-    to.emplace_back(result.definition.name_of(one.to));
-  }
-  Table table("role_transitions");
-  table.add("layer", layer).add("head", head).add("step", step).add("tokens", tokens).add("from", from).add("to", to);
-  return with_definition(std::move(table), result);
+  const auto name = [&](std::size_t label) { return std::string(result.definition.name_of(label)); };
+  Rows<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::string, std::string> rows(
+      {"layer", "head", "step", "tokens", "from", "to"});
+  for (const RoleTransition& one : result.timeline.transitions)
+    rows.add(one.layer, one.head, one.moment.step, one.moment.tokens, name(one.from), name(one.to));
+  return with_definition(rows.take(), result);
 }
 
 ordered_json to_json(const RolesResult& result) {
@@ -149,6 +172,34 @@ ordered_json to_json(const RolesResult& result) {
           {"transitions_last_quarter", result.timeline.late_transitions()},
           {"not_measured", unmeasured},
           {"heads", heads}};
+}
+
+std::string role_letters(const RoleDefinition& definition) {
+  std::string letters;
+  for (const Role& role : definition.roles) {
+    const std::string candidates = letter_candidates(role.name);
+    const std::size_t free = candidates.find_first_not_of(letters);
+    letters += free == std::string::npos ? '?' : candidates[free];  // after 62 roles
+  }
+  return letters + '.';
+}
+
+std::string to_terminal(const RolesResult& result) {
+  const std::string letters = role_letters(result.definition);
+  std::string text = fmt::format("roles at step {} ({:.1f} M tokens, {} rows), definition {}\n", result.moment.step,
+                                 static_cast<double>(result.moment.tokens) / 1e6, result.source, result.definition.id);
+  text += fmt::format("layer  query heads 0 to {}\n", result.counts.query_heads - 1);
+  const auto heads = static_cast<std::size_t>(result.counts.query_heads);
+  for (std::size_t i = 0; i < result.heads.size(); ++i) {
+    if (i % heads == 0) text += fmt::format("{:>5}  ", i / heads);
+    text += letters[result.heads[i].label];
+    if ((i + 1) % heads == 0) text += '\n';
+  }
+  const std::vector<std::int64_t> counts = result.role_counts();
+  for (std::size_t label = 0; label < counts.size(); ++label)
+    text += fmt::format("{} {} {}{}", letters[label], result.definition.name_of(label), counts[label],
+                        label + 1 < counts.size() ? ", " : "\n");
+  return text + unmeasured_line(result) + stability_line(result);
 }
 
 }  // namespace headscope

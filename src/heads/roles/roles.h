@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/table.h"
-#include "heads/roles/timeline.h"
+#include "heads/roles/labels.h"
 
 namespace headscope {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/missing.h"
 #include "stats/sample_moments.h"
@@ -24,26 +23,6 @@ double axis_alignment(double k_axis, std::int64_t d) {
 }
 
 }  // namespace
-
-std::string_view metric_of(Score score) {
-  switch (score) {
-    case Score::focused:
-    case Score::broad:
-      return "entropy_norm";
-    case Score::constant:
-    case Score::query_dependent:
-      return "constancy";
-    case Score::axis_aligned:
-      return "k_axis";
-    case Score::high_norm:
-    case Score::low_norm:
-      return "k_norm";
-    case Score::consistent:
-      return "consistency";
-    default:
-      return score_name(score);
-  }
-}
 
 std::vector<HeadScores> scores_at(const Tracks& tracks, std::size_t moment, std::int64_t head_dimension) {
   const double typical_norm = median_key_norm(tracks.at("k_norm", moment));

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -43,7 +42,12 @@ constexpr std::string_view score_name(Score score) {
 }
 
 // The metric that a score is made of.
-std::string_view metric_of(Score score);
+constexpr std::string_view metric_of(Score score) {
+  constexpr std::array<std::string_view, n_scores> metrics = {
+      "entropy_norm", "entropy_norm", "constancy", "constancy", "k_axis", "k_norm",
+      "k_norm",       "consistency",  "sink",      "previous",  "self",   "induction"};
+  return metrics[static_cast<std::size_t>(score)];
+}
 
 // The scores of one head; NaN where the metric was not measured.
 struct HeadScores {

@@ -1,7 +1,8 @@
-#include "experiments/surgery/quantise.h"
+#include "experiments/surgery/key_edits.h"
 
 #include "experiments/surgery/measure.h"
 #include "small_model.h"
+#include "support/exact_model.h"
 
 namespace headscope {
 namespace {
@@ -69,7 +70,7 @@ TEST(Quantised, AnOutlierChannelCostsTheOthersTheirBitsOnlyUnderOneScale) {
 }
 
 TEST(Quantisation, LossTendsToTheUnmodifiedOneWithManyBits) {
-  const Decoder model = converted(small_model(), at::kDouble);
+  const Decoder model = test::converted(small_model(), at::kDouble);
   const auto batches = small_batches();
   const double unmodified = validation_loss(model, batches, at::kDouble);
   for (const ScaleOf scale_of : {ScaleOf::tensor, ScaleOf::channel}) {

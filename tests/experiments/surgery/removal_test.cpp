@@ -1,7 +1,8 @@
-#include "experiments/surgery/removal.h"
+#include "experiments/surgery/key_edits.h"
 
 #include "experiments/surgery/measure.h"
 #include "small_model.h"
+#include "support/exact_model.h"
 
 namespace headscope {
 namespace {
@@ -37,7 +38,7 @@ TEST_P(EveryNorm, NothingRemovedIsTheUnmodifiedLossBitForBit) {
   const double unmodified = validation_loss(model, batches, at::kFloat);
   const EditKeys same = [](std::int64_t, const at::Tensor& k_bthd) { return k_bthd; };
   EXPECT_EQ(validation_loss(model, batches, at::kFloat, same), unmodified);
-  const Decoder wide = converted(model, at::kDouble);  // where a projection onto everything would leave its rounding
+  const Decoder wide = test::converted(model, at::kDouble);  // where a projection onto everything would leave its rounding
   const at::Tensor& tokens_bt = batches.front().tokens_bt;
   const Directions directions = singular_directions(wide, tokens_bt, RemovalOrder::smallest);
   const auto before = keys_of(wide, tokens_bt), after = keys_of(wide, tokens_bt, removal(directions, 0, all_layers));
@@ -84,7 +85,7 @@ TEST(Removal, ByGainTakesTheSmallestOrLargestGains) {
 // What is left of keys X after removing directions from the smallest is the best approximation of that rank (Eckart and
 // Young): the squared distance is the sum of the squared singular values removed.
 TEST(Removal, BySingularValueLosesTheSmallestOnes) {
-  const Decoder model = converted(small_model(false), at::kDouble);
+  const Decoder model = test::converted(small_model(false), at::kDouble);
   const at::Tensor tokens_bt = small_batches().front().tokens_bt;
   for (const RemovalOrder order : {RemovalOrder::smallest, RemovalOrder::largest})
     for (std::int64_t count = 1; count <= 8; ++count) {

@@ -1,4 +1,4 @@
-#include "heads/roles/timeline.h"
+#include "heads/roles/labels.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "experiments/terminal_map.h"
+#include "heads/terminal_map.h"
 
 #include <algorithm>
 #include <cmath>

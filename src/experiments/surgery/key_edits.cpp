@@ -1,4 +1,4 @@
-#include "experiments/surgery/removal.h"
+#include "experiments/surgery/key_edits.h"
 
 #include "core/random.h"
 
@@ -81,6 +81,20 @@ EditKeys removal(const Directions& directions, std::int64_t count, const std::ve
     const auto found = removals.find(layer);
     return found == removals.end() ? k_bthd : without(k_bthd, found->second);
   };
+}
+
+at::Tensor quantised(const at::Tensor& k_bthd, std::int64_t bits, ScaleOf scale_of) {
+  const at::Tensor k = k_bthd.scalar_type() == at::kDouble ? k_bthd : k_bthd.to(at::kFloat);
+  const at::Tensor largest =
+      scale_of == ScaleOf::tensor ? k.abs().amax() : k.abs().amax({0, 1}, /*keepdim=*/true);  // [] or [1, 1, h, d]
+  const auto levels = static_cast<double>((std::int64_t{1} << (bits - 1)) - 1);
+  const at::Tensor scale = largest / levels;
+  const at::Tensor rounded = at::round(k / scale).clamp(-levels, levels) * scale;
+  return at::where(scale > 0, rounded, at::zeros_like(k)).to(k_bthd.scalar_type());
+}
+
+EditKeys quantisation(std::int64_t bits, ScaleOf scale_of, const std::vector<std::int64_t>& layers) {
+  return in_layers(layers, [=](const at::Tensor& k_bthd) { return quantised(k_bthd, bits, scale_of); });
 }
 
 }  // namespace headscope

@@ -1,12 +1,21 @@
-// Keys without some of their dimensions: which ones go first, and taking them out.
+// Edits of keys: without some of their dimensions, or rounded to few bits.
 #pragma once
 
+#include <algorithm>
+#include <functional>
 #include <vector>
 
 #include "experiments/surgery/options.h"
 #include "model/decoder.h"
 
 namespace headscope {
+
+// An edit of the layers named, which ascend; the keys of others stay as they are.
+inline EditKeys in_layers(std::vector<std::int64_t> layers, std::function<at::Tensor(const at::Tensor&)> edit) {
+  return [layers = std::move(layers), edit = std::move(edit)](std::int64_t layer, const at::Tensor& k_bthd) {
+    return std::ranges::binary_search(layers, layer) ? edit(k_bthd) : k_bthd;
+  };
+}
 
 // The directions of a layer's key heads, in the order in which they are removed: coordinate axes or columns of a basis.
 struct LayerDirections {
@@ -31,5 +40,15 @@ std::int64_t removed_dimensions(double share, std::int64_t d);
 // Sets the first `count` directions to zero, in the layers named: axes exactly, others by projection in float32 (or
 // float64, where the keys are). No edit at all for a count of 0, zero keys for d_k.
 EditKeys removal(const Directions& directions, std::int64_t count, const std::vector<std::int64_t>& layers);
+
+// Which keys share a scale: all of the layer, or those of one head and dimension.
+enum class ScaleOf { tensor, channel };
+
+// Symmetric, to the nearest, half to even: s·round(k / s) with s = max|k| / (2^(bits-1) - 1) over the keys at hand.
+// In float32, or float64 where the keys are; returns their type. Keys that are all zero stay so.
+at::Tensor quantised(const at::Tensor& k_bthd, std::int64_t bits, ScaleOf scale_of);
+
+// The same as an edit, in the layers named.
+EditKeys quantisation(std::int64_t bits, ScaleOf scale_of, const std::vector<std::int64_t>& layers);
 
 }  // namespace headscope

@@ -1,0 +1,63 @@
+// What `headscope train` and `headscope study` share: how a run that trains begins, and training in its folder.
+#pragma once
+
+#include "core/clock.h"
+#include "experiments/estimate.h"
+#include "figures/theme.h"
+#include "run/run_folder.h"
+#include "train/loop.h"
+
+namespace headscope {
+
+// What a run works with.
+struct TrainingRun {
+  Clock::time_point start;
+  ComputeDevice device;
+  Corpus corpus;
+  RunFolder folder;
+  Console& console;
+};
+
+// Opens the folder of the run when nothing is wrong with the job and its data. The job's device becomes the one that
+// was chosen. `facts` are for the manifest, which gets device, threads, parameters and seeds, too.
+template <class Options>
+TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohmann::ordered_json facts,
+                           const std::vector<std::uint64_t>& seeds, Console& console) {
+  const auto start = Clock::now();
+  theme_named(job.theme);  // an unknown name is refused before the work, not after it
+  ComputeDevice device = choose_device(job.options.device, job.options.threads);
+  job.options.device = device.name();
+  check_out(job.folder, command, RunWrites::as_it_goes);
+  check_memory(job.options.model, device);
+  Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
+  facts.update({{"device", device.description},
+                {"threads", device.threads},
+                {"parameters", count_parameters(job.options.model).total},
+                {"seeds", seeds}});
+  RunFolder folder(job.folder, {.command = command,
+                                .config = to_json(job.options),
+                                .facts = std::move(facts),
+                                .writes = RunWrites::as_it_goes,
+                                .free_keys = {"threads"},
+                                .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
+                                .inputs = inputs_of(job.options.data)});
+  return {start, std::move(device), std::move(corpus), std::move(folder), console};
+}
+
+// Training with its progress on the console.
+inline TrainResult train_in(const TrainingRun& run, const TrainJob& job) {
+  std::optional<Progress> progress;
+  TrainObserver observer;
+  observer.progress = [&](std::int64_t done, double loss) {
+    if (progress)
+      progress->step(fmt::format("loss {:.3f}", loss));
+    else
+      progress.emplace(run.console, job.label, "steps", static_cast<std::size_t>(job.options.steps()),
+                       static_cast<std::size_t>(done));
+  };
+  observer.saving = [&] { run.console.info("saving"); };
+  observer.before_writing = [&] { static_cast<void>(run.folder.place()); };
+  return train(job, run.corpus, run.device, observer);
+}
+
+}  // namespace headscope
