@@ -1,8 +1,8 @@
 #include "command.h"
 #include "core/bounds.h"
-#include "experiments/benchmark.h"
-#include "experiments/setup.h"
 #include "heads/metrics.h"
+#include "settings/setup.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -37,17 +37,16 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--steps", flags.steps, 1, most_steps);
   check_size("--warmup", flags.warmup, 0, most_steps);
   const Setup options = options_of(flags, {"steps", flags.warmup + flags.steps});
-  const ComputeDevice device = choose_device(options.device, options.threads);
-  const TrainBenchmark result = benchmark_training(options.model, options.train, flags.warmup, flags.steps, device);
+  const TrainBenchmark result = torch_half().time_training(options, flags.warmup, flags.steps);
   if (common.json)
     fmt::print("{}", json_text(nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
                                                       {"peak_memory_mb", result.peak_memory_mb},
                                                       {"loss_first", result.loss_first},
                                                       {"loss_last", result.loss_last},
-                                                      {"device", device.description}}));
+                                                      {"device", result.device}}));
   else
-    fmt::print("{} on {}: {:.0f} tokens/s (median of {} steps), peak memory {:.0f} MB\n", options.preset,
-               device.description, result.tokens_per_s, flags.steps, result.peak_memory_mb);
+    fmt::print("{} on {}: {:.0f} tokens/s (median of {} steps), peak memory {:.0f} MB\n", options.preset, result.device,
+               result.tokens_per_s, flags.steps, result.peak_memory_mb);
   return 0;
 }
 
@@ -55,16 +54,15 @@ int bench_track(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--rounds", flags.rounds, 1, most_steps / tracking_steps_per_round);
   const MetricSelection known(flags.metrics, "--track");  // refused before the tokens are made
   const Setup options = options_of(flags, {"steps", tracking_steps(flags.rounds)});
-  const ComputeDevice device = choose_device(options.device, options.threads);
-  const TrackingCost cost = benchmark_tracking(options.model, options.train, flags.metrics, flags.rounds, device);
+  const TrackingCost cost = torch_half().time_tracking(options, flags.metrics, flags.rounds);
   if (common.json)
     fmt::print("{}", json_text(nlohmann::ordered_json{{"every_10", cost.every_10},
                                                       {"every_1", cost.every_1},
                                                       {"step_seconds", cost.step_seconds},
-                                                      {"device", device.description}}));
+                                                      {"device", cost.device}}));
   else
     fmt::print("{} on {}: tracking adds {:.1f} % to the time of a run every 10 steps, {:.1f} % at every step\n",
-               options.preset, device.description, 100 * cost.every_10, 100 * cost.every_1);
+               options.preset, cost.device, 100 * cost.every_10, 100 * cost.every_1);
   return 0;
 }
 

@@ -1,21 +1,19 @@
 #include "dry_run.h"
 
-#include "experiments/estimate.h"
 #include "figures/theme.h"
+#include "torch_half.h"
 
 namespace headscope {
 
 int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
             const CommonFlags& common) {
   theme_named(theme);
-  const ComputeDevice device = choose_device(setup.device, setup.threads);
-  check_corpus_for(setup);
-  const TrainEstimate each = estimate_training(setup, device);
+  const TrainEstimate each = torch_half().estimate(setup);
   const double seconds = static_cast<double>(runs) * each.seconds;
   if (common.json) {
     const nlohmann::ordered_json object = {{"preset", setup.preset},
-                                           {"device", device.description},
-                                           {"threads", device.threads},
+                                           {"device", each.device},
+                                           {"threads", each.threads},
                                            {"parameters", each.parameters.total},
                                            {"runs", runs},
                                            {"tokens", each.tokens},
@@ -31,9 +29,9 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
   if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
   fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(each.tokens), each.steps, each.probes);
   fmt::print("  memory      about {:.1f} GB\n", each.memory_mb / 1024);
-  fmt::print("  threads     {}\n", device.threads);
+  fmt::print("  threads     {}\n", each.threads);
   fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n", format_duration(seconds),
-             device.description);
+             each.device);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "command.h"
-#include "experiments/setup.h"
+#include "settings/setup.h"
 
 namespace headscope {
 

@@ -1,9 +1,8 @@
-#include "experiments/inspect.h"
-
 #include <unistd.h>
 
 #include "command.h"
 #include "heads/terminal_map.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -47,7 +46,7 @@ int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   const Metric& shown = shown_metric(flags);
   InspectJob job{flags.options, flags.folder};
   choose_out(job.folder, common, "inspect");
-  const Inspection inspection = inspect(job, console);
+  const Inspection inspection = torch_half().inspect(job, console, {});
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
   } else if (!common.console.quiet) {

@@ -1,7 +1,6 @@
 // headscope: one subcommand per file; this one parses, dispatches and turns errors into one line and an exit code.
 #include <fcntl.h>
 #include <malloc.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +12,6 @@
 
 #include "command.h"
 #include "core/error.h"
-#include "ops/torch_errors.h"
 #include "usage.h"
 
 namespace {
@@ -26,33 +24,6 @@ void occupy_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
     if (::fcntl(number, F_GETFD) == -1 && errno == EBADF) ::open("/dev/null", O_RDONLY);  // takes the lowest number
 }
-
-// Idle threads of torch are to sleep: spinning, they would keep cores from our own threads and from other programs, and
-// training is no faster for it. Their library reads OMP_WAIT_POLICY when it is loaded, so the program starts itself
-// once more with it, unless the user chose. Where that fails, it goes on as it is.
-void start_with_sleeping_threads(char** arguments, char** environment) {
-  static char sleeping[] = "OMP_WAIT_POLICY=passive";  // execve takes no constants
-  constexpr std::string_view name = "OMP_WAIT_POLICY=";
-  std::size_t count = 0;
-  for (; environment[count] != nullptr; ++count)
-    if (std::string_view(environment[count]).starts_with(name)) return;
-  auto** changed = static_cast<char**>(std::calloc(count + 2, sizeof(char*)));
-  if (changed == nullptr) return;
-  std::copy_n(environment, count, changed);
-  changed[count] = sleeping;
-  ::execve("/proc/self/exe", arguments, changed);
-  std::free(changed);
-}
-
-// Called before any library initialises itself: torch takes a quarter of a second for it, which would be spent twice.
-// Nothing here may need such a library; the sanitizers are one.
-[[maybe_unused]] void before_libraries(int, char** arguments, char** environment) {
-  occupy_standard_streams();
-  start_with_sleeping_threads(arguments, environment);
-}
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-[[gnu::section(".preinit_array"), gnu::used]] void (*const preinit)(int, char**, char**) = before_libraries;
-#endif
 
 // --max_tokens_per_head is --max-tokens-per-head: both spellings are in use.
 std::vector<std::string> normalised_arguments(int argc, char** argv) {
@@ -114,7 +85,7 @@ int run(int argc, char** argv) {
     }
     fail_input("{}", usage_message(app, error));
   }
-  return with_short_torch_errors(chosen);
+  return chosen();
 }
 
 // What cannot be written is a failure, be it at the last moment.
@@ -159,12 +130,12 @@ Error current_error() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   // Arrays of tens of megabytes come and go with every head: keep their memory instead of giving it back to the system,
   // which would clear every page again.
   mallopt(M_MMAP_THRESHOLD, 32 << 20);  // the largest value that glibc takes
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
-  mallopt(M_ARENA_MAX, 1);            // an arena of a thread of its own would be given back whenever it is empty
-  ::prctl(PR_SET_NAME, "headscope");  // after the restart it would be "exe"
+  mallopt(M_ARENA_MAX, 1);  // an arena of a thread of its own would be given back whenever it is empty
   // A reader that went away, or a limit on the size of files, makes writing fail; it must not end a run unsaved.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -1,9 +1,9 @@
 #include "command.h"
 #include "core/error.h"
-#include "experiments/roles_run.h"
-#include "experiments/surgery/run.h"
 #include "experiments/train_run.h"
 #include "figures/theme.h"
+#include "heads/roles/run.h"
+#include "heads/surgery/outcome.h"
 #include "plasticity/run.h"
 #include "study/analyze.h"
 

@@ -1,5 +1,6 @@
 #include "command.h"
-#include "experiments/roles_run.h"
+#include "heads/roles/run.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -8,7 +9,9 @@ int roles_command_line(const RolesJob& given, const CommonFlags& common) {
   Console console(common.console);
   RolesJob job = given;
   if (!is_tracked_run(job.place) || !job.folder.out.empty()) choose_out(job.folder, common, "roles");
-  const RolesOutcome outcome = find_roles(job, console);
+  const RolesOutcome outcome = find_roles(job, [&](const InspectJob& inspection, const WriteMore& write_more) {
+    return torch_half().inspect(inspection, console, write_more);
+  });
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};
     object.update(to_json(outcome.roles));

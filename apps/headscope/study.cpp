@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "dry_run.h"
-#include "experiments/study_run.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -90,7 +90,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
                    fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
   }
   Console console(common.console);
-  const StudyOutcome outcome = run_study(job, console);
+  const StudyOutcome outcome = torch_half().study(job, console);
   if (common.json) {
     ordered_json object = json_of(outcome);
     if (outcome.unigram_entropy)

@@ -1,8 +1,8 @@
 #include "command.h"
 #include "core/error.h"
-#include "experiments/surgery/run.h"
 #include "heads/figures/surgery_figures.h"
 #include "model/checkpoint_files.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -75,7 +75,7 @@ int surgery(SurgeryFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   flags.job.options = options_of(flags);
   choose_out(flags.job.folder, common, run_name(flags.job.options.checkpoint));
-  const SurgeryOutcome outcome = run_surgery(flags.job, console);
+  const SurgeryOutcome outcome = torch_half().surgery(flags.job, console);
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};
     object.update(to_json(outcome));

@@ -1,5 +1,5 @@
 #include "dry_run.h"
-#include "experiments/train_run.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -41,12 +41,12 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder, flags.theme};
   choose_out(job.folder, common, "train-" + job.options.preset);
+  validate(job.options);
   if (flags.dry_run) {
-    validate(job.options);
     check_out(job.folder, train_command, RunWrites::as_it_goes);
     return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
   }
-  const TrainRunOutcome outcome = run_training(job, console);
+  const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)
     fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)

@@ -31,13 +31,19 @@ double seconds_of(const ComputeDevice& device, const std::function<void()>& work
 }
 
 // Random tokens for so many steps, and the validation batches.
-Corpus random_corpus(const DecoderConfig& model, const TrainOptions& options, std::int64_t steps) {
+Corpus random_corpus(const Setup& setup, std::int64_t steps) {
+  const TrainOptions& options = setup.train;
+  const std::int64_t vocabulary = setup.model.vocabulary;
   NumpyGenerator generator(0);
   Corpus corpus;
-  corpus.train = random_tokens(steps * options.tokens_per_step() + 1, model.vocabulary, generator);
+  corpus.train = random_tokens(steps * options.tokens_per_step() + 1, vocabulary, generator);
   corpus.validation = random_tokens(tokens_for_batches(options.validation_batches, options.batch, options.seq_len),
-                                    model.vocabulary, generator);
+                                    vocabulary, generator);
   return corpus;
+}
+
+Trainer trainer_of(const Setup& setup, const Corpus& corpus, const ComputeDevice& device) {
+  return {make_decoder(setup.model, /*seed=*/0, device.device), setup.train, /*seed=*/0, corpus, device};
 }
 
 // A folder that goes away with this object.
@@ -51,10 +57,10 @@ struct ScratchFolder {
 
 }  // namespace
 
-TrainBenchmark benchmark_training(const DecoderConfig& model, const TrainOptions& options, std::int64_t warmup,
-                                  std::int64_t steps, const ComputeDevice& device) {
-  const Corpus corpus = random_corpus(model, options, warmup + steps);
-  Trainer trainer(make_decoder(model, /*seed=*/0, device.device), options, /*seed=*/0, corpus, device);
+TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps) {
+  const ComputeDevice device = choose_device(setup.device, setup.threads);
+  const Corpus corpus = random_corpus(setup, warmup + steps);
+  Trainer trainer = trainer_of(setup, corpus, device);
   TrainBenchmark result;
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < warmup + steps; ++i) {
@@ -64,16 +70,17 @@ TrainBenchmark benchmark_training(const DecoderConfig& model, const TrainOptions
     if (i == 0) result.loss_first = loss;
     result.loss_last = loss;
   }
-  result.tokens_per_s = static_cast<double>(options.tokens_per_step()) / median(seconds);
+  result.tokens_per_s = static_cast<double>(setup.train.tokens_per_step()) / median(seconds);
   result.peak_memory_mb = peak_memory_mb(device);
+  result.device = device.description;
   return result;
 }
 
-TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& options, const std::string& metrics,
-                                std::int64_t rounds, const ComputeDevice& device) {
+TrackingCost benchmark_tracking(const Setup& setup, const std::string& metrics, std::int64_t rounds) {
+  const ComputeDevice device = choose_device(setup.device, setup.threads);
   constexpr std::int64_t steps = tracking_steps_per_round / 3;
-  const Corpus corpus = random_corpus(model, options, tracking_steps(rounds));
-  Trainer trainer(make_decoder(model, /*seed=*/0, device.device), options, /*seed=*/0, corpus, device);
+  const Corpus corpus = random_corpus(setup, tracking_steps(rounds));
+  Trainer trainer = trainer_of(setup, corpus, device);
   const MetricSelection chosen(metrics, "--track");
   const ScratchFolder folder;
   RunTables tables(folder.path);
@@ -97,7 +104,7 @@ TrackingCost benchmark_tracking(const DecoderConfig& model, const TrainOptions& 
     every_10.push_back(ten_steps(10) / plain.back() - 1);
     every_1.push_back(ten_steps(1) / plain.back() - 1);
   }
-  return {median(every_10), median(every_1), median(plain) / steps};
+  return {median(every_10), median(every_1), median(plain) / steps, device.description};
 }
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
 
 namespace headscope {
@@ -81,6 +82,8 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
   const double reached = device.device.is_cpu() ? 0.45 : 0.4;
   const TrainOptions& train = setup.train;
   TrainEstimate estimate;
+  estimate.device = device.description;
+  estimate.threads = device.threads;
   estimate.parameters = count_parameters(setup.model);
   estimate.steps = train.steps();
   estimate.tokens = estimate.steps * train.tokens_per_step();
@@ -93,6 +96,12 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
   estimate.seconds = (static_cast<double>(estimate.tokens) + probe_tokens) * flops_per_token(setup) /
                      (reached * measured_flops(setup, device));
   return estimate;
+}
+
+TrainEstimate estimate_run(const Setup& setup) {
+  const ComputeDevice device = choose_device(setup.device, setup.threads);
+  check_corpus_for(setup);
+  return estimate_training(setup, device);
 }
 
 void check_memory(const DecoderConfig& model, const ComputeDevice& device) {

@@ -2,9 +2,11 @@
 
 #include "core/interrupt.h"
 #include "core/missing.h"
-#include "experiments/trained_model.h"
 #include "heads/run_tables.h"
+#include "model/load.h"
+#include "ops/device.h"
 #include "ops/torch_errors.h"
+#include "probe/batches.h"
 #include "probe/probe.h"
 
 namespace headscope {
@@ -31,7 +33,7 @@ void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
 }
 
 // The configuration in the manifest: what was measured, on what.
-ordered_json config_of(const InspectOptions& options, const TrainedModel& saved) {
+ordered_json config_of(const InspectOptions& options, const LoadedModel& saved) {
   ordered_json config = to_json(saved.setup);
   config["track"] = {{"metrics", options.metrics}};
   config["checkpoint"] = saved.checkpoint.string();
@@ -56,18 +58,16 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
   const InterruptGuard guard;
   const MetricSelection chosen(job.options.metrics, "--track");
   const ComputeDevice device = choose_device(job.options.device);
-  TrainedModel saved =
-      with_short_torch_errors([&] { return open_trained_model(job.options.checkpoint, device.device); });
+  LoadedModel saved = with_short_torch_errors([&] { return load_model(job.options.checkpoint, device.device); });
   change(saved.setup, job.options.changes);
   const Corpus corpus = load_held_out(saved.setup, console);
   Inspection inspection{.checkpoint = saved.checkpoint.string(),
-                        .moment = saved.moment,
+                        .moment = {saved.step, saved.tokens},
                         .device = device.description,
                         .source = corpus.source};
-  RunFolder folder(job.folder,
-                   {inspect_command,
-                    config_of(job.options, saved),
-                    {{"device", device.description}, {"step", saved.moment.step}, {"tokens", saved.moment.tokens}}});
+  RunFolder folder(job.folder, {inspect_command,
+                                config_of(job.options, saved),
+                                {{"device", device.description}, {"step", saved.step}, {"tokens", saved.tokens}}});
   if (folder.already_complete()) {
     inspection.tracks = read_tracks(folder.path());
     inspection.summary = summarise(inspection.tracks, {saved.setup.preset, saved.setup.model.d_k});

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 
-#include "core/bounds.h"
 #include "core/interrupt.h"
-#include "core/lists.h"
 #include "experiments/training_run.h"
 #include "figures/draw_or_warn.h"
 #include "ops/torch_errors.h"
@@ -136,48 +133,6 @@ StudyOutcome run_study(const StudyJob& given, Console& console) {
   TrainingRun run =
       begin_training(job, study_command, {{"definitions", study_definitions()}}, seeds_of(job.options), console);
   return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run); }); });
-}
-
-void validate(const StudyOptions& options) {
-  validate(static_cast<const Setup&>(options));
-  validate(options.track);
-  if (!MetricSelection(options.track.metrics, "track.metrics").has("k_pr"))
-    fail_input("track.metrics is '{}'; expected k_pr among them: the verdict rests on it", options.track.metrics);
-  check_number("study.tau", options.tau, positive_up_to(largest_float));
-  seeds_of(options);
-  conditions_of(options);
-}
-
-std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
-  constexpr std::int64_t most_seeds = 1000;  // a folder each; intervals hardly shrink any more
-  std::vector<std::uint64_t> seeds;
-  for (const std::string& part : comma_separated(options.seeds)) {
-    std::uint64_t seed = 0;
-    if (!parse_value(part, seed))
-      fail_input("study.seeds is '{}'; expected whole numbers, comma-separated", options.seeds);
-    if (std::find(seeds.begin(), seeds.end(), seed) != seeds.end())
-      fail_input("study.seeds is '{}'; {} is there twice, a seed counts once", options.seeds, seed);
-    seeds.push_back(seed);
-  }
-  check_size("the number of study.seeds", static_cast<std::int64_t>(seeds.size()), 1, most_seeds);
-  return seeds;
-}
-
-std::vector<std::size_t> conditions_of(const StudyOptions& options) {
-  std::set<std::size_t> chosen;
-  for (const std::string& part : comma_separated(options.conditions)) {
-    const auto found = std::ranges::find_if(study_conditions, [&](const Condition& condition) {
-      return part == condition.tag || part == condition.letter;
-    });
-    if (found == study_conditions.end())
-      fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
-    chosen.insert(static_cast<std::size_t>(found - study_conditions.begin()));
-  }
-  return {chosen.begin(), chosen.end()};
-}
-
-std::int64_t count_trainings(const StudyOptions& options) {
-  return static_cast<std::int64_t>(seeds_of(options).size() * conditions_of(options).size());
 }
 
 }  // namespace headscope

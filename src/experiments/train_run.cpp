@@ -61,11 +61,6 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run) {
 
 }  // namespace
 
-void validate(const TrainRunOptions& options) {
-  validate(static_cast<const Setup&>(options));
-  validate(options.track);
-}
-
 TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
   const InterruptGuard guard;
   validate(given.options);

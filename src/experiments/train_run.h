@@ -3,8 +3,8 @@
 
 #include <optional>
 
-#include "experiments/setup.h"
 #include "heads/summary.h"
+#include "settings/setup.h"
 
 namespace headscope {
 
@@ -23,7 +23,10 @@ struct TrainRunOptions : Setup {
 };
 
 // Throws Error(Fault::input) naming the key on values that make no sense.
-void validate(const TrainRunOptions& options);
+inline void validate(const TrainRunOptions& options) {
+  validate(static_cast<const Setup&>(options));
+  validate(options.track);
+}
 
 using TrainRunJob = TrainingJob<TrainRunOptions>;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/bounds.h"
 #include "core/config.h"
 #include "core/error.h"
 #include "core/lists.h"
@@ -91,6 +92,11 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
       fail_input("{}: {}", where, unknown_name("metric or group", part, known_names()));
     }
   }
+}
+
+void validate(const TrackOptions& options) {
+  check_size("track.every", options.every, 0, most_tokens);
+  MetricSelection(options.metrics, "track.metrics");
 }
 
 }  // namespace headscope

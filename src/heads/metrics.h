@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -49,6 +50,19 @@ class MetricSelection {
   std::set<std::string_view> metrics_;
   std::set<MetricGroup> groups_;  // those that have a chosen metric
 };
+
+// What is measured of every head on the way, on the training batches themselves (between probes).
+struct TrackOptions {
+  std::int64_t every = 10;      // updates; 0: never. At 10 it costs less than noise between runs
+  std::string metrics = "all";  // groups and names, as MetricSelection takes them; of probes, too
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    visit("track.every", self.every, "Updates between measurements of the training batch; 0: none");
+    visit("track.metrics", self.metrics, "What is measured: groups and names of metrics, or all");
+  }
+};
+void validate(const TrackOptions& options);
 
 // Values of the layer's heads by the name of the measurement (heads/metrics.h).
 using HeadValues = std::map<std::string_view, std::vector<double>>;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "model/decoder_config.h"
 #include "model/named_tensors.h"
+#include "settings/decoder_config.h"
 
 namespace headscope {
 
@@ -73,8 +73,8 @@ struct HeadVectors {
   double scale = 1;
 };
 
-// Called for every layer on the way. Observe must not change the vectors. EditKeys gets the keys before RoPE and returns
-// the keys that the layer is to use instead.
+// Called for every layer on the way. Observe must not change the vectors. EditKeys gets the keys before RoPE and
+// returns the keys that the layer is to use instead.
 using Observe = std::function<void(std::int64_t layer, const HeadVectors& vectors)>;
 using EditKeys = std::function<at::Tensor(std::int64_t layer, const at::Tensor& k_bthd)>;
 struct Hooks {

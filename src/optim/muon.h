@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/named_tensors.h"
-#include "optim/options.h"
+#include "settings/optimizer_options.h"
 
 namespace headscope {
 

@@ -7,6 +7,7 @@
 
 #include "data/blocks.h"
 #include "ops/device.h"
+#include "settings/train_options.h"
 
 namespace headscope {
 
@@ -14,17 +15,11 @@ struct Batch {
   at::Tensor tokens_bt, targets_bt;
 };
 
-// The sequences of a batch, and the tokens of a sequence.
-struct BatchShape {
-  std::int64_t batch = 0, seq_len = 0;
-};
-
 // The blocks that come after `position` others.
-Batch training_batch(const Tokens& tokens, BlockOrder& order, std::int64_t position, const BatchShape& shape,
+Batch training_batch(const TrainOptions& options, const Tokens& tokens, BlockOrder& order, std::int64_t position,
                      const ComputeDevice& device);
 
-// Fixed batches in their order in the text: those of the validation loss; probes measure the first of them.
-std::vector<Batch> fixed_batches(const Tokens& tokens, std::int64_t count, const BatchShape& shape,
-                                 const ComputeDevice& device);
+// The fixed batches of the validation loss, in their order in the text; probes measure the first of them.
+std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
 
 }  // namespace headscope

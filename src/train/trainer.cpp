@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include "optim/clip.h"
+#include "optim/schedule.h"
 
 namespace headscope {
 namespace {
@@ -19,10 +20,6 @@ NamedTensors trained_parameters(const Decoder& model) {
     if (value.requires_grad()) trained.emplace_back(name, value);
   });
   return trained;
-}
-
-BatchShape shape_of(const TrainOptions& options) {
-  return {options.batch, options.seq_len};
 }
 
 std::vector<at::Tensor> values_of(const NamedTensors& named) {
@@ -46,14 +43,13 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
       optimizers_(model_, options.optim),
       trained_(trained_parameters(model_)),
       order_(corpus.train.size(), options.seq_len, seed),
-      validation_(fixed_batches(corpus.validation, options.validation_batches, shape_of(options), device)) {}
+      validation_(validation_batches(options, corpus.validation, device)) {}
 
 StepRecord Trainer::step(const Hooks& hooks) {
   const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
   for (std::int64_t i = 0; i < options_.accumulation; ++i) {
-    const Batch batch =
-        training_batch(corpus_.train, order_, position() + i * options_.batch, shape_of(options_), device_);
+    const Batch batch = training_batch(options_, corpus_.train, order_, position() + i * options_.batch, device_);
     torch::autograd::backward({forward(batch, i == 0 ? hooks : Hooks(), loss)}, {});
   }
   const double grad_norm = clip_gradients(values_of(trained_), options_.clip);

@@ -5,7 +5,7 @@
 #include "model/decoder.h"
 #include "optim/optimizers.h"
 #include "probe/probe.h"
-#include "train/options.h"
+#include "settings/train_options.h"
 
 namespace headscope {
 

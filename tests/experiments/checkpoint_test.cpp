@@ -1,8 +1,8 @@
 #include "train/checkpoint.h"
 
 #include "core/atomic_file.h"
-#include "experiments/trained_model.h"
 #include "formats/content_hash.h"
+#include "model/load.h"
 #include "support/expect_error.h"
 #include "support/file_size_limit.h"
 #include "support/temporary_folder.h"
@@ -68,7 +68,7 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   const std::string untouched = read_file(checkpoint / "state.json");
   const auto refused = [&](const std::string& message, auto change, bool on_resume) {
     write_state(checkpoint, change);
-    expect_error(Fault::input, message, [&] { open_trained_model(checkpoint, cpu().device); });
+    expect_error(Fault::input, message, [&] { load_model(checkpoint, cpu().device); });
     if (on_resume) expect_error(Fault::input, message, [&] { run(job); });
     write_file(checkpoint / "state.json", untouched);
   };
@@ -92,9 +92,9 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   std::string deep = "[";
   for (int i = 0; i < 200'000; ++i) deep += '[';
   write_file(checkpoint / "state.json", deep);
-  expect_error(Fault::input, "state.json: is not valid", [&] { open_trained_model(checkpoint, cpu().device); });
+  expect_error(Fault::input, "state.json: is not valid", [&] { load_model(checkpoint, cpu().device); });
   write_file(checkpoint / "state.json", untouched);
-  EXPECT_EQ(open_trained_model(folder / "run", cpu().device).moment.step, 12);
+  EXPECT_EQ(load_model(folder / "run", cpu().device).step, 12);
 }
 
 // Earlier versions had one key for two choices, and the place in the data beside the step.
@@ -113,14 +113,14 @@ TEST(OpenCheckpoint, OfAnEarlierVersionOpens) {
       state["config"]["model"]["qk_norm"] = word;
       state["config"]["train"].erase("qk_gain");
     });
-    const TrainedModel opened = open_trained_model(checkpoint, cpu().device);
+    const LoadedModel opened = load_model(checkpoint, cpu().device);
     EXPECT_TRUE(opened.setup.model.qk_norm);
     EXPECT_EQ(opened.setup.train.qk_gain, gain);
     EXPECT_TRUE(opened.model.layers[0].k_gain.defined());
     EXPECT_FALSE(opened.model.layers[0].k_gain.requires_grad());
   }
   write_state(checkpoint, [](nlohmann::ordered_json& state) { state["config"]["model"]["qk_norm"] = "none"; });
-  EXPECT_FALSE(open_trained_model(checkpoint, cpu().device).setup.model.qk_norm);
+  EXPECT_FALSE(load_model(checkpoint, cpu().device).setup.model.qk_norm);
 }
 
 TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {
@@ -135,13 +135,13 @@ TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {
   const std::string study = (folder / "study").string();
   expect_error(Fault::input,
                fmt::format("{}: holds several models; give one of its conditions: {}/NoQK, {}/QK", study, study, study),
-               [&] { open_trained_model(study, cpu().device); });
+               [&] { load_model(study, cpu().device); });
   save_in(folder / "seeds/seed_1/QK");
   save_in(folder / "seeds/seed_2/QK");
   expect_error(Fault::input, fmt::format("{}/seed_1/QK, ", (folder / "seeds").string()),
-               [&] { open_trained_model(folder / "seeds", cpu().device); });
+               [&] { load_model(folder / "seeds", cpu().device); });
   expect_error(Fault::input, "is no checkpoint (it has no state.json) and holds none",
-               [&] { open_trained_model(folder / "study/plots", cpu().device); });
+               [&] { load_model(folder / "study/plots", cpu().device); });
 }
 
 TEST(Checkpoint, OnAFullDiskTheLastGoodOneStays) {
@@ -177,7 +177,7 @@ TEST(OpenCheckpoint, OfAnotherShapeThanItsConfigurationNamesTheTensor) {
     CheckpointState state;
     state.config = to_json(setup);
     save_checkpoint(folder / name / "checkpoints", trainer, state, 2);
-    return open_trained_model(folder / name, cpu().device);
+    return load_model(folder / name, cpu().device);
   };
   EXPECT_EQ(open_saved_as("as it is").model.config.d_model, 32);
   setup.model.d_ff = 128;

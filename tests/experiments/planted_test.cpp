@@ -1,8 +1,8 @@
 // Roles found in models whose heads are known: by construction, or because they were never trained.
-#include "experiments/setup.h"
 #include "heads/roles/roles.h"
 #include "heads/run_tables.h"
 #include "planted_model.h"
+#include "settings/setup.h"
 #include "support/temporary_folder.h"
 #include "train/trainer.h"
 

@@ -241,9 +241,10 @@ TEST(Gpu, LossAndMeasurementsAgreeWithTheCpu) {
 }
 
 TEST(Gpu, TrainingLowersTheLoss) {
-  TrainOptions options;
-  options.tokens = options.tokens_per_step() * 30;
-  const TrainBenchmark result = benchmark_training({}, options, 0, 30, gpu());
+  headscope::Setup setup;
+  setup.device = "cuda";
+  setup.train.tokens = setup.train.tokens_per_step() * 30;
+  const TrainBenchmark result = benchmark_training(setup, 0, 30);
   EXPECT_NEAR(result.loss_first, std::log(258), 0.15);
   EXPECT_LT(result.loss_last, result.loss_first);
   EXPECT_GT(result.peak_memory_mb, 1);

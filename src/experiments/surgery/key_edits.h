@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "experiments/surgery/options.h"
+#include "heads/surgery/options.h"
 #include "model/decoder.h"
 
 namespace headscope {

@@ -1,19 +1,15 @@
 #include "experiments/surgery/run.h"
 
-#include "core/atomic_file.h"
 #include "core/clock.h"
 #include "core/interrupt.h"
-#include "core/json_text.h"
-#include "core/missing.h"
 #include "experiments/surgery/measure.h"
-#include "experiments/trained_model.h"
-#include "figures/draw_or_warn.h"
-#include "formats/parquet_table.h"
+#include "figures/theme.h"
 #include "formats/safetensors.h"
-#include "heads/figures/surgery_figures.h"
 #include "model/checkpoint_files.h"
+#include "model/load.h"
+#include "ops/device.h"
 #include "ops/torch_errors.h"
-#include "run/names.h"
+#include "probe/batches.h"
 
 namespace headscope {
 namespace {
@@ -21,21 +17,17 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* table_name = "surgery.parquet";
-constexpr const char* csv_name = "surgery.csv";
-constexpr const char* summary_name = "summary.json";
-
 // All that an operation needs, loaded and checked.
 struct SurgeryInputs {
   SurgeryOptions options;  // resolved
   ComputeDevice device;
-  TrainedModel saved;
+  LoadedModel saved;
   Corpus corpus;
   std::vector<Batch> batches;
 };
 
 // An order by gains needs gains that training has set apart.
-void resolve_by(SurgeryOptions& options, const TrainedModel& saved, Console& console) {
+void resolve_by(SurgeryOptions& options, const LoadedModel& saved, Console& console) {
   std::vector<SurgeryBy> chosen = bys_of(options);
   const bool learned = saved.setup.model.qk_norm && saved.setup.train.qk_gain == QkGain::learned;
   if (!learned && std::erase(chosen, SurgeryBy::gain) > 0) {
@@ -53,7 +45,7 @@ void resolve_by(SurgeryOptions& options, const TrainedModel& saved, Console& con
 SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
   SurgeryInputs inputs{given, choose_device(given.device), {}, {}, {}};
   SurgeryOptions& options = inputs.options;
-  inputs.saved = open_trained_model(options.checkpoint, inputs.device.device);
+  inputs.saved = load_model(options.checkpoint, inputs.device.device);
   options.checkpoint = inputs.saved.checkpoint.string();
   options.device = inputs.device.name();
   layers_of(options, inputs.saved.setup.model.layers);
@@ -68,11 +60,11 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
 }
 
 // "tiny QK, step 150" of runs/study-tiny/QK/checkpoints/step-000150.
-std::string title_of(const TrainedModel& saved) {
+std::string title_of(const LoadedModel& saved) {
   const fs::path checkpoints = absolute_folder(saved.checkpoint).parent_path();
   const std::string run =
       checkpoints.filename() == checkpoints_name ? checkpoints.parent_path().filename().string() : "";
-  return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.moment.step);
+  return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.step);
 }
 
 ordered_json facts_of(const SurgeryInputs& inputs) {
@@ -85,67 +77,14 @@ ordered_json facts_of(const SurgeryInputs& inputs) {
         {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
       {"title", title_of(inputs.saved)},
       {"device", inputs.device.description},
-      {"step", inputs.saved.moment.step},
-      {"tokens", inputs.saved.moment.tokens},
+      {"step", inputs.saved.step},
+      {"tokens", inputs.saved.tokens},
       {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
       {"inputs_xxh3_128",
        {{weights.string(), Safetensors(weights).hash()}, {inputs.corpus.source + ", validation", inputs.corpus.hash}}}};
 }
 
-// [{x_name: x, loss, loss_change, lowest, highest}] for each `by`.
-ordered_json curves_json(const Table& rows, const char* method, const char* x_name, double unmodified) {
-  ordered_json object = ordered_json::object();
-  for (const SurgeryCurve& curve : surgery_curves(rows, method)) {
-    ordered_json points = ordered_json::array();
-    for (std::size_t i = 0; i < curve.x.size(); ++i) {
-      ordered_json point = {{x_name, curve.x[i]}, {"loss", curve.loss[i]}, {"loss_change", curve.loss[i] - unmodified}};
-      if (curve.repeats > 1) point.update({{"lowest", curve.lowest[i]}, {"highest", curve.highest[i]}});
-      points.push_back(std::move(point));
-    }
-    object[curve.by] = std::move(points);
-  }
-  return object;
-}
-
-// The losses of a run that is complete.
-SurgeryLosses losses_in(const fs::path& run, const ordered_json& summary) {
-  const auto number = [&](const char* key) {
-    const ordered_json value = summary.is_object() ? summary.value(key, ordered_json("")) : ordered_json("");
-    if (!value.is_number() && !value.is_null())  // null: not finite
-      fail_input("{}: is damaged: it has no number '{}'", (run / summary_name).string(), key);
-    return value.is_null() ? missing : value.get<double>();
-  };
-  return {number("unmodified_loss"), number("uniform_attention_loss"), read_parquet(run / table_name)};
-}
-
-std::vector<fs::path> draw_losses(const std::string& title, const SurgeryLosses& losses, const fs::path& out,
-                                  const std::string& theme) {
-  return draw_surgery_figures({title, losses.rows, losses.unmodified, losses.uniform}, out / plots_name,
-                              theme_named(theme));
-}
-
-void measure_in_folder(const SurgeryJob& job, const SurgeryInputs& inputs, RunFolder& folder, SurgeryOutcome& outcome,
-                       Console& console) {
-  outcome.losses = measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console);
-  folder.write(table_name, to_parquet(outcome.losses.rows));
-  folder.write(csv_name, to_csv(outcome.losses.rows));
-  folder.write(summary_name, json_text(to_json(outcome)));
-  draw_or_warn(outcome.out, console, [&] { draw_losses(outcome.title, outcome.losses, folder.place(), job.theme); });
-}
-
 }  // namespace
-
-ordered_json to_json(const SurgeryOutcome& outcome) {
-  const SurgeryLosses& losses = outcome.losses;
-  return {{"title", outcome.title},
-          {"d_k", outcome.d_k},
-          {"layers", outcome.layers},
-          {"order", json_value(outcome.order)},
-          {"unmodified_loss", losses.unmodified},
-          {"uniform_attention_loss", losses.uniform},
-          {"remove", curves_json(losses.rows, "remove", "share_removed", losses.unmodified)},
-          {"quantise", curves_json(losses.rows, "quantise", "bits", losses.unmodified)}};
-}
 
 SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const auto start = Clock::now();
@@ -155,27 +94,21 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const SurgeryInputs inputs = with_short_torch_errors([&] { return open_inputs(job.options, console); });
   const DecoderConfig& model = inputs.saved.setup.model;
   RunFolder folder(job.folder, {surgery_command, to_json(inputs.options), facts_of(inputs)});
-  SurgeryOutcome outcome{folder.path(),
-                         title_of(inputs.saved),
-                         model.d_k,
-                         layers_of(inputs.options, model.layers),
-                         inputs.options.order,
-                         {}};
+  SurgeryOutcome outcome{
+      folder.path(),        title_of(inputs.saved), model.d_k, layers_of(inputs.options, model.layers),
+      inputs.options.order, SurgeryLosses()};
   if (folder.already_complete()) {
-    outcome.losses = losses_in(folder.path(), parse_json(read_file(folder.path() / summary_name)));
+    outcome.losses = read_losses_of_surgery(folder.path());
     return outcome;
   }
   return folder.live([&] {
-    with_short_torch_errors([&] { measure_in_folder(job, inputs, folder, outcome, console); });
+    outcome.losses = with_short_torch_errors([&] {
+      return measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console);
+    });
+    write_outcome(outcome, folder, job.theme, console);
     folder.finish(RunStatus::complete, {{"seconds", seconds_since(start)}});
     return outcome;
   });
-}
-
-std::vector<fs::path> draw_surgery_run(const fs::path& run, const fs::path& out, const std::string& theme) {
-  theme_named(theme);  // an unknown name is refused before anything is read
-  const ordered_json summary = parse_json(read_file(run / summary_name));
-  return draw_losses(text_at(summary, "title"), losses_in(run, summary), out, theme);
 }
 
 }  // namespace headscope

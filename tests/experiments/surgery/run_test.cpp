@@ -1,8 +1,8 @@
 #include "experiments/surgery/run.h"
 
 #include "core/atomic_file.h"
-#include "experiments/trained_model.h"
 #include "formats/parquet_table.h"
+#include "model/load.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "train/small_run.h"

@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "core/config.h"
-#include "optim/options.h"
-#include "optim/schedule.h"
+#include "settings/optimizer_options.h"
 
 namespace headscope {
 
@@ -68,18 +67,5 @@ struct TrainOptions {
 
 // Throws Error(Fault::input) naming the key on values that make no sense.
 void validate(const TrainOptions& options);
-
-// What is measured of every head on the way, on the training batches themselves (between probes).
-struct TrackOptions {
-  std::int64_t every = 10;      // updates; 0: never. At 10 it costs less than noise between runs
-  std::string metrics = "all";  // groups and names, comma-separated (heads/metrics.h); of probes, too
-
-  template <class Self, class Visit>
-  static void fields(Self& self, Visit&& visit) {
-    visit("track.every", self.every, "Updates between measurements of the training batch; 0: none");
-    visit("track.metrics", self.metrics, "What is measured: groups and names of metrics, or all");
-  }
-};
-void validate(const TrackOptions& options);
 
 }  // namespace headscope

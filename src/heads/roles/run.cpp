@@ -1,4 +1,4 @@
-#include "experiments/roles_run.h"
+#include "heads/roles/run.h"
 
 #include "figures/theme.h"
 #include "formats/part_table.h"
@@ -65,10 +65,10 @@ RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition)
   });
 }
 
-RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, Console& console) {
+RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, const Inspect& inspect) {
   const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder};
   RolesOutcome outcome{job.folder.out, {}};
-  inspect(inspection, console, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
+  inspect(inspection, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
     outcome.roles = write_all(job, measured.tracks, definition, facts, place);
   });
   return outcome;
@@ -80,7 +80,7 @@ bool is_tracked_run(const fs::path& place) {
   return fs::exists(part_folder(place / heads_table));
 }
 
-RolesOutcome find_roles(const RolesJob& job, Console& console) {
+RolesOutcome find_roles(const RolesJob& job, const Inspect& inspect) {
   theme_named(job.theme);
   if (job.source != "probe" && job.source != "train") fail_input("--source {}: expected probe or train", job.source);
   const RoleDefinition definition = definition_of(job);
@@ -92,7 +92,7 @@ RolesOutcome find_roles(const RolesJob& job, Console& console) {
   if (fs::exists(job.place / "manifest.json"))
     fail_input("{}: has no heads.parquet; give a run of 'headscope train' or 'headscope inspect', or a checkpoint",
                job.place.string());
-  return roles_of_checkpoint(job, definition, console);
+  return roles_of_checkpoint(job, definition, inspect);
 }
 
 }  // namespace headscope

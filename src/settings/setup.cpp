@@ -1,4 +1,4 @@
-#include "experiments/setup.h"
+#include "settings/setup.h"
 
 #include "core/bounds.h"
 #include "data/blocks.h"

@@ -1,13 +1,8 @@
 // Numbers that a user gives: refused by name, or good for a run.
-#include "train/options.h"
-
-#include <ATen/Parallel.h>
-
-#include "core/parallel.h"
 #include "core/random.h"
 #include "data/blocks.h"
-#include "experiments/estimate.h"
 #include "experiments/train_run.h"
+#include "settings/train_options.h"
 #include "support/expect_error.h"
 
 namespace headscope {
@@ -103,48 +98,6 @@ TEST(Options, ProductsThatPassAreExact) {
     ASSERT_GT(tokens_for_batches(options.validation_batches, options.batch, options.seq_len), 0);
   }
   EXPECT_GT(passed, 500);
-}
-
-TEST(Estimate, CountsStepsAndProbes) {
-  const TrainEstimate estimate = estimate_training(headscope::Setup{}, choose_device("cpu"));
-  EXPECT_EQ(estimate.steps, 150);
-  EXPECT_EQ(estimate.probes, 16);
-  EXPECT_EQ(estimate.parameters.total, count_parameters(DecoderConfig{}).total);
-  EXPECT_GT(estimate.seconds, 0);
-}
-
-// A model that no memory holds, and a run that never ends: an estimate all the same, at once.
-TEST(Estimate, OfTheLargestSetupIsFinite) {
-  headscope::Setup setup;  // a test has a Setup of its own
-  setup.model = {.vocabulary = 1 << 24,
-                 .d_model = 1 << 20,
-                 .layers = 4096,
-                 .heads = 256,
-                 .kv_heads = 256,
-                 .d_k = 65536,
-                 .d_ff = 1 << 24};
-  setup.train.tokens = 1'000'000'000'000'000;
-  setup.train.batch = 1 << 20;
-  setup.train.probe_every = 1;
-  ASSERT_NO_THROW(validate(setup));
-  const TrainEstimate estimate = estimate_training(setup, choose_device("cpu"));
-  EXPECT_GT(estimate.memory_mb, 1e9);
-  EXPECT_TRUE(std::isfinite(estimate.seconds) && estimate.seconds > 1e15);
-  EXPECT_EQ(format_duration(estimate.seconds).back(), 'h');
-}
-
-TEST(Device, UsesTheThreadsAskedFor) {
-  const bool is_given = std::getenv("OMP_NUM_THREADS") != nullptr;
-  const std::int64_t without = is_given ? at::get_num_threads() : static_cast<std::int64_t>(available_cores());
-  EXPECT_EQ(choose_device("cpu").threads, without);
-  for (const std::int64_t threads : {1, 3}) {
-    const ComputeDevice device = choose_device("cpu", threads);
-    EXPECT_EQ(device.threads, threads);
-    EXPECT_EQ(at::get_num_threads(), threads);
-  }
-  EXPECT_EQ(choose_device("cpu").threads, without);
-  for (const std::int64_t threads : {-1, 1025})
-    expect_error(Fault::input, "threads is ", [&] { choose_device("cpu", threads); });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // `headscope roles`: the roles of the heads of a run or of a checkpoint.
 #pragma once
 
-#include "experiments/inspect.h"
+#include "heads/inspection.h"
 
 namespace headscope {
 
@@ -25,7 +25,10 @@ struct RolesOutcome {
 // The folder has the tables that roles are found in; otherwise it is taken for a checkpoint.
 bool is_tracked_run(const std::filesystem::path& place);
 
+// How a checkpoint is measured.
+using Inspect = std::function<Inspection(const InspectJob& job, const WriteMore& write_more)>;
+
 // Writes tables, roles.json and the figures. Throws Error.
-RolesOutcome find_roles(const RolesJob& job, Console& console);
+RolesOutcome find_roles(const RolesJob& job, const Inspect& inspect);
 
 }  // namespace headscope

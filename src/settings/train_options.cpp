@@ -1,7 +1,6 @@
-#include "train/options.h"
+#include "settings/train_options.h"
 
 #include "core/bounds.h"
-#include "heads/metrics.h"
 
 namespace headscope {
 namespace {
@@ -50,11 +49,6 @@ void validate(const TrainOptions& options) {
         "train.tokens is {}, one update takes {} (train.batch x train.seq_len x train.accumulation); expected at "
         "least one update",
         options.tokens, options.tokens_per_step());
-}
-
-void validate(const TrackOptions& options) {
-  check_size("track.every", options.every, 0, most_tokens);
-  MetricSelection(options.metrics, "track.metrics");
 }
 
 }  // namespace headscope

@@ -1,4 +1,4 @@
-#include "experiments/trained_model.h"
+#include "model/load.h"
 
 #include "core/regular_file.h"
 #include "model/checkpoint_files.h"
@@ -69,22 +69,18 @@ void check_model_size(const fs::path& file, const DecoderConfig& model) {
 
 }  // namespace
 
-TrainedModel open_trained_model(const fs::path& place, at::Device device) {
-  TrainedModel opened;
-  opened.checkpoint = checkpoint_at(place);
-  const CheckpointReader reader(opened.checkpoint);
-  const fs::path weights = opened.checkpoint / model_name;
-  opened.setup = setup_of(reader);
-  const std::int64_t step = reader.count("step", opened.setup.train.steps());
-  opened.moment = {step, step * opened.setup.train.tokens_per_step()};
-  check_model_size(weights, opened.setup.model);
-  opened.model = empty_decoder(opened.setup.model, device);
-  load_weights(reader.tensors(model_name), opened.model, weights.string());
-  return opened;
-}
-
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
-  return fixed_batches(tokens, options.validation_batches, {options.batch, options.seq_len}, device);
+LoadedModel load_model(const fs::path& place, at::Device device) {
+  LoadedModel loaded;
+  loaded.checkpoint = checkpoint_at(place);
+  const CheckpointReader reader(loaded.checkpoint);
+  const fs::path weights = loaded.checkpoint / model_name;
+  loaded.setup = setup_of(reader);
+  loaded.step = reader.count("step", loaded.setup.train.steps());
+  loaded.tokens = loaded.step * loaded.setup.train.tokens_per_step();
+  check_model_size(weights, loaded.setup.model);
+  loaded.model = empty_decoder(loaded.setup.model, device);
+  load_weights(reader.tensors(model_name), loaded.model, weights.string());
+  return loaded;
 }
 
 }  // namespace headscope

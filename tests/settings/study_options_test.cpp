@@ -1,4 +1,4 @@
-#include "experiments/study_run.h"
+#include "study/study_options.h"
 
 #include "experiments/train_run.h"
 #include "support/expect_error.h"

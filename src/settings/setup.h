@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "data/corpus.h"
-#include "model/decoder_config.h"
 #include "run/run_folder.h"
-#include "train/options.h"
+#include "settings/decoder_config.h"
+#include "settings/train_options.h"
 
 namespace headscope {
 

@@ -1,4 +1,4 @@
-#include "experiments/surgery/options.h"
+#include "heads/surgery/options.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "model/decoder_config.h"
+#include "settings/decoder_config.h"
 
 #include "core/bounds.h"
 

@@ -1,0 +1,49 @@
+// What a study is made of: one setup, trained in several conditions from several seeds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "heads/metrics.h"
+#include "settings/setup.h"
+#include "study/conditions.h"
+#include "study/verdict.h"
+
+namespace headscope {
+
+// The keys that differ between the conditions: they are not for a study to set.
+constexpr bool varies_between_conditions(std::string_view key) {
+  return key == "model.qk_norm" || key == "train.qk_gain";
+}
+
+struct StudyOptions : Setup {
+  std::string seeds = "42";  // as in the source study
+  std::string conditions = fmt::format("{}", fmt::join(condition_tags, ","));
+  double tau = default_tau;                                // smaller differences of the mean key PR count as none
+  TrackOptions track{.every = 0, .metrics = "k_pr,gain"};  // what the verdict needs
+
+  template <class Self, class Visit>
+  static void fields(Self& self, Visit&& visit) {
+    Setup::fields(self, [&](const char* name, auto& value, const char* meaning) {
+      if (!varies_between_conditions(name)) visit(name, value, meaning);
+    });
+    visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
+    visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
+    visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none");
+    TrackOptions::fields(self.track, visit);
+  }
+};
+
+// Throws Error(Fault::input) naming the key on values that make no sense.
+void validate(const StudyOptions& options);
+
+std::vector<std::uint64_t> seeds_of(const StudyOptions& options);
+
+// Indices into study_conditions, ascending.
+std::vector<std::size_t> conditions_of(const StudyOptions& options);
+
+// Trainings in all: one for each condition of each seed.
+std::int64_t count_trainings(const StudyOptions& options);
+
+}  // namespace headscope
