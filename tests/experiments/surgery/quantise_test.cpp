@@ -1,5 +1,6 @@
-#include "experiments/surgery/key_edits.h"
+#include <gtest/gtest.h>
 
+#include "experiments/surgery/key_edits.h"
 #include "experiments/surgery/measure.h"
 #include "small_model.h"
 #include "support/exact_model.h"

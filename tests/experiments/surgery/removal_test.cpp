@@ -1,5 +1,6 @@
-#include "experiments/surgery/key_edits.h"
+#include <gtest/gtest.h>
 
+#include "experiments/surgery/key_edits.h"
 #include "experiments/surgery/measure.h"
 #include "small_model.h"
 #include "support/exact_model.h"
@@ -38,7 +39,8 @@ TEST_P(EveryNorm, NothingRemovedIsTheUnmodifiedLossBitForBit) {
   const double unmodified = validation_loss(model, batches, at::kFloat);
   const EditKeys same = [](std::int64_t, const at::Tensor& k_bthd) { return k_bthd; };
   EXPECT_EQ(validation_loss(model, batches, at::kFloat, same), unmodified);
-  const Decoder wide = test::converted(model, at::kDouble);  // where a projection onto everything would leave its rounding
+  const Decoder wide =
+      test::converted(model, at::kDouble);  // where a projection onto everything would leave its rounding
   const at::Tensor& tokens_bt = batches.front().tokens_bt;
   const Directions directions = singular_directions(wide, tokens_bt, RemovalOrder::smallest);
   const auto before = keys_of(wide, tokens_bt), after = keys_of(wide, tokens_bt, removal(directions, 0, all_layers));
