@@ -1,5 +1,4 @@
 #include "experiments/study_run.h"
-
 #include "experiments/train_run.h"
 #include "support/expect_error.h"
 
@@ -69,11 +68,12 @@ TEST(Lists, AreCheckedPartByPart) {
 
 TEST(Runs, AreConditionsTimesSeeds) {
   StudyOptions options;
-  EXPECT_EQ(runs_of(options), 3);
+  EXPECT_EQ(count_trainings(options), 3);
   options.seeds = "1,2";
-  EXPECT_EQ(runs_of(options), 6);
+  EXPECT_EQ(count_trainings(options), 6);
   for (int i = 3; i <= 1001; ++i) options.seeds += fmt::format(",{}", i);
-  expect_error(Fault::input, "the number of study.seeds is 1001; expected 1 to 1000", [&] { runs_of(options); });
+  expect_error(Fault::input, "the number of study.seeds is 1001; expected 1 to 1000",
+               [&] { count_trainings(options); });
 }
 
 // The words of earlier versions, and those of this one.
