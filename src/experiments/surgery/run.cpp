@@ -94,9 +94,12 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const SurgeryInputs inputs = with_short_torch_errors([&] { return open_inputs(job.options, console); });
   const DecoderConfig& model = inputs.saved.setup.model;
   RunFolder folder(job.folder, {surgery_command, to_json(inputs.options), facts_of(inputs)});
-  SurgeryOutcome outcome{
-      folder.path(),        title_of(inputs.saved), model.d_k, layers_of(inputs.options, model.layers),
-      inputs.options.order, SurgeryLosses()};
+  SurgeryOutcome outcome;
+  outcome.out = folder.path();
+  outcome.title = title_of(inputs.saved);
+  outcome.d_k = model.d_k;
+  outcome.layers = layers_of(inputs.options, model.layers);
+  outcome.order = inputs.options.order;
   if (folder.already_complete()) {
     outcome.losses = read_losses_of_surgery(folder.path());
     return outcome;
