@@ -1,10 +1,29 @@
 #include "formats/parquet_input.h"
 
+#include <arrow/status.h>
 #include <parquet/schema.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 
 namespace headscope {
+
+arrow::Status CappedPool::room_for(std::int64_t more) const {
+  if (more <= limit_ - bytes_allocated()) return arrow::Status::OK();
+  return arrow::Status::OutOfMemory("a page claims ", more, " bytes, more than a file of this size can mean");
+}
+
+arrow::Status CappedPool::Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) {
+  ARROW_RETURN_NOT_OK(room_for(size));
+  return ProxyMemoryPool::Allocate(size, alignment, out);
+}
+
+arrow::Status CappedPool::Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
+                                     std::uint8_t** ptr) {
+  ARROW_RETURN_NOT_OK(room_for(new_size - old_size));
+  return ProxyMemoryPool::Reallocate(old_size, new_size, alignment, ptr);
+}
 
 parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size) {
   parquet::ReaderProperties properties(&pool);

@@ -2,6 +2,7 @@
 // the footer against the size of the file before it takes memory.
 #pragma once
 
+#include <arrow/memory_pool.h>
 #include <fmt/format.h>
 #include <parquet/metadata.h>
 #include <parquet/properties.h>
@@ -11,9 +12,25 @@
 #include <string>
 #include <string_view>
 
-#include "formats/parquet_pages.h"
-
 namespace headscope {
+
+// A memory pool with a limit: a damaged page header may claim 2 GiB. Not for several threads.
+class CappedPool final : public arrow::ProxyMemoryPool {
+ public:
+  explicit CappedPool(std::int64_t limit) : ProxyMemoryPool(arrow::default_memory_pool()), limit_(limit) {}
+  void raise_limit(std::int64_t by) { limit_ += by; }
+  [[nodiscard]] std::int64_t limit() const { return limit_; }
+  using MemoryPool::Allocate;
+  using MemoryPool::Reallocate;
+  arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override;
+  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
+                           std::uint8_t** ptr) override;
+
+ private:
+  [[nodiscard]] arrow::Status room_for(std::int64_t more) const;
+
+  std::int64_t limit_;
+};
 
 // The bytes that the values of a file of `size` bytes may take in memory. Real captures expand by less than two, tables
 // by less than ten; a footer or page that claims more than this limit is damaged or hostile. The base is for small
