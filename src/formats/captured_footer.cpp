@@ -195,7 +195,7 @@ void add_chunks(CapturedColumn& column, std::span<const std::uint8_t> file, cons
 }  // namespace
 
 CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std::string& origin,
-                                  const parquet::ReaderProperties& properties) {
+                                  const parquet::ReaderProperties& properties, ReadLimits& limits) {
   CapturedFile captured;
   captured.metadata = parse_footer(footer_bytes(file, origin), origin, properties);
   const parquet::SchemaDescriptor& descriptor = *captured.metadata->schema();
@@ -218,9 +218,7 @@ CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std:
   captured.rows = checked_rows(*captured.metadata, file.size(), origin);
   if (captured.rows == 0) fail_input("{}: no rows, expected at least one captured vector", origin);
   in_footer(origin, [&] {
-    DecodedRoom room;
-    room.add_file(file.size());
-    ChunkCheck check(*captured.metadata, file.size(), origin, room);
+    ChunkCheck check(*captured.metadata, file.size(), origin, limits);
     const auto add = [&](CapturedColumn& column) { add_chunks(column, file, *captured.metadata, check); };
     add(captured.vector);
     add(captured.bucket);

@@ -53,6 +53,6 @@ struct CapturedFile {
 
 // `origin` names the file in errors. Throws Error(Fault::input).
 CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std::string& origin,
-                                  const parquet::ReaderProperties& properties);
+                                  const parquet::ReaderProperties& properties, ReadLimits& limits);
 
 }  // namespace headscope

@@ -90,7 +90,7 @@ class EqualRows {
  private:
   // The fast way: a row starts where it has to and nowhere else. False, and nothing changed, when that is not so.
   bool follow_equal(std::span<const std::int16_t> repetition) {
-    if (components_ == 0) return false;
+    if (components_ == 0 || length_ > components_) return false;
     int starts = 0, found = 0;  // as int: the compiler vectorises the count
     for (std::size_t i = components_ - length_; i < repetition.size(); i += components_, ++starts)
       if (repetition[i] != 0) return false;
@@ -199,10 +199,10 @@ void drop_nonfinite(CapturedVectors& captured, const std::string& origin) {
 
 CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const std::string& origin,
                                        const CaptureReadOptions& options) {
-  CappedPool pool(decoded_limit(bytes.size()));
-  const auto properties = limited_properties(pool, bytes.size());
-  const auto file =
-      read_captured_footer({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, origin, properties);
+  ReadLimits limits;
+  const auto properties = limits.add_file(bytes.size());
+  const auto file = read_captured_footer({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, origin,
+                                         properties, limits);
 
   const auto integers = [&](const CapturedColumn& column, const IntegerRange& range) {
     return in_column(column, [&] { return read_integers(column, range, properties); });

@@ -14,6 +14,15 @@
 
 namespace headscope {
 
+// The bytes that the values of a file of `size` bytes may take in memory. Real captures expand by less than two, tables
+// by less than ten; a footer or page that claims more than this limit is damaged or hostile. The base is for small
+// files of equal values, which compress without limit; a larger file of that kind can be written uncompressed.
+inline constexpr std::int64_t decoded_base = std::int64_t{256} << 20;
+inline constexpr std::int64_t decoded_per_byte = 64;
+constexpr std::int64_t decoded_limit(std::size_t size) {
+  return decoded_base + decoded_per_byte * static_cast<std::int64_t>(size);
+}
+
 // A memory pool with a limit: a damaged page header may claim 2 GiB. Not for several threads.
 class CappedPool final : public arrow::ProxyMemoryPool {
  public:
@@ -32,26 +41,17 @@ class CappedPool final : public arrow::ProxyMemoryPool {
   std::int64_t limit_;
 };
 
-// The bytes that the values of a file of `size` bytes may take in memory. Real captures expand by less than two, tables
-// by less than ten; a footer or page that claims more than this limit is damaged or hostile. The base is for small
-// files of equal values, which compress without limit; a larger file of that kind can be written uncompressed.
-inline constexpr std::int64_t decoded_base = std::int64_t{256} << 20;
-inline constexpr std::int64_t decoded_per_byte = 64;
-constexpr std::int64_t decoded_limit(std::size_t size) {
-  return decoded_base + decoded_per_byte * static_cast<std::int64_t>(size);
-}
+// The memory that files read together may take. Arrow tables keep a pointer to the pool.
+struct ReadLimits {
+  CappedPool pool{decoded_base};
+  std::int64_t room = decoded_base;  // bytes that values may still take, as the footers promise them
 
-// Checksums are verified; texts and lists that a header claims are bounded by the size of the file.
-parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size);
+  // One more file. Checksums are verified; texts and lists that a header claims are bounded by the size of the file.
+  parquet::ReaderProperties add_file(std::size_t size);
+};
 
 // The rows of all row groups. Throws Error(Fault::input) when they are more than the file can hold.
 std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin);
-
-// The bytes that the values of files read together may still take in memory.
-struct DecodedRoom {
-  std::int64_t bytes = decoded_base;
-  void add_file(std::size_t size) { bytes += decoded_per_byte * static_cast<std::int64_t>(size); }
-};
 
 struct ChunkPlace {
   std::int64_t start = 0, bytes = 0;
@@ -61,10 +61,11 @@ struct ChunkPlace {
 // row group.
 class ChunkCheck {
  public:
-  ChunkCheck(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin, DecodedRoom& room)
+  ChunkCheck(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin,
+             ReadLimits& limits)
       : metadata_(metadata),
         origin_(origin),
-        room_(room),
+        room_(limits.room),
         file_size_(file_size),
         limit_(decoded_limit(file_size)),
         data_end_(static_cast<std::int64_t>(file_size) - trailer_size - metadata.size()) {}
@@ -82,7 +83,7 @@ class ChunkCheck {
 
   const parquet::FileMetaData& metadata_;
   const std::string& origin_;
-  DecodedRoom& room_;
+  std::int64_t& room_;
   std::size_t file_size_;
   std::int64_t limit_;
   std::int64_t data_end_;

@@ -134,6 +134,17 @@ TEST(CapturedRefusals, VectorsOfUnequalLengthAreNamedByRow) {
               HasSubstr("column 'vector': row 0"));  // Arrow writes a null component
 }
 
+// Longer than what is read at once, by a multiple of the first row's length.
+TEST(CapturedRefusals, AVeryLongRowIsNotTakenForSeveral) {
+  std::string row = "[0";
+  for (int i = 1; i < 30000; ++i) row += ",0";
+  for (const std::string& json : {"[[1,2,3]," + row + "]]", "[[1,2,3]," + row + "],[1,2,3]]"}) {
+    EXPECT_THAT(
+        refusal(Capture(json.ends_with("3]]") ? 3 : 2, 1).set("vector", arrow::list(arrow::float32()), json).write()),
+        EndsWith("row 1 has 30000 components, expected 3 as in row 0"));
+  }
+}
+
 // Far behind the values that are read at once.
 TEST(CapturedRefusals, RowsFarInTheFileAreNamed) {
   const auto with_row = [](const std::string& row) {
