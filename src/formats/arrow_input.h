@@ -31,17 +31,19 @@ inline void check(const arrow::Status& status) {
 // A library's message for the middle of a sentence: short, without the full stop at its end.
 std::string reason_of(const std::exception& error);
 
-// Returns what `body` returns. An exception of a library becomes an Error that names the file.
+// Returns what `body` returns. An exception of a library becomes an Error that names the place, a file or its column.
 template <class Body>
-auto reading_parquet(const std::string& file, Body&& body) {
+auto reading_parquet(
+    const std::string& place, Body&& body,
+    fmt::format_string<const std::string&, std::string> message = "{}: is damaged, or not a Parquet table: {}") {
   try {
     return body();
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    fail_runtime("{}: not enough memory to read it", file);
+    fail_runtime("{}: not enough memory to read it", place);
   } catch (const std::exception& error) {
-    fail_input("{}: is damaged, or not a Parquet table: {}", file, reason_of(error));
+    fail_input(message, place, reason_of(error));
   }
 }
 template <class Body>

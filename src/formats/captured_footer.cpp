@@ -5,7 +5,6 @@
 
 #include <cstring>
 
-#include "core/error.h"
 #include "formats/arrow_input.h"
 
 namespace headscope {
@@ -46,13 +45,7 @@ std::span<const std::uint8_t> footer_bytes(std::span<const std::uint8_t> file, c
 // Returns what `body` returns. An exception of libparquet becomes an Error.
 template <class Body>
 auto in_footer(const std::string& origin, Body&& body) {
-  try {
-    return body();
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail_input("{}: damaged: the footer cannot be read: {}", origin, reason_of(error));
-  }
+  return reading_parquet(origin, body, "{}: damaged: the footer cannot be read: {}");
 }
 
 std::shared_ptr<parquet::FileMetaData> parse_footer(std::span<const std::uint8_t> footer, const std::string& origin,
@@ -130,16 +123,12 @@ std::optional<CapturedType> float_type(const schema::PrimitiveNode& leaf) {
 }
 
 // bucket, position, example_id: integers; sliding_window: also floating point.
-CapturedColumn flat_column(const schema::Node& node, bool floats, const std::string& origin) {
-  CapturedColumn column{.name = node.name(), .max_definition = node.is_optional() ? 1 : 0};
+CapturedType flat_type(const schema::Node& node, bool floats, const std::string& origin) {
   if (node.is_primitive() && !node.is_repeated()) {
     const auto& leaf = static_cast<const schema::PrimitiveNode&>(node);
     auto type = integer_type(leaf);
     if (!type && floats) type = float_type(leaf);
-    if (type) {
-      column.type = *type;
-      return column;
-    }
+    if (type) return *type;
   }
   fail_input("{}: column '{}' is {}, expected {}", origin, node.name(), describe(node),
              floats ? "an integer, a floating-point or a null type" : "an integer type");
@@ -160,98 +149,82 @@ const schema::PrimitiveNode* list_leaf(const schema::Node& node) {
   return repeated ? static_cast<const schema::PrimitiveNode*>(inner) : nullptr;
 }
 
-CapturedColumn vector_column(const schema::Node& node, const std::string& origin) {
+CapturedType vector_type(const schema::Node& node, const std::string& origin) {
   const auto* leaf = list_leaf(node);
   const auto type = leaf != nullptr ? float_type(*leaf) : std::nullopt;
-  if (!type) {
-    fail_input("{}: column '{}' is {}, expected a list of float16, float32 or float64", origin, node.name(),
-               describe(node));
-  }
-  CapturedColumn column{.name = node.name(), .type = *type, .max_repetition = 1};
-  column.list_definition = node.is_optional() ? 2 : 1;
-  column.max_definition = column.list_definition + (leaf->is_optional() ? 1 : 0);
-  return column;
+  if (type) return *type;
+  fail_input("{}: column '{}' is {}, expected a list of float16, float32 or float64", origin, node.name(),
+             describe(node));
 }
 
 std::size_t value_size(CapturedType type) {
-  switch (type) {
-    case CapturedType::float16:
-    case CapturedType::float32:
-      return sizeof(float);
-    default:
-      return sizeof(std::int64_t);
-  }
+  return type == CapturedType::float16 || type == CapturedType::float32 ? sizeof(float) : sizeof(std::int64_t);
 }
 
-// Finds the pages of one column after another.
-class ChunkPlanner {
- public:
-  ChunkPlanner(std::span<const std::uint8_t> file, const parquet::FileMetaData& metadata, const std::string& origin)
-      : file_(file), metadata_(metadata), check_(metadata, file.size(), origin, room_) {
-    room_.add_file(file.size());
-  }
+CapturedColumn column_of(const schema::Node& field, CapturedType type, const parquet::SchemaDescriptor& descriptor,
+                         const std::string& origin) {
+  int leaf = 0;
+  while (descriptor.GetColumnRoot(leaf) != &field) ++leaf;
+  return {.name = field.name(),
+          .place = fmt::format("{}: column '{}'", origin, field.name()),
+          .type = type,
+          .leaf = descriptor.Column(leaf),
+          .list_definition = field.is_optional() ? 2 : 1};
+}
 
-  void add(CapturedColumn& column, int leaf) {
-    for (int group = 0; group < metadata_.num_row_groups(); ++group) {
-      const auto row_group = metadata_.RowGroup(group);
-      if (row_group->num_rows() == 0) continue;
-      const ChunkPlace place = check_.place(column.name, leaf, group, value_size(column.type));
-      const auto said = row_group->ColumnChunk(leaf);
-      column.chunks.push_back(
-          {.bytes = file_.subspan(static_cast<std::size_t>(place.start), static_cast<std::size_t>(place.bytes)),
-           .uncompressed = said->total_uncompressed_size(),
-           .levels = said->num_values(),
-           .rows = row_group->num_rows(),
-           .codec = said->compression(),
-           .always_compressed =
-               metadata_.writer_version().VersionLt(parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())});
-    }
+// Finds the pages of the column.
+void add_chunks(CapturedColumn& column, std::span<const std::uint8_t> file, const parquet::FileMetaData& metadata,
+                ChunkCheck& check) {
+  const int leaf = metadata.schema()->ColumnIndex(*column.leaf->schema_node());
+  for (int group = 0; group < metadata.num_row_groups(); ++group) {
+    const auto row_group = metadata.RowGroup(group);
+    if (row_group->num_rows() == 0) continue;
+    const ChunkPlace place = check.place(column.name, leaf, group, value_size(column.type));
+    const auto said = row_group->ColumnChunk(leaf);
+    column.chunks.push_back(
+        {.bytes = file.subspan(static_cast<std::size_t>(place.start), static_cast<std::size_t>(place.bytes)),
+         .uncompressed = said->total_uncompressed_size(),
+         .levels = said->num_values(),
+         .rows = row_group->num_rows(),
+         .codec = said->compression(),
+         .always_compressed =
+             metadata.writer_version().VersionLt(parquet::ApplicationVersion::PARQUET_CPP_10353_FIXED_VERSION())});
   }
-
- private:
-  std::span<const std::uint8_t> file_;
-  const parquet::FileMetaData& metadata_;
-  DecodedRoom room_;
-  ChunkCheck check_;
-};
-
-int leaf_of(const parquet::SchemaDescriptor& descriptor, const schema::Node& field) {
-  for (int i = 0; i < descriptor.num_columns(); ++i) {
-    if (descriptor.GetColumnRoot(i) == &field) return i;
-  }
-  return descriptor.num_columns();
 }
 
 }  // namespace
 
 CapturedFile read_captured_footer(std::span<const std::uint8_t> file, const std::string& origin,
-                                  const parquet::ReaderProperties& properties) {
-  const auto footer = footer_bytes(file, origin);
-  const auto metadata = parse_footer(footer, origin, properties);
-  const auto& descriptor = *metadata->schema();
-  const auto& root = *descriptor.group_node();
-
+                                  const parquet::ReaderProperties& properties, ReadLimits& limits) {
   CapturedFile captured;
+  captured.metadata = parse_footer(footer_bytes(file, origin), origin, properties);
+  const parquet::SchemaDescriptor& descriptor = *captured.metadata->schema();
+  const auto& root = *descriptor.group_node();
+  const auto flat = [&](const schema::Node& field, bool floats) {
+    return column_of(field, flat_type(field, floats, origin), descriptor, origin);
+  };
+
   const auto& vector = need_field(root, "vector", origin);
   const auto& bucket = need_field(root, "bucket", origin);
   const auto& position = need_field(root, "position", origin);
   const auto* example_id = find_field(root, "example_id", origin);
   const auto* sliding_window = find_field(root, "sliding_window", origin);
-  captured.vector = vector_column(vector, origin);
-  captured.bucket = flat_column(bucket, /*floats=*/false, origin);
-  captured.position = flat_column(position, /*floats=*/false, origin);
-  if (example_id != nullptr) captured.example_id = flat_column(*example_id, /*floats=*/false, origin);
-  if (sliding_window != nullptr) captured.sliding_window = flat_column(*sliding_window, /*floats=*/true, origin);
+  captured.vector = column_of(vector, vector_type(vector, origin), descriptor, origin);
+  captured.bucket = flat(bucket, /*floats=*/false);
+  captured.position = flat(position, /*floats=*/false);
+  if (example_id != nullptr) captured.example_id = flat(*example_id, /*floats=*/false);
+  if (sliding_window != nullptr) captured.sliding_window = flat(*sliding_window, /*floats=*/true);
 
-  captured.rows = checked_rows(*metadata, file.size(), origin);
+  captured.rows = checked_rows(*captured.metadata, file.size(), origin);
   if (captured.rows == 0) fail_input("{}: no rows, expected at least one captured vector", origin);
   in_footer(origin, [&] {
-    ChunkPlanner planner(file, *metadata, origin);
-    planner.add(captured.vector, leaf_of(descriptor, vector));
-    planner.add(captured.bucket, leaf_of(descriptor, bucket));
-    planner.add(captured.position, leaf_of(descriptor, position));
-    if (captured.example_id) planner.add(*captured.example_id, leaf_of(descriptor, *example_id));
-    if (captured.sliding_window) planner.add(*captured.sliding_window, leaf_of(descriptor, *sliding_window));
+    ChunkCheck check(*captured.metadata, file.size(), origin, limits);
+    const auto add = [&](CapturedColumn& column) { add_chunks(column, file, *captured.metadata, check); };
+    add(captured.vector);
+    add(captured.bucket);
+    add(captured.position);
+    if (captured.example_id) add(*captured.example_id);
+    if (captured.sliding_window) add(*captured.sliding_window);
   });
   return captured;
 }

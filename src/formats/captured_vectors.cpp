@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/regular_file.h"
 #include "formats/arrow_input.h"
-#include "formats/captured_flat.h"
+#include "formats/captured_columns.h"
 #include "formats/captured_footer.h"
 #include "formats/content_hash.h"
 
@@ -22,9 +22,6 @@ using FileBytes = std::vector<std::byte, UninitialisedAllocator<std::byte>>;
 // A bucket is the index of a region of the context: real ones are below 32 (logarithmic) or some thousands (linear).
 constexpr std::int64_t largest_bucket = 1'000'000;
 
-// Values decoded at a time: 64 KiB of float32, so that the check for NaN finds them in the cache.
-constexpr int decoded_at_once = 16384;
-
 FileBytes read_bytes(const std::filesystem::path& file) {
   const RegularFile opened = open_regular_file(file);
   FileBytes bytes(opened.size);
@@ -33,20 +30,10 @@ FileBytes read_bytes(const std::filesystem::path& file) {
   return bytes;
 }
 
-// Returns what `body` returns. Any exception becomes an Error that names the file and the column.
+// Returns what `body` returns. An exception of a library becomes an Error that names the file and the column.
 template <class Body>
-auto in_column(const std::string& origin, const CapturedColumn& column, Body&& body) {
-  try {
-    return body();
-  } catch (const Error&) {
-    throw;
-  } catch (const ColumnFault& fault) {
-    fail_input("{}: column '{}': {}", origin, column.name, fault.what());
-  } catch (const std::bad_alloc&) {
-    fail_runtime("{}: column '{}': not enough memory for its values", origin, column.name);
-  } catch (const std::exception& error) {
-    fail_input("{}: column '{}': damaged: {}; copy or write the file again", origin, column.name, reason_of(error));
-  }
+auto in_column(const CapturedColumn& column, Body&& body) {
+  return reading_parquet(column.place, body, "{}: damaged: {}; copy or write the file again");
 }
 
 // The exponent of an infinity or a NaN is all ones: adding one to it carries into the sign bit.
@@ -70,46 +57,88 @@ struct VectorShape {
   bool finite = true;
 };
 
-// Checks the levels of a page: rows have equal lengths and no nulls.
-void follow_rows(const CapturedColumn& column, const DataPage& page, EqualRows& rows) {
-  const auto levels = static_cast<std::size_t>(page.levels);
-  const auto gap = first_below(page.definition, column.max_definition, levels);
-  rows.follow(page.repetition, gap ? gap->index + 1 : levels);
-  if (!gap) return;
-  if (gap->level < column.list_definition - 1) column_fault("row {} is null, expected a vector", rows.rows());
-  if (gap->level == column.list_definition - 1) column_fault("row {} has no components", rows.rows());
-  column_fault("row {}, component {} is null, expected a number", rows.rows(), rows.length() - 1);
+// Follows the repetition levels (0 starts a row, 1 continues it) of the vectors through the file and checks that all
+// rows have as many components as the first.
+class EqualRows {
+ public:
+  explicit EqualRows(const CapturedColumn& column) : column_(column) {}
+
+  void follow(std::span<const std::int16_t> repetition) {
+    if (follow_equal(repetition)) return;
+    for (const std::int16_t level : repetition) {
+      if (level == 0) {
+        end_row();
+        ++rows_;
+        length_ = 0;
+      }
+      ++length_;
+    }
+  }
+
+  // Rows may continue over pages, never over chunks.
+  void end_row() {
+    if (rows_ == 1) components_ = length_;
+    if (length_ != components_)
+      column_.fault("row {} has {} components, expected {} as in row 0", row(), length_, components_);
+  }
+
+  [[nodiscard]] std::size_t rows() const { return rows_; }
+  [[nodiscard]] std::size_t row() const { return rows_ - 1; }           // the last one
+  [[nodiscard]] std::size_t length() const { return length_; }          // of the last one, so far
+  [[nodiscard]] std::size_t components() const { return components_; }  // of every row; 0 in the first
+
+ private:
+  // The fast way: a row starts where it has to and nowhere else. False, and nothing changed, when that is not so.
+  bool follow_equal(std::span<const std::int16_t> repetition) {
+    if (components_ == 0 || length_ > components_) return false;
+    int starts = 0, found = 0;  // as int: the compiler vectorises the count
+    for (std::size_t i = components_ - length_; i < repetition.size(); i += components_, ++starts)
+      if (repetition[i] != 0) return false;
+    for (const std::int16_t level : repetition) found += level == 0 ? 1 : 0;
+    if (found != starts) return false;
+    rows_ += static_cast<std::size_t>(starts);
+    length_ = (length_ + repetition.size() - 1) % components_ + 1;
+    return true;
+  }
+
+  const CapturedColumn& column_;
+  std::size_t rows_ = 0;
+  std::size_t length_ = 0;
+  std::size_t components_ = 0;
+};
+
+// Rows have equal lengths and no nulls.
+void follow_rows(const CapturedColumn& column, const LevelBatch& levels, EqualRows& rows) {
+  const auto repetition = std::span(levels.repetition).first(levels.count);
+  if (levels.values == levels.count) return rows.follow(repetition);
+  const auto gap = std::ranges::find_if(
+      levels.definition, [&](std::int16_t level) { return level < column.leaf->max_definition_level(); });
+  rows.follow(repetition.first(static_cast<std::size_t>(gap - levels.definition.begin()) + 1));
+  if (*gap < column.list_definition - 1) column.fault("row {} is null, expected a vector", rows.row());
+  if (*gap == column.list_definition - 1) column.fault("row {} has no components", rows.row());
+  column.fault("row {}, component {} is null, expected a number", rows.row(), rows.length() - 1);
 }
 
-template <class Stored, class Values>
+template <class Type, class Values>
 VectorShape read_vectors_as(const CapturedColumn& column, const parquet::ReaderProperties& properties, Values& out) {
   std::int64_t total = 0;
-  for (const auto& chunk : column.chunks) total += chunk.levels;
+  for (const ColumnChunk& chunk : column.chunks) total += chunk.levels;
   out.resize(static_cast<std::size_t>(total));
   auto* next = out.data();
   VectorShape shape;
-  EqualRows rows;
-  for (const auto& chunk : column.chunks) {
-    ColumnPages pages(chunk, column.max_repetition, column.max_definition, properties);
-    PageValues<Stored> values(properties.memory_pool());
-    const auto on_dictionary = [&](auto bytes, int count) { values.set_dictionary(bytes, count); };
+  EqualRows rows(column);
+  for (const ColumnChunk& chunk : column.chunks) {
     const std::size_t before = rows.rows();
-    rows.start_chunk();
-    while (const auto page = pages.next(on_dictionary)) {
-      follow_rows(column, *page, rows);
-      values.start(*page, page->levels);
-      for (int left = page->levels; left > 0;) {
-        const int count = std::min(decoded_at_once, left);
-        values.decode(next, count);
-        shape.finite &= all_finite(next, static_cast<std::size_t>(count));
-        next += count;
-        left -= count;
-      }
-    }
-    rows.end_chunk();
-    if (rows.rows() - before != static_cast<std::size_t>(chunk.rows)) {
-      column_fault("damaged: {} rows where the footer promises {}", rows.rows() - before, chunk.rows);
-    }
+    for_each_batch<Type>(column, chunk, properties, next, [&](const LevelBatch& levels) {
+      if (rows.rows() == before && levels.repetition[0] != 0)
+        column.fault("damaged: the first page starts in the middle of row {}", before);
+      follow_rows(column, levels, rows);
+      shape.finite &= all_finite(next, levels.values);
+      return next += levels.values;
+    });
+    rows.end_row();
+    if (rows.rows() - before != static_cast<std::size_t>(chunk.rows))
+      column.fault("damaged: {} rows where the footer promises {}", rows.rows() - before, chunk.rows);
   }
   shape.components = rows.components();
   return shape;
@@ -119,11 +148,11 @@ VectorShape read_vectors(const CapturedColumn& column, const parquet::ReaderProp
                          CapturedVectors& captured) {
   switch (column.type) {
     case CapturedType::float16:
-      return read_vectors_as<half>(column, properties, captured.vector32);
+      return read_vectors_as<parquet::FLBAType>(column, properties, captured.vector32);
     case CapturedType::float32:
-      return read_vectors_as<float>(column, properties, captured.vector32);
+      return read_vectors_as<parquet::FloatType>(column, properties, captured.vector32);
     default:
-      return read_vectors_as<double>(column, properties, captured.vector64);
+      return read_vectors_as<parquet::DoubleType>(column, properties, captured.vector64);
   }
 }
 
@@ -170,13 +199,13 @@ void drop_nonfinite(CapturedVectors& captured, const std::string& origin) {
 
 CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const std::string& origin,
                                        const CaptureReadOptions& options) {
-  CappedPool pool(decoded_limit(bytes.size()));
-  const auto properties = limited_properties(pool, bytes.size());
-  const auto file =
-      read_captured_footer({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, origin, properties);
+  ReadLimits limits;
+  const auto properties = limits.add_file(bytes.size());
+  const auto file = read_captured_footer({reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()}, origin,
+                                         properties, limits);
 
   const auto integers = [&](const CapturedColumn& column, const IntegerRange& range) {
-    return in_column(origin, column, [&] { return read_integers(column, range, properties); });
+    return in_column(column, [&] { return read_integers(column, range, properties); });
   };
   CapturedVectors captured;
   captured.origin = origin;
@@ -191,9 +220,9 @@ CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const s
   }
   if (file.sliding_window) {
     captured.sliding_window =
-        in_column(origin, *file.sliding_window, [&] { return read_windows(*file.sliding_window, properties); });
+        in_column(*file.sliding_window, [&] { return read_windows(*file.sliding_window, properties); });
   }
-  const auto shape = in_column(origin, file.vector, [&] { return read_vectors(file.vector, properties, captured); });
+  const auto shape = in_column(file.vector, [&] { return read_vectors(file.vector, properties, captured); });
   captured.dim = shape.components;
   if (!shape.finite && options.drop_nonfinite) {
     drop_nonfinite(captured, origin);

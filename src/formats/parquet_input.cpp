@@ -1,17 +1,38 @@
 #include "formats/parquet_input.h"
 
+#include <arrow/status.h>
 #include <parquet/schema.h>
+
+#include <algorithm>
 
 #include "core/error.h"
 
 namespace headscope {
 
-parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size) {
+arrow::Status CappedPool::room_for(std::int64_t more) const {
+  if (more <= limit_ - bytes_allocated()) return arrow::Status::OK();
+  return arrow::Status::OutOfMemory("a page claims ", more, " bytes, more than a file of this size can mean");
+}
+
+arrow::Status CappedPool::Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) {
+  ARROW_RETURN_NOT_OK(room_for(size));
+  return ProxyMemoryPool::Allocate(size, alignment, out);
+}
+
+arrow::Status CappedPool::Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
+                                     std::uint8_t** ptr) {
+  ARROW_RETURN_NOT_OK(room_for(new_size - old_size));
+  return ProxyMemoryPool::Reallocate(old_size, new_size, alignment, ptr);
+}
+
+parquet::ReaderProperties ReadLimits::add_file(std::size_t size) {
+  pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(size));
+  room += decoded_per_byte * static_cast<std::int64_t>(size);
   parquet::ReaderProperties properties(&pool);
   properties.set_page_checksum_verification(true);  // compression alone lets a flipped bit through as another number
   // Texts and lists that a header claims are refused before memory is taken for them. The second limit also bounds the
   // nesting of the schema, which libparquet follows by recursion.
-  properties.set_thrift_string_size_limit(static_cast<std::int32_t>(std::min<std::size_t>(file_size, 1 << 26)));
+  properties.set_thrift_string_size_limit(static_cast<std::int32_t>(std::min<std::size_t>(size, 1 << 26)));
   properties.set_thrift_container_size_limit(10'000);
   return properties;
 }
@@ -72,11 +93,11 @@ void ChunkCheck::count(std::string_view column, int leaf, int group, std::size_t
     refuse(column, group, "the footer promises {} values in {} rows", values, rows);
   }
   const auto size = static_cast<std::int64_t>(value_bytes);
-  if (values > room_.bytes / size || pages < 0 || pages > limit_) {
+  if (values > room_ / size || pages < 0 || pages > limit_) {
     refuse(column, group, "the footer promises {} values ({} bytes of pages), too many for a file of {} bytes", values,
            pages, file_size_);
   }
-  room_.bytes -= values * size;
+  room_ -= values * size;
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 // the footer against the size of the file before it takes memory.
 #pragma once
 
+#include <arrow/memory_pool.h>
 #include <fmt/format.h>
 #include <parquet/metadata.h>
 #include <parquet/properties.h>
@@ -10,8 +11,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "formats/parquet_pages.h"
 
 namespace headscope {
 
@@ -24,17 +23,35 @@ constexpr std::int64_t decoded_limit(std::size_t size) {
   return decoded_base + decoded_per_byte * static_cast<std::int64_t>(size);
 }
 
-// Checksums are verified; texts and lists that a header claims are bounded by the size of the file.
-parquet::ReaderProperties limited_properties(CappedPool& pool, std::size_t file_size);
+// A memory pool with a limit: a damaged page header may claim 2 GiB. Not for several threads.
+class CappedPool final : public arrow::ProxyMemoryPool {
+ public:
+  explicit CappedPool(std::int64_t limit) : ProxyMemoryPool(arrow::default_memory_pool()), limit_(limit) {}
+  void raise_limit(std::int64_t by) { limit_ += by; }
+  [[nodiscard]] std::int64_t limit() const { return limit_; }
+  using MemoryPool::Allocate;
+  using MemoryPool::Reallocate;
+  arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override;
+  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
+                           std::uint8_t** ptr) override;
+
+ private:
+  [[nodiscard]] arrow::Status room_for(std::int64_t more) const;
+
+  std::int64_t limit_;
+};
+
+// The memory that files read together may take. Arrow tables keep a pointer to the pool.
+struct ReadLimits {
+  CappedPool pool{decoded_base};
+  std::int64_t room = decoded_base;  // bytes that values may still take, as the footers promise them
+
+  // One more file. Checksums are verified; texts and lists that a header claims are bounded by the size of the file.
+  parquet::ReaderProperties add_file(std::size_t size);
+};
 
 // The rows of all row groups. Throws Error(Fault::input) when they are more than the file can hold.
 std::int64_t checked_rows(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin);
-
-// The bytes that the values of files read together may still take in memory.
-struct DecodedRoom {
-  std::int64_t bytes = decoded_base;
-  void add_file(std::size_t size) { bytes += decoded_per_byte * static_cast<std::int64_t>(size); }
-};
 
 struct ChunkPlace {
   std::int64_t start = 0, bytes = 0;
@@ -44,10 +61,11 @@ struct ChunkPlace {
 // row group.
 class ChunkCheck {
  public:
-  ChunkCheck(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin, DecodedRoom& room)
+  ChunkCheck(const parquet::FileMetaData& metadata, std::size_t file_size, const std::string& origin,
+             ReadLimits& limits)
       : metadata_(metadata),
         origin_(origin),
-        room_(room),
+        room_(limits.room),
         file_size_(file_size),
         limit_(decoded_limit(file_size)),
         data_end_(static_cast<std::int64_t>(file_size) - trailer_size - metadata.size()) {}
@@ -65,7 +83,7 @@ class ChunkCheck {
 
   const parquet::FileMetaData& metadata_;
   const std::string& origin_;
-  DecodedRoom& room_;
+  std::int64_t& room_;
   std::size_t file_size_;
   std::int64_t limit_;
   std::int64_t data_end_;

@@ -53,17 +53,6 @@ std::unique_ptr<parquet::arrow::FileWriter> open_writer(const std::shared_ptr<ar
   return value_of(parquet::arrow::FileWriter::Open(*schema, arrow::default_memory_pool(), std::move(sink), properties));
 }
 
-// The memory that the files of one table may take together. Arrow tables keep a pointer to the pool.
-struct TableLimits {
-  CappedPool pool{decoded_base};
-  DecodedRoom room;
-
-  void add_file(std::size_t size) {
-    pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(size));
-    room.add_file(size);
-  }
-};
-
 // A column that a Table can hold, and its index in libparquet.
 struct Leaf {
   std::string name;
@@ -93,12 +82,11 @@ std::vector<Leaf> leaves_of(const parquet::arrow::SchemaManifest& manifest) {
   return leaves;
 }
 
-OpenFile open_table(const std::string& origin, ArrowInput source, TableLimits& limits) {
+OpenFile open_table(const std::string& origin, ArrowInput source, ReadLimits& limits) {
   return reading_parquet(origin, [&] {
-    limits.add_file(source.size);
     OpenFile file{.origin = origin, .size = source.size};
     parquet::arrow::FileReaderBuilder builder;
-    check(builder.Open(std::move(source.file), limited_properties(limits.pool, source.size)));
+    check(builder.Open(std::move(source.file), limits.add_file(source.size)));
     parquet::ArrowReaderProperties properties(/*use_threads=*/false);
     properties.set_pre_buffer(false);  // it reads in other threads, and the pool is for one
     file.reader = value_of(builder.memory_pool(&limits.pool)->properties(properties)->Build());
@@ -109,14 +97,14 @@ OpenFile open_table(const std::string& origin, ArrowInput source, TableLimits& l
   });
 }
 
-OpenFile open_table(const fs::path& file, TableLimits& limits) {
+OpenFile open_table(const fs::path& file, ReadLimits& limits) {
   return open_table(file.string(), open_input(file, limits.pool), limits);
 }
 
 // Checks what the footer says of these columns before they are read. Returns their indices in libparquet.
-std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& leaves, TableLimits& limits) {
+std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& leaves, ReadLimits& limits) {
   return reading_parquet(file.origin, [&] {
-    ChunkCheck chunks(file.metadata(), file.size, file.origin, limits.room);
+    ChunkCheck chunks(file.metadata(), file.size, file.origin, limits);
     std::vector<int> places;
     for (const Leaf& leaf : leaves) {
       for (int group = 0; group < file.metadata().num_row_groups(); ++group)
@@ -128,7 +116,7 @@ std::vector<int> checked_places(const OpenFile& file, const std::vector<Leaf>& l
   });
 }
 
-std::shared_ptr<arrow::Table> read_arrow(const OpenFile& file, TableLimits& limits) {
+std::shared_ptr<arrow::Table> read_arrow(const OpenFile& file, ReadLimits& limits) {
   const std::vector<int> places = checked_places(file, file.leaves, limits);
   return reading_parquet(file.origin, [&] {
     std::shared_ptr<arrow::Table> table;
@@ -152,7 +140,7 @@ class PartReader {
   [[nodiscard]] std::int64_t limit() const { return limits_.pool.limit(); }
 
  private:
-  TableLimits limits_;
+  ReadLimits limits_;
   std::shared_ptr<arrow::Schema> schema_;
 };
 
@@ -246,7 +234,7 @@ void join_parquet(const fs::path& out, const std::vector<fs::path>& files, std::
 }
 
 std::int64_t parquet_rows(const fs::path& file) {
-  TableLimits limits;
+  ReadLimits limits;
   return open_table(file, limits).metadata().num_rows();
 }
 
@@ -260,14 +248,14 @@ Table read_parquet(const fs::path& file_or_folder) {
 }
 
 Table parse_parquet(std::span<const std::byte> bytes, const std::string& origin) {
-  TableLimits limits;
+  ReadLimits limits;
   const OpenFile file = open_table(origin, input_of(bytes), limits);
   return table_of(origin, {read_arrow(file, limits)}, limits.pool.limit());
 }
 
 void scan_parquet(const fs::path& file_or_folder, const std::vector<std::string>& columns,
                   const std::function<void(const Table&)>& visit) {
-  TableLimits limits;
+  ReadLimits limits;
   for (const fs::path& name : files_of(file_or_folder)) {
     const OpenFile file = open_table(name, limits);
     const std::vector<int> places = checked_places(file, named_leaves(file, columns), limits);

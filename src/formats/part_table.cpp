@@ -88,12 +88,12 @@ bool is_ours(const fs::directory_entry& entry) {
   return fs::is_regular_file(entry.symlink_status()) && (is_part(name) || is_half_written_part(name));
 }
 
-std::vector<fs::directory_entry> entries(const fs::path& folder) {
+std::vector<fs::directory_entry> entries(const fs::path& folder, Fault fault = Fault::runtime) {
   std::error_code error;
   std::vector<fs::directory_entry> found;
   for (auto entry = fs::directory_iterator(folder, error); entry != fs::directory_iterator(); entry.increment(error))
     found.push_back(*entry);
-  if (error) fail_runtime("cannot read {}: {}", folder.string(), error.message());
+  if (error) throw Error(fault, fmt::format("cannot read {}: {}", folder.string(), error.message()));
   return found;
 }
 
@@ -147,13 +147,10 @@ fs::path part_folder(const fs::path& folder) {
 
 std::vector<fs::path> part_files(const fs::path& folder) {
   std::vector<fs::path> files;
-  std::error_code error;
-  for (auto entry = fs::directory_iterator(folder, error); entry != fs::directory_iterator(); entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name.starts_with("part-") && name.ends_with(".parquet")) files.push_back(entry->path());
-    if (error) break;
+  for (const fs::directory_entry& entry : entries(folder, Fault::input)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("part-") && name.ends_with(".parquet")) files.push_back(entry.path());
   }
-  if (error) fail_input("cannot read {}: {}", folder.string(), error.message());
   std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
     return std::pair(a.native().size(), a) < std::pair(b.native().size(), b);  // part-100000 follows part-99999
   });

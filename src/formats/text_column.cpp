@@ -83,17 +83,15 @@ class TextReader {
   const OnText& on_text_;
 };
 
-bool read_column(ArrowInput source, CappedPool& pool, const std::string& origin, const std::string& column,
+bool read_column(ArrowInput source, ReadLimits& limits, const std::string& origin, const std::string& column,
                  const OnText& on_text) {
-  parquet::ReaderProperties properties = limited_properties(pool, source.size);
+  parquet::ReaderProperties properties = limits.add_file(source.size);
   properties.enable_buffered_stream();
   const auto reader = parquet::ParquetFileReader::Open(source.file, properties);
   const auto metadata = reader->metadata();
   const int index = find_column(*metadata->schema(), column, origin);
   checked_rows(*metadata, source.size, origin);
-  DecodedRoom room;
-  room.add_file(source.size);
-  ChunkCheck chunks(*metadata, source.size, origin, room);
+  ChunkCheck chunks(*metadata, source.size, origin, limits);
   TextReader texts(origin, column, source.size, on_text);
   for (int g = 0; g < metadata->num_row_groups(); ++g) {
     const auto group = reader->RowGroup(g);
@@ -110,18 +108,16 @@ bool read_column(ArrowInput source, CappedPool& pool, const std::string& origin,
 
 bool for_each_text(const std::filesystem::path& file, const std::string& column, const OnText& on_text) {
   return reading_parquet(file.string(), [&] {
-    CappedPool pool(decoded_base);
-    ArrowInput source = open_input(file, pool);
-    pool.raise_limit(decoded_per_byte * static_cast<std::int64_t>(source.size));
-    return read_column(std::move(source), pool, file.string(), column, on_text);
+    ReadLimits limits;
+    return read_column(open_input(file, limits.pool), limits, file.string(), column, on_text);
   });
 }
 
 bool for_each_text(std::span<const std::byte> bytes, const std::string& origin, const std::string& column,
                    const OnText& on_text) {
   return reading_parquet(origin, [&] {
-    CappedPool pool(decoded_limit(bytes.size()));
-    return read_column(input_of(bytes), pool, origin, column, on_text);
+    ReadLimits limits;
+    return read_column(input_of(bytes), limits, origin, column, on_text);
   });
 }
 

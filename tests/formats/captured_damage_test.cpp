@@ -342,15 +342,14 @@ TEST(CapturedDamage, DictionariesThatAreMissingOrDoubled) {
   auto pages = pages_of(file, "position");
   ASSERT_EQ(pages.size(), 2U);
   EXPECT_THAT(refusal(with_pages(file, "position", {pages[1]})),
-              HasSubstr("refers to a dictionary, but there is none"));
+              HasSubstr("column 'position': damaged: Dictionary page must be before data page"));
   const auto doubled = with_footer(with_pages(file, "position", {pages[0], pages[0], pages[1]}), [](Thrift& tree) {
     column_of(tree, "position")[footer::uncompressed_size].number *= 2;
   });
-  EXPECT_THAT(refusal(doubled), EndsWith("a second dictionary page in one column chunk"));
+  EXPECT_THAT(refusal(doubled), HasSubstr("Column cannot have more than one dictionary"));
   auto small = pages;
   small[0].header[page::dictionary][page::num_values].number -= 1;
-  EXPECT_THAT(refusal(with_pages(file, "position", small)),
-              HasSubstr("the dictionary page has 400 bytes for 49 values"));
+  EXPECT_THAT(refusal(with_pages(file, "position", small)), HasSubstr("column 'position': damaged: "));
 }
 
 TEST(CapturedDamage, PagesWithFewerValuesThanTheirHeadersSay) {
@@ -365,8 +364,7 @@ TEST(CapturedDamage, PagesWithFewerValuesThanTheirHeadersSay) {
     ASSERT_EQ(pages.size(), 1U);
     pages[0].body.resize(pages[0].body.size() - 8);
     for (const int size : {page::compressed_size, page::uncompressed_size}) pages[0].header[size].number -= 8;
-    EXPECT_THAT(refusal(with_pages(file, "position", pages)),
-                EndsWith("column 'position': a page has 392 bytes for 50 values of 8 bytes"));
+    EXPECT_THAT(refusal(with_pages(file, "position", pages)), HasSubstr("column 'position': damaged: "));
   }
 
   const std::string file = Capture(50, 4).nullable(false).write([&](Properties& p) {
@@ -376,8 +374,54 @@ TEST(CapturedDamage, PagesWithFewerValuesThanTheirHeadersSay) {
   auto pages = pages_of(file, "position");
   ASSERT_EQ(pages[0].body.at(3), 50);  // block size 128 (two bytes), miniblocks, count
   pages[0].body[3] = 49;
-  EXPECT_THAT(refusal(with_pages(file, "position", pages)),
-              EndsWith("column 'position': a page ends 1 values short of its header's count"));
+  EXPECT_THAT(refusal(with_pages(file, "position", pages)), HasSubstr("column 'position': damaged: "));
+}
+
+// One page of vectors: two rows of two components, all of them there. Its levels are in `body` as four bytes of length
+// and the runs, first of repetition, then of definition.
+Page page_of_vectors(std::string_view file) {
+  const auto pages = pages_of(file, "vector");
+  EXPECT_EQ(pages.size(), 1U);
+  return pages.at(0);
+}
+
+TEST(CapturedDamage, LevelsThatEndEarlyOrAreImpossible) {
+  const std::string file = Capture(2, 2).write(
+      [](Properties& p) { p.disable_dictionary()->compression(parquet::Compression::UNCOMPRESSED); });
+  const Page good = page_of_vectors(file);
+  // Repetition 0 1 0 1 as one packed group; definition 3 3 3 3 as a run.
+  ASSERT_EQ(good.body.substr(0, 12), std::string("\2\0\0\0\3\12\2\0\0\0\10\3", 12));
+  const auto with_levels = [&](std::size_t at, const std::string& bytes) {
+    Page changed = good;
+    changed.body.replace(at, bytes.size(), bytes);
+    return with_pages(file, "vector", {changed});
+  };
+  expect_capture(parse(with_levels(5, "\12")), 2, 2);
+  for (const std::string& bad : {
+           with_levels(4, {"\4\1", 2}),      // two repetition levels
+           with_levels(4, {"\1\1", 2}),      // a group of none
+           with_levels(4, {"\200\200", 2}),  // a length without end
+           with_levels(4, {"\10\2", 2}),     // 2 where at most 1 is possible
+           with_levels(10, {"\6\3", 2}),     // three definition levels
+           with_levels(10, {"\10\4", 2}),    // 4 where at most 3 is possible
+           with_levels(0, {"\377\377\377\177", 4}),
+           with_levels(6, {"\377\377\377\377", 4}),
+       }) {
+    EXPECT_THAT(refusal(bad), HasSubstr("column 'vector': damaged: "));
+  }
+  EXPECT_THAT(refusal(with_levels(5, "\13")), HasSubstr("damaged: the first page starts in the middle of row 0"));
+  EXPECT_THAT(refusal(with_levels(5, "\16")), HasSubstr("damaged: 1 rows where the footer promises 2"));
+}
+
+TEST(CapturedDamage, ARowGroupStartsWithARow) {
+  const std::string file = Capture(4, 2).write(
+      [](Properties& p) { p.disable_dictionary()->compression(parquet::Compression::UNCOMPRESSED); }, 2);
+  std::string changed = file;
+  const std::string levels("\2\0\0\0\3\12\2\0\0\0\10\3", 12);
+  const std::size_t second = changed.find(levels, changed.find(levels) + 1);
+  ASSERT_NE(second, std::string::npos);
+  changed[second + 5] = '\13';
+  EXPECT_THAT(refusal(changed), HasSubstr("damaged: the first page starts in the middle of row 2"));
 }
 
 TEST(CapturedDamage, VectorsOfAnotherNumberOfRows) {
@@ -393,7 +437,7 @@ TEST(CapturedDamage, EncodingsThatAreNotForNumbers) {
   auto pages = pages_of(file, "position");
   pages[0].header[page::data][page::encoding].number = 7;  // DELTA_BYTE_ARRAY
   EXPECT_THAT(refusal(with_pages(file, "position", pages)),
-              HasSubstr("values in encoding DELTA_BYTE_ARRAY are not supported"));
+              HasSubstr("column 'position': damaged: DELTA_BYTE_ARRAY only supports"));
   pages = pages_of(file, "vector");
   pages[0].header[page::data][page::definition_encoding].number = 4;  // BIT_PACKED
   EXPECT_THAT(refusal(with_pages(file, "vector", pages)),

@@ -134,6 +134,32 @@ TEST(CapturedRefusals, VectorsOfUnequalLengthAreNamedByRow) {
               HasSubstr("column 'vector': row 0"));  // Arrow writes a null component
 }
 
+// Longer than what is read at once, by a multiple of the first row's length.
+TEST(CapturedRefusals, AVeryLongRowIsNotTakenForSeveral) {
+  std::string row = "[0";
+  for (int i = 1; i < 30000; ++i) row += ",0";
+  for (const std::string& json : {"[[1,2,3]," + row + "]]", "[[1,2,3]," + row + "],[1,2,3]]"}) {
+    EXPECT_THAT(
+        refusal(Capture(json.ends_with("3]]") ? 3 : 2, 1).set("vector", arrow::list(arrow::float32()), json).write()),
+        EndsWith("row 1 has 30000 components, expected 3 as in row 0"));
+  }
+}
+
+// Far behind the values that are read at once.
+TEST(CapturedRefusals, RowsFarInTheFileAreNamed) {
+  const auto with_row = [](const std::string& row) {
+    std::string json = "[";
+    for (int i = 0; i < 5000; ++i) json += (i > 0 ? "," : "") + (i == 4321 ? row : std::string("[1,2,3]"));
+    return Capture(5000, 1).set("vector", arrow::list(arrow::float32()), json + "]").write();
+  };
+  EXPECT_THAT(refusal(with_row("[1,2]")), EndsWith("row 4321 has 2 components, expected 3 as in row 0"));
+  EXPECT_THAT(refusal(with_row("[1,2,3,4]")), EndsWith("row 4321 has 4 components, expected 3 as in row 0"));
+  EXPECT_THAT(refusal(with_row("[]")), EndsWith("row 4321 has no components"));
+  EXPECT_THAT(refusal(with_row("null")), EndsWith("row 4321 is null, expected a vector"));
+  EXPECT_THAT(refusal(with_row("[1,2,null]")), EndsWith("row 4321, component 2 is null, expected a number"));
+  EXPECT_THAT(refusal(with_row("[1,NaN,3]")), EndsWith("row 4321, component 1 is NaN, expected a finite number"));
+}
+
 TEST(CapturedRefusals, NumbersThatAreNotFiniteAreNamedByRowAndComponent) {
   for (const auto& element : {arrow::float16(), arrow::float32(), arrow::float64()}) {
     const auto list = arrow::list(element);

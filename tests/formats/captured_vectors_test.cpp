@@ -90,6 +90,31 @@ TEST(CapturedVectors, RowsOfEveryLengthAreDelimited) {
   expect_capture(parse(Capture(1, 300).write()), 1, 300);
 }
 
+TEST(CapturedVectors, RowsAreDelimitedInPagesOfAnyLength) {
+  // Many times the values that are read at once; rows continue over pages.
+  for (const std::int64_t dim : {1, 2, 7, 64, 300, 5000}) {
+    SCOPED_TRACE(dim);
+    const std::int64_t rows = std::max<std::int64_t>(5, 12000 / dim);
+    for (const std::int64_t page : {64, 1000, 1 << 20}) {
+      const auto change = [&](Properties& p) { p.disable_dictionary()->data_pagesize(page)->write_batch_size(33); };
+      expect_capture(parse(Capture(rows, dim).write(change, rows / 2 + 1)), static_cast<std::size_t>(rows),
+                     static_cast<std::size_t>(dim));
+    }
+  }
+}
+
+TEST(CapturedVectors, PagesWithoutValuesAreSkipped) {
+  const std::string file = Capture(20, 3).nullable(false).write(
+      [](Properties& p) { p.disable_dictionary()->compression(parquet::Compression::UNCOMPRESSED); });
+  const auto pages = pages_of(file, "position");
+  ASSERT_EQ(pages.size(), 1U);
+  Page empty = pages[0];
+  empty.body.clear();
+  empty.header[page::compressed_size].number = empty.header[page::uncompressed_size].number = 0;
+  empty.header[page::data][page::num_values].number = 0;
+  expect_capture(parse(with_pages(file, "position", {empty, pages[0]})), 20, 3);
+}
+
 TEST(CapturedVectors, NullabilityFlagsOfTheSchemaDoNotMatter) {
   const auto required = arrow::list(arrow::field("item", arrow::float32(), /*nullable=*/false));
   for (const bool nullable : {true, false}) {
