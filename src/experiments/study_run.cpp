@@ -7,13 +7,12 @@
 #include "core/interrupt.h"
 #include "experiments/estimate.h"
 #include "experiments/train_with_progress.h"
-#include "figures/draw_or_warn.h"
 #include "figures/theme.h"
 #include "heads/gain.h"
 #include "ops/device.h"
 #include "ops/torch_errors.h"
 #include "run/absolute_folder.h"
-#include "study/figure_data.h"
+#include "study/study_figures.h"
 
 namespace headscope {
 namespace {
@@ -136,7 +135,7 @@ StudyOutcome run_in_folder(const StudyJob& job, const Corpus& corpus, const Comp
   for (const std::string& warning : outcome.result.warnings) console.warn(warning);
   if (folder.already_complete()) return outcome;
   draw_or_warn(folder.path(), console, [&] {
-    draw_study_figures(figure_data(study, outcome.result.tokens), folder.place(), theme_named(job.theme));
+    draw(study_figures(figure_data(study, outcome.result.tokens)), folder.place(), theme_named(job.theme));
   });
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   write_combined(study, outcome.result, outcome.seconds, folder);

@@ -5,7 +5,7 @@
 #include "core/interrupt.h"
 #include "experiments/estimate.h"
 #include "experiments/train_with_progress.h"
-#include "figures/draw_or_warn.h"
+#include "figures/figure.h"
 #include "figures/theme.h"
 #include "ops/torch_errors.h"
 

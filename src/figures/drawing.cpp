@@ -1,18 +1,25 @@
-// Drawing figures: all files are made in a hidden folder and renamed at the end.
+// Drawing figures: gnuplot as a child process; all files are made in a hidden folder and renamed at the end.
 #include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <sstream>
+#include <thread>
 
 #include "core/atomic_file.h"
+#include "core/console.h"
 #include "core/descriptor.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/parallel.h"
-#include "figures/gnuplot.h"
 #include "figures/render.h"
 
 namespace headscope {
@@ -20,25 +27,101 @@ namespace {
 
 namespace fs = std::filesystem;
 
+struct GnuplotRun {
+  bool ok = false;
+  std::string script = {};   // the one that failed; empty when none is named
+  std::string printed = {};  // all of it when gnuplot succeeded, else one line: its first message about the failure
+};
+
+// gnuplot repeats the command, puts a caret below it, and then says what is wrong:
+// "NAME.gp" line 7: what is wrong (some versions put a comma behind the name).
+GnuplotRun failure_of(const std::string& printed) {
+  GnuplotRun run{.printed = "it printed nothing"};
+  std::istringstream lines(printed);
+  bool first = true;
+  for (std::string line; std::getline(lines, line);) {
+    line.erase(line.find_last_not_of(" \t\r") + 1);
+    if (line.find_first_not_of(" \t^") == std::string::npos) continue;
+    if (std::exchange(first, false)) run.printed = line;
+    const std::size_t quote = line.find('"', 1), place = line.find(" line "), text = line.find(": ");
+    if (line[0] != '"' || quote == std::string::npos || (place != quote + 1 && place != quote + 2) ||
+        text == std::string::npos || line.compare(text + 2, 7, "warning") == 0)
+      continue;
+    return {.script = line.substr(1, quote - 1), .printed = line.substr(place + 1)};
+  }
+  return run;
+}
+
+constexpr int not_started = 128;  // an exit status of this and an errno: gnuplot was not started
+
+// In the child, between fork and exec: only calls that are safe there. A parent that is killed takes the child along,
+// which would otherwise go on writing into a folder that nobody has locked.
+[[noreturn]] void become_gnuplot(char* const* arguments, const char* folder, const char* log, pid_t parent) {
+  const auto stand_in = [](const char* file, int flags, int descriptor) {
+    const int opened = ::open(file, flags, 0644);
+    return opened >= 0 && ::dup2(opened, descriptor) >= 0;
+  };
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() == parent && stand_in("/dev/null", O_RDONLY, STDIN_FILENO) &&
+      stand_in("/dev/null", O_WRONLY, STDOUT_FILENO) &&
+      stand_in(log, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO) &&  // a file cannot fill up as a pipe does
+      ::chdir(folder) == 0)
+    ::execvp(arguments[0], arguments);
+  ::_exit(not_started + std::min(errno, 127));
+}
+
+[[noreturn]] void fail_to_start(int fault) {
+  if (fault == ENOENT)
+    fail_runtime("cannot draw figures: gnuplot is not installed; install it (Debian, Ubuntu: apt install gnuplot-nox)");
+  fail_runtime("cannot draw figures: cannot start gnuplot: {}", std::strerror(fault));
+}
+
+// Ctrl-C must not wait for a gnuplot that hangs.
+int wait_for(pid_t child) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) fail_runtime("cannot draw figures: lost gnuplot: {}", std::strerror(errno));
+    if (interrupt_requested()) ::kill(child, SIGKILL);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+// Runs `gnuplot -d script...` in `folder`, where the scripts and their data are and the images go. The user's own
+// gnuplot start-up file is not read.
+GnuplotRun run_gnuplot(std::vector<std::string> scripts, const fs::path& folder) {
+  static std::atomic<unsigned> counter = 0;  // runs beside each other need a log each
+  const fs::path log = fs::absolute(folder) / fmt::format("gnuplot-{}.log", counter++);
+  scripts.insert(scripts.begin(), {"gnuplot", "-d"});
+  std::vector<char*> arguments;
+  for (std::string& argument : scripts) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) become_gnuplot(arguments.data(), folder.c_str(), log.c_str(), parent);
+  if (child < 0) fail_to_start(errno);
+  const int status = wait_for(child);
+  if (WIFSIGNALED(status)) return {.printed = fmt::format("it was ended by signal {}", WTERMSIG(status))};
+  if (WEXITSTATUS(status) > not_started) fail_to_start(WEXITSTATUS(status) - not_started);
+  const std::string printed = read_file(log);
+  return WEXITSTATUS(status) == 0 ? GnuplotRun{.ok = true, .printed = printed} : failure_of(printed);
+}
+
 // A hidden folder inside `parent` (so that it is on the same disk) that goes away with this object.
-class DrawingFolder {
- public:
+struct DrawingFolder {
+  fs::path path;
   explicit DrawingFolder(const fs::path& parent) {
     std::string name = (fs::absolute(parent) / ".drawing-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
       fail_runtime("cannot draw into {}: {}", parent.string(), std::strerror(errno));
-    path_ = name;
+    path = name;
   }
   DrawingFolder(const DrawingFolder&) = delete;
   DrawingFolder& operator=(const DrawingFolder&) = delete;
   ~DrawingFolder() {
     std::error_code ignored;
-    fs::remove_all(path_, ignored);
+    fs::remove_all(path, ignored);
   }
-  [[nodiscard]] const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
 };
 
 std::string file_of(const FigureScript& figure, const FigureData& data) {
@@ -57,11 +140,11 @@ std::string draw_share(std::span<const FigureScript> figures, std::size_t first,
   std::vector<std::string> scripts;
   for (std::size_t i = first; i < figures.size(); i += stride) scripts.push_back(figures[i].name + ".gp");
   const GnuplotRun run = run_gnuplot(scripts, drawing);
-  if (run.ok) return run.warnings;
+  if (run.ok) return run.printed;
   // Ctrl-C reaches the child as well; then its end is no failure of the figure.
   if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted while drawing figures");
   const fs::path figure = run.script.empty() ? folder : folder / fs::path(run.script).stem();
-  fail_runtime("gnuplot could not draw {}: {}", figure.string(), run.message);
+  fail_runtime("gnuplot could not draw {}: {}", figure.string(), run.printed);
 }
 
 // gnuplot does not look whether its writing succeeds: on a full disk it leaves part of an image and says nothing.
@@ -102,12 +185,13 @@ Drawn draw(std::span<const FigureScript> figures, const fs::path& folder) {
   Drawn drawn;
   if (figures.empty()) return drawn;
   make_folder(folder);
-  const DrawingFolder drawing(folder);
+  const DrawingFolder hidden(folder);
+  const fs::path& drawing = hidden.path;
   std::set<std::string> names;
   for (const FigureScript& figure : figures) {
     HEADSCOPE_CHECK(names.insert(figure.name).second, "two figures are named {}", figure.name);
-    write_file(drawing.path() / (figure.name + ".gp"), figure.script.text());
-    for (const FigureData& data : figure.data) write_file(drawing.path() / file_of(figure, data), to_dat(data.table));
+    write_file(drawing / (figure.name + ".gp"), figure.script.text());
+    for (const FigureData& data : figure.data) write_file(drawing / file_of(figure, data), to_dat(data.table));
     for (const std::string& file : files_of(figure)) drawn.files.push_back(folder / file);
   }
 
@@ -115,19 +199,33 @@ Drawn draw(std::span<const FigureScript> figures, const fs::path& folder) {
   const std::size_t processes = std::clamp<std::size_t>(figures.size() / 4, 1, available_cores());
   std::vector<std::string> warnings(processes);
   parallel_for(processes, processes,
-               [&](std::size_t i) { warnings[i] = draw_share(figures, i, processes, folder, drawing.path()); });
+               [&](std::size_t i) { warnings[i] = draw_share(figures, i, processes, folder, drawing); });
   for (const std::string& text : warnings) drawn.warnings += text;
 
   for (const fs::path& file : drawn.files)
-    if (file.extension() == ".png" || file.extension() == ".svg") finish_image(drawing.path() / file.filename(), file);
-  move_into_place(drawn.files, drawing.path(), folder);
+    if (file.extension() == ".png" || file.extension() == ".svg") finish_image(drawing / file.filename(), file);
+  move_into_place(drawn.files, drawing, folder);
   return drawn;
 }
 
-Drawn draw(std::span<const Figure> figures, const fs::path& folder, const Theme& theme) {
+Drawn draw(std::vector<Figure> figures, const fs::path& folder, const Theme& theme) {
   std::vector<FigureScript> scripts;
-  for (const Figure& figure : figures) scripts.push_back(render(figure, theme));
+  for (Figure& figure : figures) {
+    figure = completed(std::move(figure));
+    scripts.push_back(render(figure, theme));
+  }
   return draw(scripts, folder);
+}
+
+void draw_or_warn(const fs::path& run, Console& console, const std::function<void()>& draw) {
+  console.info("drawing figures");
+  try {
+    draw();
+  } catch (const std::exception& error) {
+    const auto* ours = dynamic_cast<const Error*>(&error);
+    if (ours != nullptr && ours->fault() == Fault::interrupted) throw;
+    console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), run.string()));
+  }
 }
 
 }  // namespace headscope

@@ -8,7 +8,6 @@
 #include "core/missing.h"
 #include "experiments/surgery/measure.h"
 #include "experiments/trained_model.h"
-#include "figures/draw_or_warn.h"
 #include "formats/parquet_table.h"
 #include "formats/safetensors.h"
 #include "heads/figures/surgery_figures.h"
@@ -141,8 +140,8 @@ SurgeryOutcome read_outcome(const fs::path& run) {
 
 std::vector<fs::path> draw_outcome(const SurgeryOutcome& outcome, const fs::path& out, const std::string& theme) {
   const SurgeryLosses& losses = outcome.losses;
-  return draw_surgery_figures({text_at(outcome.summary, "title"), losses.rows, losses.unmodified, losses.uniform},
-                              out / plots_name, theme_named(theme));
+  const SurgeryFigureData data{text_at(outcome.summary, "title"), losses.rows, losses.unmodified, losses.uniform};
+  return draw(surgery_figures(data), out / plots_name, theme_named(theme)).files;
 }
 
 SurgeryOutcome measure_in_folder(const SurgeryJob& job, const SurgeryInputs& inputs, RunFolder& folder,
