@@ -27,29 +27,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct GnuplotRun {
-  bool ok = false;
-  std::string script = {};   // the one that failed; empty when none is named
-  std::string printed = {};  // all of it when gnuplot succeeded, else one line: its first message about the failure
-};
-
-// gnuplot repeats the command, puts a caret below it, and then says what is wrong:
-// "NAME.gp" line 7: what is wrong (some versions put a comma behind the name).
-GnuplotRun failure_of(const std::string& printed) {
-  GnuplotRun run{.printed = "it printed nothing"};
+// The script that failed, empty when none is named, and gnuplot's first message about it. It repeats the command, puts
+// a caret below it, and then says what is wrong: "NAME.gp" line 7: what is wrong (some versions put a comma behind the
+// name).
+std::pair<fs::path, std::string> failure_in(const std::string& printed) {
+  std::string first;
   std::istringstream lines(printed);
-  bool first = true;
   for (std::string line; std::getline(lines, line);) {
     line.erase(line.find_last_not_of(" \t\r") + 1);
     if (line.find_first_not_of(" \t^") == std::string::npos) continue;
-    if (std::exchange(first, false)) run.printed = line;
+    if (first.empty()) first = line;
     const std::size_t quote = line.find('"', 1), place = line.find(" line "), text = line.find(": ");
-    if (line[0] != '"' || quote == std::string::npos || (place != quote + 1 && place != quote + 2) ||
-        text == std::string::npos || line.compare(text + 2, 7, "warning") == 0)
-      continue;
-    return {.script = line.substr(1, quote - 1), .printed = line.substr(place + 1)};
+    if (line[0] == '"' && quote != std::string::npos && (place == quote + 1 || place == quote + 2) &&
+        text != std::string::npos && line.compare(text + 2, 7, "warning") != 0)
+      return {line.substr(1, quote - 1), line.substr(place + 1)};
   }
-  return run;
+  return {"", first.empty() ? "it printed nothing" : first};
 }
 
 constexpr int not_started = 128;  // an exit status of this and an errno: gnuplot was not started
@@ -88,23 +81,28 @@ int wait_for(pid_t child) {
   }
 }
 
-// Runs `gnuplot -d script...` in `folder`, where the scripts and their data are and the images go. The user's own
-// gnuplot start-up file is not read.
-GnuplotRun run_gnuplot(std::vector<std::string> scripts, const fs::path& folder) {
+// Runs `gnuplot -d script...` in `drawing`, where the scripts and their data are and the images go; returns what it
+// printed. The user's own gnuplot start-up file is not read. `folder` is where the figures will be, for messages.
+std::string run_gnuplot(std::vector<std::string> scripts, const fs::path& drawing, const fs::path& folder) {
   static std::atomic<unsigned> counter = 0;  // runs beside each other need a log each
-  const fs::path log = fs::absolute(folder) / fmt::format("gnuplot-{}.log", counter++);
+  const fs::path log = fs::absolute(drawing) / fmt::format("gnuplot-{}.log", counter++);
   scripts.insert(scripts.begin(), {"gnuplot", "-d"});
   std::vector<char*> arguments;
   for (std::string& argument : scripts) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child == 0) become_gnuplot(arguments.data(), folder.c_str(), log.c_str(), parent);
+  if (child == 0) become_gnuplot(arguments.data(), drawing.c_str(), log.c_str(), parent);
   if (child < 0) fail_to_start(errno);
   const int status = wait_for(child);
-  if (WIFSIGNALED(status)) return {.printed = fmt::format("it was ended by signal {}", WTERMSIG(status))};
-  if (WEXITSTATUS(status) > not_started) fail_to_start(WEXITSTATUS(status) - not_started);
+  if (WIFEXITED(status) && WEXITSTATUS(status) > not_started) fail_to_start(WEXITSTATUS(status) - not_started);
   const std::string printed = read_file(log);
-  return WEXITSTATUS(status) == 0 ? GnuplotRun{.ok = true, .printed = printed} : failure_of(printed);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return printed;
+  // Ctrl-C reaches the child as well; then its end is no failure of the figure.
+  if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted while drawing figures");
+  const auto [script, message] = WIFSIGNALED(status)
+                                     ? std::pair(fs::path(), fmt::format("it was ended by signal {}", WTERMSIG(status)))
+                                     : failure_in(printed);
+  fail_runtime("gnuplot could not draw {}: {}", (script.empty() ? folder : folder / script.stem()).string(), message);
 }
 
 // A hidden folder inside `parent` (so that it is on the same disk) that goes away with this object.
@@ -132,19 +130,6 @@ std::vector<std::string> files_of(const FigureScript& figure) {
   std::vector<std::string> files = {figure.name + ".png", figure.name + ".svg", figure.name + ".gp"};
   for (const FigureData& data : figure.data) files.push_back(file_of(figure, data));
   return files;
-}
-
-// Draws figures[first], figures[first + stride], ... in one gnuplot process, whose start costs as much as a figure.
-std::string draw_share(std::span<const FigureScript> figures, std::size_t first, std::size_t stride,
-                       const fs::path& folder, const fs::path& drawing) {
-  std::vector<std::string> scripts;
-  for (std::size_t i = first; i < figures.size(); i += stride) scripts.push_back(figures[i].name + ".gp");
-  const GnuplotRun run = run_gnuplot(scripts, drawing);
-  if (run.ok) return run.printed;
-  // Ctrl-C reaches the child as well; then its end is no failure of the figure.
-  if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted while drawing figures");
-  const fs::path figure = run.script.empty() ? folder : folder / fs::path(run.script).stem();
-  fail_runtime("gnuplot could not draw {}: {}", figure.string(), run.printed);
 }
 
 // gnuplot does not look whether its writing succeeds: on a full disk it leaves part of an image and says nothing.
@@ -195,11 +180,14 @@ Drawn draw(std::span<const FigureScript> figures, const fs::path& folder) {
     for (const std::string& file : files_of(figure)) drawn.files.push_back(folder / file);
   }
 
-  // Below about four figures a process spends more on starting than on drawing.
+  // The start of a process costs as much as a figure: below about four figures it is most of the time.
   const std::size_t processes = std::clamp<std::size_t>(figures.size() / 4, 1, available_cores());
   std::vector<std::string> warnings(processes);
-  parallel_for(processes, processes,
-               [&](std::size_t i) { warnings[i] = draw_share(figures, i, processes, folder, drawing); });
+  parallel_for(processes, processes, [&](std::size_t first) {
+    std::vector<std::string> scripts;
+    for (std::size_t i = first; i < figures.size(); i += processes) scripts.push_back(figures[i].name + ".gp");
+    warnings[first] = run_gnuplot(std::move(scripts), drawing, folder);
+  });
   for (const std::string& text : warnings) drawn.warnings += text;
 
   for (const fs::path& file : drawn.files)

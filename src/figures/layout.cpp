@@ -257,15 +257,14 @@ void LayoutMaker::add_beside(std::vector<const Label*> labels, const Panel& pane
 std::vector<Place> LayoutMaker::obstacles(const Panel& panel, const Place& place) const {
   std::vector<Place> found;
   for (const Mark& mark : panel.marks) {
-    if (mark.kind != Mark::Kind::points && mark.kind != Mark::Kind::segment) continue;
-    const Table& table = data_of(figure_, mark);
     const bool is_point = mark.kind == Mark::Kind::points;
+    if (!is_point && mark.kind != Mark::Kind::segment) continue;
+    const Table& table = data_of(figure_, mark);
     const Numbers x = table.numbers(mark.x), low = table.numbers(is_point ? mark.y : mark.low);
-    const Numbers high = table.numbers(is_point ? mark.y : mark.high);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double bottom = y_of(panel, place, low[i]) - 2, top = y_of(panel, place, high[i]) + 2;
-      found.push_back({x_of(panel, place, x[i]) - 2, bottom, 4, top - bottom});
-    }
+    const Numbers high = is_point ? low : table.numbers(mark.high);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      found.push_back({x_of(panel, place, x[i]) - 2, y_of(panel, place, low[i]) - 2, 4,
+                       y_of(panel, place, high[i]) - y_of(panel, place, low[i]) + 4});
   }
   return found;
 }

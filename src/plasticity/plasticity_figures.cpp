@@ -128,24 +128,19 @@ Figure cells_figure(Figure figure, const std::vector<BucketCell>& cells) {
   return figure;
 }
 
-// Query bucket x key bucket, mean over heads. Up to ten buckets, values are written into the cells.
+// Query bucket x key bucket, mean over heads. Up to ten buckets, of which keys are never after queries, values are
+// written into the cells.
 Figure bucket_heatmap(Figure figure, const std::vector<BucketCell>& cells) {
   const auto means = mean_over_heads(cells);
   figure = cells_figure(std::move(figure), means);
-  Extent buckets[2];
   for (Panel& panel : figure.panels) {
     panel.title.clear();
-    for (const BucketCell& cell : means) {
-      const auto key = static_cast<double>(cell.k_bucket), query = static_cast<double>(cell.q_bucket);
-      buckets[0].add(key);
-      buckets[1].add(query);
-      if (std::isfinite(cell.value))
+    for (const BucketCell& cell : means)
+      if (std::isfinite(cell.value) && means.size() <= 64)
         panel.labels.push_back({.text = {fmt::format("{:.2f}", cell.value)},
-                                .x = key,
-                                .y = query,
+                                .x = static_cast<double>(cell.k_bucket),
+                                .y = static_cast<double>(cell.q_bucket),
                                 .colour = {.role = Colour::readable, .value = cell.value}});
-    }
-    if (std::ranges::any_of(buckets, [](const Extent& one) { return one.high - one.low >= 10; })) panel.labels.clear();
   }
   return figure;
 }

@@ -1,6 +1,7 @@
 #include "study/study_figures.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "core/error.h"
@@ -10,15 +11,6 @@ namespace {
 
 std::size_t finite_count(const Numbers& values) {
   return static_cast<std::size_t>(std::ranges::count_if(values, [](double value) { return std::isfinite(value); }));
-}
-
-std::string letter_of(std::size_t condition) {
-  return std::string(study_conditions[condition].letter);
-}
-
-// The table of a condition: a, b or c.
-std::string table_of_condition(std::size_t condition) {
-  return {static_cast<char>(std::tolower(study_conditions[condition].letter[0]))};
 }
 
 // A table without columns is one of layers.
@@ -70,7 +62,7 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
   for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i]) continue;
     HEADSCOPE_CHECK(!data.conditions[i]->tokens.empty(), "a condition without a probe");
-    const std::string name = table_of_condition(i);
+    const std::string name(1, static_cast<char>(std::tolower(study_conditions[i].letter[0])));
     std::string legend(study_conditions[i].name);
     Table table(name);
     table.add("tokens", data.conditions[i]->tokens);
@@ -78,11 +70,8 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
       const SeedMeans& means = (*data.conditions[i]).*member;
       if (finite_count(means.mean) == 0) continue;
       add_means(table, column, means);
-      lines.push_back(Mark::line(name, "tokens", column)
-                          .coloured(category(i))
-                          .wide(width)
-                          .dashed(dash)
-                          .named(std::exchange(legend, "")));
+      const Mark line = Mark::line(name, "tokens", column).coloured(category(i)).wide(width);
+      lines.push_back(line.dashed(dash).named(std::exchange(legend, "")));
       const std::string end(column);
       if (finite_count(means.low) > 1 && dash == Dash::solid)
         panel.marks.push_back(Mark::band(name, "tokens", end + "_low", end + "_high").coloured(category(i)).faded(0.2));
@@ -138,25 +127,21 @@ Figure over_layers(Figure figure, Table table, const std::string& y_label, std::
 Figure layer_figure(const StudyFigureData& data) {
   Table table("layers");
   std::vector<Mark> links, dots;
-  std::optional<std::size_t> before;
-  const auto shift_of = [](std::size_t condition) { return (static_cast<double>(condition) - 1) * 0.25; };
+  std::string before;
+  double shift_before = 0;
   for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i] || finite_count(data.conditions[i]->layer_pr.mean) == 0) continue;
     const SeedMeans& means = data.conditions[i]->layer_pr;
-    const double shift = shift_of(i);
-    add_means(table, letter_of(i), means);
-    if (before)
-      links.push_back(Mark::segment("layers", "layer", letter_of(*before), letter_of(i))
-                          .coloured(muted)
-                          .wide(0.6)
-                          .shifted(shift_of(*before), shift));
-    if (finite_count(means.low) > 0)
-      dots.push_back(layer_bar(letter_of(i)).coloured(category(i)).shifted(shift, shift));
-    dots.push_back(Mark::points("layers", "layer", letter_of(i))
-                       .coloured(category(i))
-                       .named(std::string(study_conditions[i].name))
-                       .shifted(shift, shift));
-    before = i;
+    const std::string letter(study_conditions[i].letter);
+    const double shift = (static_cast<double>(i) - 1) * 0.25;
+    add_means(table, letter, means);
+    const Mark link = Mark::segment("layers", "layer", before, letter).coloured(muted).wide(0.6);
+    if (!before.empty()) links.push_back(link.shifted(shift_before, shift));
+    const Mark dot = Mark::points("layers", "layer", letter).named(std::string(study_conditions[i].name));
+    if (finite_count(means.low) > 0) dots.push_back(layer_bar(letter).coloured(category(i)).shifted(shift, shift));
+    dots.push_back(dot.coloured(category(i)).shifted(shift, shift));
+    before = letter;
+    shift_before = shift;
   }
   links.insert(links.end(), dots.begin(), dots.end());
   return over_layers({"3_per_layer", "Final key PR by layer", data.title}, std::move(table), "key PR",
@@ -178,11 +163,8 @@ Figure effect_figure(const StudyFigureData& data) {
   const auto add = [&](const char* column, const SeedMeans& means, const char* name, Colour colour, double shift) {
     if (finite_count(means.mean) == 0) return;
     add_means(table, column, means);
-    marks.push_back(Mark::box("layers", "layer", "", column)
-                        .coloured(std::move(colour))
-                        .named(name + signed_mean(means.mean))
-                        .spanning(0.36)
-                        .shifted(shift, shift));
+    const Mark bar = Mark::box("layers", "layer", "", column).coloured(std::move(colour)).spanning(0.36);
+    marks.push_back(bar.named(name + signed_mean(means.mean)).shifted(shift, shift));
     if (finite_count(means.low) > 0) marks.push_back(layer_bar(column).shifted(shift, shift));
   };
   // Colours that no condition has.
