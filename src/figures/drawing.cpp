@@ -45,7 +45,8 @@ std::pair<fs::path, std::string> failure_in(const std::string& printed) {
   return {"", first.empty() ? "it printed nothing" : first};
 }
 
-constexpr int not_started = 128;  // an exit status of this and an errno: gnuplot was not started
+// An exit status of this and an errno says why gnuplot was not started. Shells use 128 and the number of a signal.
+constexpr int not_started = 200;
 
 // In the child, between fork and exec: only calls that are safe there. A parent that is killed takes the child along,
 // which would otherwise go on writing into a folder that nobody has locked.
@@ -60,7 +61,7 @@ constexpr int not_started = 128;  // an exit status of this and an errno: gnuplo
       stand_in(log, O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO) &&  // a file cannot fill up as a pipe does
       ::chdir(folder) == 0)
     ::execvp(arguments[0], arguments);
-  ::_exit(not_started + std::min(errno, 127));
+  ::_exit(not_started + std::min(errno, 55));
 }
 
 [[noreturn]] void fail_to_start(int fault) {
@@ -94,11 +95,11 @@ std::string run_gnuplot(std::vector<std::string> scripts, const fs::path& drawin
   if (child == 0) become_gnuplot(arguments.data(), drawing.c_str(), log.c_str(), parent);
   if (child < 0) fail_to_start(errno);
   const int status = wait_for(child);
+  // Ctrl-C reaches the child as well; then its end is no failure of the figure.
+  if (status != 0 && interrupt_requested()) throw Error(Fault::interrupted, "interrupted while drawing figures");
   if (WIFEXITED(status) && WEXITSTATUS(status) > not_started) fail_to_start(WEXITSTATUS(status) - not_started);
   const std::string printed = read_file(log);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return printed;
-  // Ctrl-C reaches the child as well; then its end is no failure of the figure.
-  if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted while drawing figures");
+  if (status == 0) return printed;
   const auto [script, message] = WIFSIGNALED(status)
                                      ? std::pair(fs::path(), fmt::format("it was ended by signal {}", WTERMSIG(status)))
                                      : failure_in(printed);
