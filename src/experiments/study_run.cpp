@@ -6,10 +6,9 @@
 
 #include "core/interrupt.h"
 #include "experiments/training_run.h"
-#include "figures/draw_or_warn.h"
 #include "ops/torch_errors.h"
 #include "stats/sample_moments.h"
-#include "study/figure_data.h"
+#include "study/study_figures.h"
 
 namespace headscope {
 namespace {
@@ -113,7 +112,7 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   if (folder.already_complete()) return outcome;
   draw_or_warn(folder.path(), run.console, [&] {
-    draw_study_figures(figure_data(study, outcome.result.tokens), folder.place(), theme_named(job.theme));
+    draw(study_figures(figure_data(study, outcome.result.tokens)), folder.place(), theme_named(job.theme));
   });
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);

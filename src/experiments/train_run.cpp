@@ -2,7 +2,7 @@
 
 #include "core/interrupt.h"
 #include "experiments/training_run.h"
-#include "figures/draw_or_warn.h"
+#include "figures/figure.h"
 #include "ops/torch_errors.h"
 
 namespace headscope {

@@ -4,23 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <string_view>
 
 #include "core/error.h"
 
 namespace headscope {
 namespace {
-
-std::pair<double, double> extent(const std::vector<double>& values) {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -low;
-  for (const double value : values) {
-    if (!(std::fabs(value) <= 1e100)) continue;
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  return {low, high};
-}
 
 // Multiples of the step, free of the dust that division leaves; + 0.0 turns -0 into 0.
 double below(double value, double step) {
@@ -30,139 +19,161 @@ double above(double value, double step) {
   return std::ceil(value / step - 1e-9) * step + 0.0;
 }
 
-// Tics at multiples of the step within the axis, in units of `unit`.
-Axis with_tics(Axis axis, double first, double last, double step, double unit = 1) {
-  for (int i = 0; i < 64 && first + i * step < last + step / 2; ++i) {
-    const double at = std::fabs(first + i * step) < step / 1e6 ? 0 : first + i * step;
-    axis.tics.push_back({at, tic_text(at / unit)});
-  }
-  return axis;
-}
-
-}  // namespace
-
+// "0.25", "−3" with a true minus sign.
 std::string tic_text(double number) {
   std::string text = fmt::format("{:.10g}", number);
   for (std::size_t at = 0; (at = text.find('-', at)) != std::string::npos;) text.replace(at, 1, "−");
   return text;
 }
 
-double round_step(double width, int max_steps) {
+// A round step (1, 2, 5 times a power of ten) that gives at most `steps` steps over `width`, which is positive.
+double round_step(double width, int steps) {
   HEADSCOPE_CHECK(width > 0 && width < 1e101, "width = {}", width);  // or the search would not end
-  double power = std::pow(10, std::floor(std::log10(width / max_steps)));
+  double power = std::pow(10, std::floor(std::log10(width / steps)));
   for (;; power *= 10)
     for (const double factor : {1.0, 2.0, 5.0})
-      if (width <= factor * power * (max_steps + 1e-9)) return factor * power;
+      if (width <= factor * power * (steps + 1e-9)) return factor * power;
 }
 
-std::int64_t integer_step(std::int64_t width, std::int64_t max_steps) {
-  HEADSCOPE_CHECK(width >= 0 && width <= std::int64_t{1} << 41, "width = {}", width);
-  for (std::int64_t power = 1;; power *= 10) {
-    for (const std::int64_t factor : {1, 2, 4, 5})
-      if (width <= factor * power * max_steps) return factor * power;
+// Tics at multiples of the step from `first` to `last`, in units of `unit`.
+void add_tics(Axis& axis, double first, double last, double step, double unit = 1) {
+  for (int i = 0; i < 64 && first + i * step < last + step / 2; ++i) {
+    const double at = std::fabs(first + i * step) < step / 1e6 ? 0 : first + i * step;
+    axis.tics.push_back({at, tic_text(at / unit)});
   }
 }
-
-Axis unit_axis(const std::vector<double>& values) {
-  auto [low, high] = extent(values);
-  if (!(low <= high)) low = 0, high = 1;
-  if (low < -100 || high > 100) return round_axis(values);
-  if (high - low >= 0.5 && low >= 0 && high <= 1) {  // most of the range: show all of it where little is lost
-    if (low <= 0.25) low = 0;
-    if (high >= 0.75) high = 1;
-  }
-  const double grain = high - low > 0.3 ? 0.1 : 0.05;
-  Axis axis{.low = below(low, grain), .high = above(high, grain)};
-  const bool stays_in_unit = low >= 0 && high <= 1;
-  while (axis.high - axis.low < 0.1 - 1e-9) {
-    axis.low -= grain;
-    axis.high += grain;
-    if (stays_in_unit) axis.low = std::max(axis.low, 0.0);
-    if (stays_in_unit) axis.high = std::min(axis.high, 1.0);
-  }
-  const double step = round_step(axis.high - axis.low, 5);
-  return with_tics(axis, above(axis.low, step), below(axis.high, step), step);
+// Those inside the axis.
+void add_tics(Axis& axis, double step, double unit = 1) {
+  add_tics(axis, above(axis.low, step), below(axis.high, step), step, unit);
 }
 
-Axis count_axis(const std::vector<double>& values) {
-  const double high = std::max(extent(values).second, 1.0);  // -inf without values
-  const double step = round_step(high, 6);
-  return with_tics({.high = above(high, step)}, 0, above(high, step), step);
-}
-
-Axis round_axis(const std::vector<double>& values, int max_steps) {
-  auto [low, high] = extent(values);
-  if (!(low <= high)) return unit_axis({});
-  const double size = std::max(std::fabs(low), std::fabs(high));
+void fit_any(Axis& axis, Extent shown, int steps) {
+  const double size = std::max(std::fabs(shown.low), std::fabs(shown.high));
   const double least = size > 1e-100 ? size * 1e-3 : 1;  // tics of a narrower range would all read the same
-  if (high - low < least) {
-    low -= least / 2;
-    high += least / 2;
+  if (shown.high - shown.low < least) shown = {shown.low - least / 2, shown.high + least / 2};
+  const double step = round_step(shown.high - shown.low, steps);
+  axis.low = below(shown.low, step / 2);
+  axis.high = above(shown.high, step / 2);
+  add_tics(axis, step);
+}
+
+void fit_share(Axis& axis, const Extent& shown) {
+  axis.low = std::clamp(shown.low, 0.0, 1.0);
+  axis.high = std::clamp(shown.high, 0.0, 1.0);
+  if (axis.high - axis.low >= 0.5) {  // most of the range: show all of it where little is lost
+    if (axis.low <= 0.25) axis.low = 0;
+    if (axis.high >= 0.75) axis.high = 1;
   }
-  const double step = round_step(high - low, max_steps);
-  const Axis axis{.low = below(low, step / 2), .high = above(high, step / 2)};
-  return with_tics(axis, above(axis.low, step), below(axis.high, step), step);
-}
-
-Axis symmetric_axis(const std::vector<double>& values, double middle, double least) {
-  double most = least;
-  for (const double value : values)
-    if (std::isfinite(value)) most = std::max(most, std::fabs(value - middle));
-  most = std::min(most, 1e6);
-  const double step = round_step(most, 3), ends = below(most, step);
-  return with_tics({.low = middle - most, .high = middle + most}, middle - ends, middle + ends, step);
-}
-
-Axis integer_axis(std::int64_t first, std::int64_t last, std::int64_t max_steps) {
-  constexpr std::int64_t most = 1'000'000'000;  // half a unit must show in ten digits
-  HEADSCOPE_CHECK(-most <= first && first <= last && last <= most, "from {} to {}", first, last);
-  const std::int64_t step = integer_step(last - first, max_steps);
-  const std::int64_t tic = first >= 0 ? (first + step - 1) / step * step : first;
-  const std::int64_t last_tic = tic + (last - tic) / step * step;
-  return with_tics({.low = static_cast<double>(first) - 0.5, .high = static_cast<double>(last) + 0.5},
-                   static_cast<double>(tic), static_cast<double>(last_tic), static_cast<double>(step));
-}
-
-Axis token_axis(const std::vector<double>& moments, int max_steps) {
-  if (moments.empty()) return labelled(unit_axis({}), {"tokens"});
-  const auto [first, last] = std::minmax_element(moments.begin(), moments.end());
-  const TokenUnit unit = token_unit(*last);
-  const std::string label = unit.name.empty() ? "tokens" : fmt::format("tokens ({})", unit.name);
-  if (*first == *last) {
-    const double half = std::max(unit.size, 1e-3 * std::fabs(*first));
-    return {*first - half, *first + half, {{*first, tic_text(*first / unit.size)}}, {label}};
+  const double grain = axis.high - axis.low > 0.3 ? 0.1 : 0.05;
+  axis.low = below(axis.low, grain);
+  axis.high = above(axis.high, grain);
+  while (axis.high - axis.low < 0.1 - 1e-9) {
+    axis.low = std::max(axis.low - grain, 0.0);
+    axis.high = std::min(axis.high + grain, 1.0);
   }
-  Axis axis = round_axis({*first, *last}, max_steps);
-  const double step = round_step(*last - *first, max_steps);
-  if (*last - *first >= step) {
-    axis.low = *first;
-    const double next_tic = above(*last, step);
-    axis.high = next_tic - *last < 0.04 * (*last - *first) ? next_tic : *last;
-  }
-  axis.tics.clear();
-  return labelled(with_tics(axis, above(axis.low, step), below(axis.high, step), step, unit.size), {label});
+  add_tics(axis, round_step(axis.high - axis.low, 5));
 }
 
-Axis padded(Axis axis, double share) {
-  const double extra = (axis.high - axis.low) * share;
-  axis.low -= extra;
-  axis.high += extra;
-  return axis;
+void fit_symmetric(Axis& axis, const Extent& shown) {
+  const double farthest = std::max({axis.least, axis.middle - shown.low, shown.high - axis.middle});
+  const double most = std::min(farthest, 1e6), step = round_step(most, 3), ends = below(most, step);
+  axis.low = axis.middle - most;
+  axis.high = axis.middle + most;
+  add_tics(axis, axis.middle - ends, axis.middle + ends, step);
 }
 
-Axis labelled(Axis axis, std::vector<std::string> lines) {
-  axis.label = std::move(lines);
-  return axis;
+void fit_integers(Axis& axis, const Extent& shown, int steps) {
+  constexpr double most = 1e9;  // half a unit must show in ten digits
+  const double first = std::round(std::clamp(shown.low, -most, most));
+  const double last = std::round(std::clamp(shown.high, -most, most));
+  axis.low = first - 0.5;
+  axis.high = last + 0.5;
+  if (steps == 1 && first < last)
+    add_tics(axis, first, last, last - first);
+  else
+    add_tics(axis, std::max(round_step(std::max(last - first, 1.0), steps), 1.0));
 }
 
-TokenUnit token_unit(double most_tokens) {
-  if (most_tokens < 1e3) return {};
-  if (most_tokens < 1e6) return {1e3, "thousand"};
-  if (most_tokens < 1e10) return {1e6, "M"};
+struct TokenUnit {
+  double size = 1;
+  std::string_view name;  // empty: single tokens
+};
+TokenUnit token_unit(double most) {
+  if (most < 1e3) return {};
+  if (most < 1e6) return {1e3, "thousand"};
+  if (most < 1e10) return {1e6, "M"};
   return {1e9, "B"};
 }
 
-std::string token_text(double tokens, const TokenUnit& unit) {
+void fit_tokens(Axis& axis, const Extent& shown, int steps) {
+  const TokenUnit unit = token_unit(shown.high);
+  axis.label = {unit.name.empty() ? "tokens" : fmt::format("tokens ({})", unit.name)};
+  const double width = shown.high - shown.low;
+  if (width == 0) {
+    const double half = std::max(unit.size, 1e-3 * std::fabs(shown.low));
+    axis.low = shown.low - half;
+    axis.high = shown.low + half;
+    axis.tics = {{shown.low, tic_text(shown.low / unit.size)}};
+    return;
+  }
+  const double step = round_step(width, steps), next = above(shown.high, step);
+  axis.low = shown.low;
+  axis.high = !axis.tight && next - shown.high < 0.04 * width ? next : shown.high;
+  add_tics(axis, step, unit.size);
+}
+
+void fit_doubling(Axis& axis, const Extent& shown) {
+  axis.log = true;
+  axis.low = 0.95;
+  axis.high = std::max(shown.high, 2.0) * 1.05;
+  for (double at = 1; at <= shown.high; at *= 2) axis.tics.push_back({at, tic_text(at)});
+}
+
+}  // namespace
+
+bool can_be_shown(double value) {
+  return std::fabs(value) <= 1e100;
+}
+
+void Extent::add(double value) {
+  if (!can_be_shown(value)) return;
+  low = std::min(low, value);
+  high = std::max(high, value);
+}
+
+void Extent::add(const Extent& other) {
+  low = std::min(low, other.low);
+  high = std::max(high, other.high);
+}
+
+Axis fitted(Axis axis, Extent shown, int steps) {
+  if (axis.kind == Axis::fixed) return axis;
+  shown.add(axis.include);
+  if (shown.empty()) shown = axis.kind == Axis::symmetric ? Extent{axis.middle, axis.middle} : Extent{0, 1};
+  std::vector<Tic> given = std::move(axis.tics);
+  axis.tics.clear();
+  if (axis.kind == Axis::share)
+    fit_share(axis, shown);
+  else if (axis.kind == Axis::integers)
+    fit_integers(axis, shown, steps);
+  else if (axis.kind == Axis::tokens)
+    fit_tokens(axis, shown, steps);
+  else if (axis.kind == Axis::symmetric)
+    fit_symmetric(axis, shown);
+  else if (axis.kind == Axis::doubling)
+    fit_doubling(axis, shown);
+  else
+    fit_any(axis, shown, steps);
+  if (!given.empty()) axis.tics = std::move(given);
+  const double extra = (axis.high - axis.low) * axis.padding;
+  axis.low -= extra;
+  axis.high += extra;
+  axis.kind = Axis::fixed;
+  return axis;
+}
+
+std::string token_text(double tokens, double most) {
+  const TokenUnit unit = token_unit(most);
   if (tokens == 0) return "0 tokens";
   const double count = tokens / unit.size;
   const std::string number = count < 100 ? fmt::format("{:.3g}", count) : fmt::format("{:.0f}", count);

@@ -1,14 +1,15 @@
 // What a figure shows: tables, marks that read their columns, axes, panels, labels. It holds no gnuplot, no place on
 // the page and no colour, only the colours' roles: the renderer (render.cpp) lays a figure out and writes its script.
 //   Figure figure{.name = "loss", .title = "Loss", .data = {{"run", table}}};
-//   figure.panels.push_back({.x = token_axis(moments), .y = labelled(round_axis(losses), {"nats"})});
+//   figure.panels = {{.x = {.kind = Axis::tokens}, .y = {.label = {"nats"}}}};
 //   figure.panels[0].marks = {Mark::line("run", "tokens", "loss").named("training")};
+// Ends of axes, tics and sizes follow from the columns that the marks read. Marks without values are left out.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -19,6 +20,8 @@
 #include "formats/table.h"
 
 namespace headscope {
+
+class Console;
 
 // A table that marks read. Its name and those of its columns are ours, never of a file: letters, digits and _, first a
 // letter, and nothing that scripts use already.
@@ -32,7 +35,7 @@ struct Colour {
   enum Role { ink, muted, absent, category, depth, scale, readable };
   Role role = ink;
   std::size_t index = 0;    // of a category, or of a depth: early, middle, final
-  double value = 0;         // on the scale; `readable`: black or white, whichever can be read on that colour
+  double value = 0;         // on the scale; `readable`: black or white, whichever can be read on that colour of areas
   std::string column = {};  // of the scale: each row has its value here
 };
 const Colour muted = {.role = Colour::muted};
@@ -57,7 +60,7 @@ struct Mark {
   Colour colour = {};
   std::string name = {};  // in the legend; none: not there
   double width = 1;       // of lines
-  double size = 0;        // of points, also along a line; 0: a line without, or points of medium size
+  double size = 0;        // of points, also along a line; 0: a line without, or points that many others leave room for
   double opacity = 1;
   Dash dash = Dash::solid;
   PointShape shape = PointShape::circle;
@@ -116,12 +119,13 @@ struct Label {
   Colour colour = {};
 };
 
-// A line across the panel, below the marks: at a height, or the diagonal.
+// A line across the panel, below the marks: at a height, or the diagonal, which gives both axes one range.
 struct Reference {
-  double y = 0;
+  double y = 0;  // not finite: left out
   Dash dash = Dash::dashed;
   Colour colour = {};
   bool diagonal = false;
+  std::vector<std::string> name = {};  // lines of a label beside it
 };
 
 struct Panel {
@@ -138,51 +142,65 @@ struct ColourScale {
   Colours colours = sequential;
   Axis axis = {};
 };
-ColourScale ordered_scale(std::int64_t first, std::int64_t last, std::string label);
 
-// Panels in rows. Those of a row share the y axis, those of a column the x axis: numbers stand at the left and at the
-// bottom only. Sizes are in units, see render.h; 0 leaves them to the renderer.
+// Panels in rows: numbers stand at the left and at the bottom only. Sizes are in units, see render.h; what is 0 follows
+// from the panels.
 struct Grid {
-  std::size_t columns = 1;
+  std::size_t columns = 0;       // 0: up to four panels in two columns, more in two rows
   double width = 0, height = 0;  // of a panel
   double aspect = 0;             // height over width
   double most_width = 0, most_height = 0;
   bool page = false;  // as wide as a page instead of a column
 };
-// Up to four panels in one column of a journal, two beside each other; more in two rows over the width of a page.
-Grid grid_of(std::size_t panels);
 
 struct Figure {
   std::string name;          // stem of the files: letters, digits and _
   std::string title;         // what it shows
   std::string subject = {};  // whose; may be empty
   std::vector<FigureData> data = {};
-  std::vector<Panel> panels = {};       // none: the figure says its first note only
+  std::vector<Panel> panels = {};
   std::vector<Mark> kinds = {};         // a second part of the legend: marks without data
   std::vector<std::string> notes = {};  // lines below the legend
   std::optional<ColourScale> colours = {};
   Grid grid = {};
+  std::string nothing = "no values";  // what it says when no mark has a value: a folder of figures is always complete
 };
 
-// A figure that says that there is nothing to show, so that a folder of figures is complete in every case.
-Figure empty_figure(std::string name, std::string title, std::string subject, std::string why = "no values");
+// The figure as it is drawn: without marks and panels that have no values and without their data, with every axis
+// fixed and every size known. Without panels, it says `nothing`.
+Figure completed(Figure figure);
 
-// The finite values of a column.
-std::size_t finite_count(const Numbers& values);
+// The table that a mark reads. An internal error when the figure has none of that name.
+const Table& data_of(const Figure& figure, const Mark& mark);
 
-// Curves of layers, one column each: a table of x and L0, L1, ..., and its marks, coloured by layer. Points come in
-// order of layer; a layer without a point at some x has a missing value there. Throws Error(Fault::input) when there
-// are too many.
-struct CurvePoint {
-  std::int64_t layer = 0, x = 0;
-  double y = 0;
-};
-struct LayerCurves {
-  Table table;
-  std::vector<Mark> marks;
-  std::int64_t first = 0, last = 0;  // layers
-};
-LayerCurves layer_curves(const std::vector<CurvePoint>& points, const std::string& data, const std::string& x);
+// A table from a list of structs: a row for each, a column for each pair of a name and a member or function.
+//   table_of(heads, "layer", &HeadValue::layer, "value", &HeadValue::value)
+template <class Item>
+void add_columns(Table&, const std::vector<Item>&) {}
+template <class Item, class Get, class... More>
+void add_columns(Table& table, const std::vector<Item>& items, const char* name, const Get& get, const More&... more) {
+  std::vector<std::remove_cvref_t<std::invoke_result_t<Get, const Item&>>> column;
+  for (const Item& item : items) column.push_back(std::invoke(get, item));
+  table.add(name, std::move(column));
+  add_columns(table, items, more...);
+}
+template <class Item, class... Columns>
+Table table_of(const std::vector<Item>& items, const Columns&... columns) {
+  Table table("figure");
+  add_columns(table, items, columns...);
+  return table;
+}
+
+// What figures accept of the numbers in a table. A table may come from anywhere; a number far beyond those of any model
+// would ask for all memory, or for an image that no program can open.
+constexpr std::int64_t most_layers = 4096;
+constexpr std::int64_t most_heads = 1024;            // of a layer
+constexpr std::int64_t most_bucket = 1'000'000'000;  // buckets have any numbers, also positions in a text
+
+// All of them from 0 to most - 1; else an Error(Fault::input) with the column and the value: the caller knows the file.
+void check_integers(const Integers& values, std::string_view column, std::int64_t most);
+// The columns layer and q_head.
+void check_heads(const Table& table);
 
 struct Drawn {
   std::vector<std::filesystem::path> files;  // figure by figure: png, svg, script, data
@@ -194,6 +212,10 @@ struct Drawn {
 // folder inside it and renamed when the last figure is drawn: when anything fails, what was there stays as it was.
 // Several figures share a gnuplot process, and processes run beside each other. The same figures give the same bytes.
 // Throws Error(Fault::runtime), with the figure's name and gnuplot's message, when a figure cannot be drawn.
-Drawn draw(std::span<const Figure> figures, const std::filesystem::path& folder, const Theme& theme);
+Drawn draw(std::vector<Figure> figures, const std::filesystem::path& folder, const Theme& theme);
+
+// Calls draw() at the end of a run that has taken hours. Nothing computed is lost for want of gnuplot: a failure
+// becomes a warning.
+void draw_or_warn(const std::filesystem::path& run, Console& console, const std::function<void()>& draw);
 
 }  // namespace headscope

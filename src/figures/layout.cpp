@@ -1,12 +1,10 @@
-#include "figures/layout.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "figures/script.h"
+#include "figures/render.h"
 
 namespace headscope {
 namespace {
@@ -27,7 +25,7 @@ double widest_tic(const Axis& axis) {
 }
 
 // Shortened until it fits.
-std::string fitted(const std::string& text, double room, double font) {
+std::string cut_to(const std::string& text, double room, double font) {
   std::string shown = shorten(text, 160);
   for (std::size_t limit = 159; limit >= 8 && text_width(shown, font) > room; --limit) shown = shorten(shown, limit);
   return shown;
@@ -46,8 +44,7 @@ class LayoutMaker {
     if (!figure_.panels.empty()) measure();
     add_title();
     if (figure_.panels.empty()) {
-      const std::string why = figure_.notes.empty() ? "" : figure_.notes[0];
-      add({why, layout_.width / 2.0, 70, 14, PlacedText::centre, false, {.role = Colour::muted}});
+      add({figure_.nothing, layout_.width / 2.0, 70, 14, PlacedText::centre, false, {.role = Colour::muted}});
       return std::move(layout_);
     }
     add_rows();
@@ -109,7 +106,7 @@ class LayoutMaker {
     const double start = figure_.panels.empty() ? 50 : left_;
     if (!figure_.subject.empty()) {
       title += ", ";
-      title += fitted(figure_.subject, layout_.width - start - 8 - text_width(title, 14), 14);
+      title += cut_to(figure_.subject, layout_.width - start - 8 - text_width(title, 14), 14);
     }
     add({title, start, layout_.height - 14.0, 14});
   }
@@ -118,7 +115,7 @@ class LayoutMaker {
   // known.
   void place_block(std::vector<Mark> marks) {
     const double room = layout_.width - left_ - 8;
-    for (Mark& mark : marks) mark.name = fitted(mark.name, room - sample - 5, 12);
+    for (Mark& mark : marks) mark.name = cut_to(mark.name, room - sample - 5, 12);
     std::vector<double> widths;
     for (std::size_t columns = marks.size(); columns > 0; --columns) {
       widths.assign(columns, 0);
@@ -250,7 +247,7 @@ void LayoutMaker::add_beside(std::vector<const Label*> labels, const Panel& pane
     below += height[i];
     const std::vector<std::string>& lines = labels[i]->text;
     for (std::size_t line = 0; line < lines.size(); ++line)
-      add({fitted(lines[line], most_beside, 12), place.right() + 7,
+      add({cut_to(lines[line], most_beside, 12), place.right() + 7,
            y + line_height * ((static_cast<double>(lines.size()) - 1) / 2 - static_cast<double>(line)), 12,
            PlacedText::left, false, labels[i]->colour});
   }
@@ -260,16 +257,14 @@ void LayoutMaker::add_beside(std::vector<const Label*> labels, const Panel& pane
 std::vector<Place> LayoutMaker::obstacles(const Panel& panel, const Place& place) const {
   std::vector<Place> found;
   for (const Mark& mark : panel.marks) {
-    if (mark.kind != Mark::Kind::points && mark.kind != Mark::Kind::segment) continue;
-    const auto data = std::ranges::find_if(figure_.data, [&](const FigureData& one) { return one.name == mark.data; });
-    if (data == figure_.data.end()) continue;
-    const Numbers x = data->table.numbers(mark.x);
-    const Numbers low = data->table.numbers(mark.kind == Mark::Kind::points ? mark.y : mark.low);
-    const Numbers high = data->table.numbers(mark.kind == Mark::Kind::points ? mark.y : mark.high);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double bottom = y_of(panel, place, low[i]) - 2, top = y_of(panel, place, high[i]) + 2;
-      found.push_back({x_of(panel, place, x[i]) - 2, bottom, 4, top - bottom});
-    }
+    const bool is_point = mark.kind == Mark::Kind::points;
+    if (!is_point && mark.kind != Mark::Kind::segment) continue;
+    const Table& table = data_of(figure_, mark);
+    const Numbers x = table.numbers(mark.x), low = table.numbers(is_point ? mark.y : mark.low);
+    const Numbers high = is_point ? low : table.numbers(mark.high);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      found.push_back({x_of(panel, place, x[i]) - 2, y_of(panel, place, low[i]) - 2, 4,
+                       y_of(panel, place, high[i]) - y_of(panel, place, low[i]) + 4});
   }
   return found;
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "figures/layout.h"
 
 namespace headscope {
 namespace {
@@ -100,29 +99,14 @@ class Renderer {
         name);
   }
 
-  [[nodiscard]] const std::vector<std::string>& scale_colours() const {
-    switch (figure_.colours->colours) {
-      case ColourScale::sequential:
-        return theme_.sequential;
-      case ColourScale::ordered:
-        return theme_.ordered;
-      default:
-        return theme_.diverging;
-    }
-  }
-
   // Few integers have a colour each; else colours go over into each other.
   [[nodiscard]] Script colour_scale() const {
     if (!figure_.colours) return {};
+    const std::vector<std::string>* lists[] = {&theme_.sequential, &theme_.ordered, &theme_.diverging};
+    const std::vector<std::string>& colours = *lists[figure_.colours->colours];
     const Axis& axis = figure_.colours->axis;
-    std::vector<std::string> colours = scale_colours();
     const long steps = std::lround(std::min(axis.high - axis.low, 1e6));
     const bool stepped = figure_.colours->colours == ColourScale::ordered && steps > 1 && steps <= 12;
-    if (stepped) {
-      colours.clear();
-      for (long i = 0; i < steps; ++i)
-        colours.push_back(colour_at(theme_.ordered, static_cast<double>(i) / static_cast<double>(steps - 1)));
-    }
     std::vector<Script> places;
     for (std::size_t i = 0; i < colours.size(); ++i)
       places.push_back(format_script("{} {}", i, gnuplot_text(colours[i])));
@@ -133,22 +117,13 @@ class Renderer {
   // The name of a variable, or a text.
   [[nodiscard]] Script name_of_colour(const Colour& colour) const {
     const Script depths[] = {"early", "middle", "final"};
-    switch (colour.role) {
-      case Colour::muted:
-        return "muted";
-      case Colour::absent:
-        return "absent";
-      case Colour::category:
-        return format_script("category{}", colour.index % theme_.categories.size() + 1);
-      case Colour::depth:
-        return depths[std::min<std::size_t>(colour.index, 2)];
-      case Colour::readable: {
-        const std::string cell = colour_at(scale_colours(), position_on(figure_.colours->axis, colour.value));
-        return contrast(cell, "#ffffff") > contrast(cell, "#000000") ? Script("'#ffffff'") : Script("'#000000'");
-      }
-      default:
-        return "ink";
-    }
+    if (colour.role == Colour::muted) return "muted";
+    if (colour.role == Colour::absent) return "absent";
+    if (colour.role == Colour::category)
+      return format_script("category{}", colour.index % theme_.categories.size() + 1);
+    if (colour.role == Colour::depth) return depths[std::min<std::size_t>(colour.index, 2)];
+    if (colour.role != Colour::readable) return "ink";
+    return position_on(figure_.colours->axis, colour.value) < 0.44 ? Script("'#ffffff'") : Script("'#000000'");
   }
 
   // " lc rgb early"; `opacity` is that of lines and points, areas have it in their fill.
@@ -163,17 +138,12 @@ class Renderer {
     return mark.opacity == 1 ? Script(" fs solid") : format_script(" fs transparent solid {:.4g}", mark.opacity);
   }
 
-  [[nodiscard]] const Table& table_of(const Mark& mark) const {
-    const auto found = std::ranges::find_if(figure_.data, [&](const FigureData& one) { return one.name == mark.data; });
-    HEADSCOPE_CHECK(found != figure_.data.end(), "figure {}: no data '{}'", figure_.name, mark.data);
-    return found->table;
-  }
   [[nodiscard]] bool is_single(const Mark& mark) const {
-    return finite_count(table_of(mark).numbers(mark.kind == Mark::Kind::band ? mark.low : mark.y)) == 1;
+    const Numbers values = data_of(figure_, mark).numbers(mark.kind == Mark::Kind::band ? mark.low : mark.y);
+    return std::ranges::count_if(values, [](double value) { return std::isfinite(value); }) == 1;
   }
 
   [[nodiscard]] Script source_of(const Mark& mark) const {
-    static_cast<void>(table_of(mark));
     const Script name = gnuplot_name(mark.data);
     return mark.rows ? format_script("{} every ::{}::{}", name, mark.rows->first, mark.rows->second) : name;
   }
@@ -185,45 +155,34 @@ class Renderer {
     const Script faded = colour_of(mark.colour, mark.opacity), full = colour_of(mark.colour);
     const auto box = [&](double half) {
       const Script low = mark.low.empty() ? Script(":(0)") : column(mark.low);
-      return format_script("{}{}:{}:{}{}{} with boxxyerror{}{}", from, column(mark.high),
+      return format_script("{}{}:{}:{}{}{} with boxxyerror{}{} noborder", from, column(mark.high),
                            shifted(mark.x, mark.shift - half), shifted(mark.x, mark.shift + half), low,
                            column(mark.high), full, fill_of(mark));
     };
-    switch (mark.kind) {
-      case Mark::Kind::points:
-        clauses.push_back(from + column(mark.y) + value + " with points " + point_of(mark) + faded);
-        break;
-      case Mark::Kind::line:
-        clauses.push_back(from + column(mark.y) +
-                          (is_single(mark)
-                               ? " with points " + point_of(mark) + faded
-                               : format_script(" with {} lw {:.4g}{}{}",
-                                               mark.size > 0 ? "linespoints " + point_of(mark) : Script("lines"),
-                                               mark.width, faded, dash_of(mark.dash))));
-        break;
-      case Mark::Kind::band:
-        clauses.push_back(is_single(mark) ? box((panel.x.high - panel.x.low) / 8) + " noborder"
-                                          : from + column(mark.low) + column(mark.high) + " with filledcurves" + full +
-                                                fill_of(mark) + " noborder");
-        break;
-      case Mark::Kind::segment: {
-        const Script line =
-            format_script("{}{}:({:.6g}):(column(\"{}\")-column(\"{}\")) with vectors nohead", from, column(mark.low),
-                          mark.shift_to - mark.shift, gnuplot_name(mark.high), gnuplot_name(mark.low));
-        if (mark.rim) clauses.push_back(line + format_script(" lc rgb paper lw {:.4g}", mark.width + 1));
-        clauses.push_back(line + format_script(" lw {:.4g}{}{}", mark.width, faded, dash_of(mark.dash)));
-        break;
-      }
-      case Mark::Kind::box:
-        clauses.push_back(box(mark.span / 2) + " noborder");
-        break;
-      case Mark::Kind::cell:
-        add_cells(mark, from + column(mark.y), value, panel, place, clauses);
-        break;
-      case Mark::Kind::image:
-        clauses.push_back(from + column(mark.y) + value + " with image");
-        break;
+    if (mark.kind == Mark::Kind::cell) return add_cells(mark, from + column(mark.y), value, panel, place, clauses);
+    Script drawn;
+    if (mark.kind == Mark::Kind::image) {
+      drawn = from + column(mark.y) + value + " with image";
+    } else if (mark.kind == Mark::Kind::points || (mark.kind == Mark::Kind::line && is_single(mark))) {
+      drawn = from + column(mark.y) + value + " with points " + point_of(mark) + faded;
+    } else if (mark.kind == Mark::Kind::line) {
+      drawn = format_script("{}{} with {} lw {:.4g}{}{}", from, column(mark.y),
+                            mark.size > 0 ? "linespoints " + point_of(mark) : Script("lines"), mark.width, faded,
+                            dash_of(mark.dash));
+    } else if (mark.kind == Mark::Kind::box) {
+      drawn = box(mark.span / 2);
+    } else if (mark.kind == Mark::Kind::band) {
+      drawn = is_single(mark) ? box((panel.x.high - panel.x.low) / 8)
+                              : from + column(mark.low) + column(mark.high) + " with filledcurves" + full +
+                                    fill_of(mark) + " noborder";
+    } else {
+      const Script line =
+          format_script("{}{}:({:.6g}):(column(\"{}\")-column(\"{}\")) with vectors nohead", from, column(mark.low),
+                        mark.shift_to - mark.shift, gnuplot_name(mark.high), gnuplot_name(mark.low));
+      if (mark.rim) clauses.push_back(line + format_script(" lc rgb paper lw {:.4g}", mark.width + 1));
+      drawn = line + format_script(" lw {:.4g}{}{}", mark.width, faded, dash_of(mark.dash));
     }
+    clauses.push_back(drawn);
   }
 
   // A square in a cell is as high as it is wide on the page.

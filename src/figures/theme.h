@@ -21,8 +21,9 @@ struct Theme {
   std::vector<std::string> categories;  // Okabe and Ito, in order of use
   std::vector<std::string> depth;  // early, middle and final layers: blue, green, red (seed 002), of the categories
   std::vector<std::string> sequential;  // viridis, for areas: dark is low
-  std::vector<std::string> ordered;     // the part of viridis that lines and points can use on this paper
-  std::vector<std::string> diverging;   // for differences: the middle is near the paper
+  std::vector<std::string> ordered;     // the 88 or 70 % of viridis that lines and points can use on this paper: yellow
+  // vanishes on white, dark violet on black
+  std::vector<std::string> diverging;  // for differences: the middle is near the paper
 };
 
 const Theme& light_theme();
@@ -33,12 +34,5 @@ const Theme& theme_named(std::string_view name);
 // The gnuplot names of the theme's colours: paper, ink, muted, faint, absent, category1 ..., early, middle, final;
 // faded(colour, alpha) lets others shine through.
 Script style_commands(const Theme& theme);
-
-// The colour at `fraction` (clamped to 0..1) of colours at equal distances, linear in sRGB, as gnuplot interpolates.
-std::string colour_at(const std::vector<std::string>& colours, double fraction);
-
-// Relative luminance of WCAG 2 (0 black, 1 white) and the contrast of two colours (1 to 21).
-double luminance(std::string_view colour);
-double contrast(std::string_view one, std::string_view other);
 
 }  // namespace headscope

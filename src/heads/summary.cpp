@@ -91,7 +91,7 @@ void write_roles(const RolesResult& roles, const fs::path& out) {
 std::vector<fs::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary, const RunFacts& facts,
                                    const fs::path& out, const std::string& theme) {
   if (nothing_measured(tracks)) return {};
-  std::vector<fs::path> files = draw_tracking_figures({facts.title, &tracks}, out / plots_name, theme_named(theme));
+  auto files = draw(tracking_figures({facts.title, &tracks}), out / plots_name, theme_named(theme)).files;
   if (!summary.roles) return files;
   const std::vector<fs::path> more = draw_roles(*summary.roles, facts, out, theme);
   files.insert(files.end(), more.begin(), more.end());

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/missing.h"
-#include "figures/table_limits.h"
+#include "figures/figure.h"
 
 namespace headscope {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
-#include "figures/draw_or_warn.h"
+#include "figures/theme.h"
 #include "formats/journal.h"
 #include "plasticity/plasticity_figures.h"
 #include "plasticity/tables.h"
@@ -164,7 +164,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   const auto start = Clock::now();
   const InterruptGuard guard;
   validate(job.options);
-  const PlasticityFigureOptions figure_options{theme_named(job.theme), job.per_head_figures};
+  const Theme& theme = theme_named(job.theme);  // an unknown name is refused before the work, not after it
   check_out(job.folder, plasticity_command, RunWrites::as_it_goes);
   const Dataset dataset =
       job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
@@ -190,7 +190,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     const fs::path plots = folder.place() / plots_name;
     if (job.figures && !result.heads.empty())
       draw_or_warn(folder.path(), console,
-                   [&] { draw_plasticity_figures(figure_tables(result), plots, figure_options); });
+                   [&] { draw(plasticity_figures(figure_tables(result), {job.per_head_figures}), plots, theme); });
     if (job.demo) outcome.demo = compare_with_truth(result);
     outcome.seconds = seconds_since(start);
     const InputFiles files = input_files(result, dataset);
@@ -232,7 +232,7 @@ CompareOutcome run_comparison(const CompareJob& job) {
   if (folder.already_complete()) return outcome;
   folder.live([&] {
     write_comparison(comparison, folder);
-    draw_comparison_figure(figure_tables(comparison), folder.place() / plots_name, theme);
+    draw(comparison_figures(figure_tables(comparison)), folder.place() / plots_name, theme);
     folder.finish(RunStatus::complete, {{"heads", comparison.heads.size()}, {"only_in_one", comparison.only_in_one}});
   });
   return outcome;
@@ -253,14 +253,14 @@ std::vector<fs::path> draw_plasticity_run(const fs::path& run, const fs::path& o
   tables.components = table("component_csv");
   tables.title = text_at(manifest["config"], "model_dir");
   if (fs::exists(run / head_uncertainty_csv)) tables.uncertainty = read_csv(run / head_uncertainty_csv);
-  return draw_plasticity_figures(tables, out / plots_name, {theme_named(theme), per_head});
+  return draw(plasticity_figures(tables, {per_head}), out / plots_name, theme_named(theme)).files;
 }
 
 std::vector<fs::path> draw_comparison_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
   const PlasticityComparison comparison{read_csv(run / comparison_csv), text_at(config, "name_1"),
                                         text_at(config, "name_2")};
-  return draw_comparison_figure(comparison, out / plots_name, theme_named(theme));
+  return draw(comparison_figures(comparison), out / plots_name, theme_named(theme)).files;
 }
 
 }  // namespace headscope

@@ -3,8 +3,8 @@
 
 #include "plasticity/aggregates.h"
 #include "plasticity/compare.h"
-#include "plasticity/comparison_figures.h"
 #include "plasticity/plasticity.h"
+#include "plasticity/plasticity_figures.h"
 #include "run/run_folder.h"
 
 namespace headscope {

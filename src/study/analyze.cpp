@@ -7,7 +7,7 @@
 #include "core/clock.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
-#include "study/figure_data.h"
+#include "study/study_figures.h"
 
 namespace headscope {
 namespace {
@@ -136,7 +136,7 @@ AnalyzeOutcome run_analysis(const AnalyzeJob& job) {
   if (folder.already_complete()) return outcome;
   return folder.live([&] {
     write_results(study, folder);
-    draw_study_figures(figure_data(study, outcome.result.tokens), folder.place(), theme_named(job.theme));
+    draw(study_figures(figure_data(study, outcome.result.tokens)), folder.place(), theme_named(job.theme));
     outcome.seconds = seconds_since(start);
     write_combined(study, outcome.result, outcome.seconds, folder);
     folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
@@ -151,7 +151,7 @@ std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, c
   Study study = load_study({run});
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
   study.title = text_at(config, "title", text_at(config, "preset", study.title));  // of an analysis, of training
-  return draw_study_figures(figure_data(study, last_common_tokens(study)), out, colours);
+  return draw(study_figures(figure_data(study, last_common_tokens(study))), out, colours).files;
 }
 
 }  // namespace headscope

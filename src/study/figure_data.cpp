@@ -1,10 +1,10 @@
-#include "study/figure_data.h"
-
+// What the figures of a study show: means over seeds.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
 #include "stats/welch.h"
+#include "study/study_figures.h"
 
 namespace headscope {
 namespace {
@@ -36,19 +36,16 @@ auto layer_pr(std::size_t layer) {
   return [layer](const ConditionResults& run) -> const Numbers& { return run.layer_pr[layer]; };
 }
 
-void append(SeedMeans& means, double mean, double low, double high) {
-  means.mean.push_back(mean);
-  means.low.push_back(low);
-  means.high.push_back(high);
+void append(SeedMeans& means, const MeanInterval& interval) {
+  means.mean.push_back(interval.mean);
+  means.low.push_back(interval.low);
+  means.high.push_back(interval.high);
 }
 
 template <class SeriesOf>
 SeedMeans curve_of(const Runs& runs, const Integers& tokens, SeriesOf series_of) {
   SeedMeans means;
-  for (const std::int64_t at : tokens) {
-    const MeanInterval interval = mean_interval(finite_values(runs, at, series_of));
-    append(means, interval.mean, interval.low, interval.high);
-  }
+  for (const std::int64_t at : tokens) append(means, mean_interval(finite_values(runs, at, series_of)));
   return means;
 }
 
@@ -67,10 +64,8 @@ StudyCurves curves_of(const Runs& runs, std::int64_t final_tokens) {
   curves.loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::loss));
   curves.val_loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::val_loss));
   curves.mean_pr = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::mean_pr));
-  for (std::size_t layer = 0; layer < runs.front()->layer_pr.size(); ++layer) {
-    const MeanInterval interval = mean_interval(finite_values(runs, final_tokens, layer_pr(layer)));
-    append(curves.layer_pr, interval.mean, interval.low, interval.high);
-  }
+  for (std::size_t layer = 0; layer < runs.front()->layer_pr.size(); ++layer)
+    append(curves.layer_pr, mean_interval(finite_values(runs, final_tokens, layer_pr(layer))));
   curves.gamma_cv = gamma_curves(runs, curves.tokens);
   return curves;
 }
@@ -81,7 +76,7 @@ SeedMeans layer_effects(const Study& study, const Contrast& contrast, std::int64
   for (std::size_t layer = 0; !with.empty() && !without.empty() && layer < with.front()->layer_pr.size(); ++layer) {
     const WelchTest test =
         welch_test(finite_values(with, tokens, layer_pr(layer)), finite_values(without, tokens, layer_pr(layer)));
-    append(means, test.difference, test.low, test.high);
+    append(means, {.mean = test.difference, .low = test.low, .high = test.high});
   }
   return means;
 }

@@ -1,6 +1,7 @@
 #include "study/study_figures.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "core/error.h"
@@ -8,43 +9,22 @@
 namespace headscope {
 namespace {
 
-constexpr std::array<const char*, 3> letters = {"A", "B", "C"}, blocks = {"a", "b", "c"};
+std::size_t finite_count(const Numbers& values) {
+  return static_cast<std::size_t>(std::ranges::count_if(values, [](double value) { return std::isfinite(value); }));
+}
 
+// A table without columns is one of layers.
 void add_means(Table& table, const std::string& name, const SeedMeans& means) {
+  Integers layer;
+  for (std::size_t i = 0; i < means.mean.size(); ++i) layer.push_back(static_cast<std::int64_t>(i));
+  if (table.columns().empty()) table.add("layer", std::move(layer));
   table.add(name, means.mean);
   if (finite_count(means.low) > 0) table.add(name + "_low", means.low).add(name + "_high", means.high);
 }
 
-void append(std::vector<double>& shown, const SeedMeans& means) {
-  for (const Numbers* values : {&means.mean, &means.low, &means.high})
-    shown.insert(shown.end(), values->begin(), values->end());
-}
-
-// The interval of a mean: of a band, or of a bar, which crosses others of any colour.
-const Mark layer_bar = Mark::segment("layers", "layer", "", "").wide(0.8).changed(&Mark::rim, true);
-Mark interval(const Mark& mark, const std::string& column) {
-  return mark.changed(&Mark::low, column + "_low").changed(&Mark::high, column + "_high");
-}
-
-Axis study_tokens(const StudyFigureData& data) {
-  std::vector<double> ends;
-  for (const auto& condition : data.conditions) {
-    if (!condition) continue;
-    HEADSCOPE_CHECK(!condition->tokens.empty(), "a condition without a probe");
-    ends.push_back(static_cast<double>(condition->tokens.front()));
-    ends.push_back(static_cast<double>(condition->tokens.back()));
-  }
-  return token_axis(ends);
-}
-
-Axis value_axis(const std::vector<double>& shown, std::string label) {
-  return labelled(padded(round_axis(shown), 0.02), {std::move(label)});
-}
-
-Integers layer_numbers(std::size_t count) {
-  Integers layers;
-  for (std::size_t i = 0; i < count; ++i) layers.push_back(static_cast<std::int64_t>(i));
-  return layers;
+// The interval of a mean in a layer: a bar, which crosses others of any colour.
+Mark layer_bar(const std::string& column) {
+  return Mark::segment("layers", "layer", column + "_low", column + "_high").wide(0.8).changed(&Mark::rim, true);
 }
 
 // The final value of each condition, beside the panel. Beside a curve that ends early the text would lie over others;
@@ -54,11 +34,11 @@ std::vector<Label> final_values(const StudyFigureData& data, SeedMeans StudyCurv
   for (const auto& condition : data.conditions)
     if (condition) last = std::max(last, condition->tokens.back());
   std::vector<Label> labels;
-  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+  for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i] || data.conditions[i]->tokens.back() != last) continue;
     const SeedMeans& means = (*data.conditions[i]).*series;
     if (means.mean.empty() || !(std::fabs(means.mean.back()) < 1e6)) continue;
-    std::string text = fmt::format("{} {:.2f}", letters[i], means.mean.back());
+    std::string text = fmt::format("{} {:.2f}", study_conditions[i].letter, means.mean.back());
     const double half = (means.high.back() - means.low.back()) / 2;
     if (std::fabs(half) < 1e6) text += fmt::format(" ± {:.2f}", half);
     labels.push_back({.text = {text}, .place = Label::beside, .y = means.mean.back(), .colour = category(i)});
@@ -77,30 +57,30 @@ struct Series {
 // Bands lie below all curves. The first series of a condition names it in the legend.
 Figure curves_figure(const StudyFigureData& data, Figure figure, const std::string& y_label,
                      const std::vector<Series>& series) {
-  std::vector<double> shown;
-  std::vector<Mark> bands, lines;
-  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+  Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {y_label}, .padding = 0.02}};
+  std::vector<Mark> lines;
+  for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i]) continue;
-    const std::size_t before = lines.size();
-    Table table(blocks[i]);
+    HEADSCOPE_CHECK(!data.conditions[i]->tokens.empty(), "a condition without a probe");
+    const std::string name(1, static_cast<char>(std::tolower(study_conditions[i].letter[0])));
+    std::string legend(study_conditions[i].name);
+    Table table(name);
     table.add("tokens", data.conditions[i]->tokens);
     for (const auto& [column, member, width, dash] : series) {
       const SeedMeans& means = (*data.conditions[i]).*member;
       if (finite_count(means.mean) == 0) continue;
       add_means(table, column, means);
-      append(shown, means);
-      const std::string name(lines.size() == before ? study_condition_names[i] : "");
-      lines.push_back(
-          Mark::line(blocks[i], "tokens", column).coloured(category(i)).wide(width).dashed(dash).named(name));
+      const Mark line = Mark::line(name, "tokens", column).coloured(category(i)).wide(width);
+      lines.push_back(line.dashed(dash).named(std::exchange(legend, "")));
+      const std::string end(column);
       if (finite_count(means.low) > 1 && dash == Dash::solid)
-        bands.push_back(interval(Mark::band(blocks[i], "tokens", "", ""), column).coloured(category(i)).faded(0.2));
+        panel.marks.push_back(Mark::band(name, "tokens", end + "_low", end + "_high").coloured(category(i)).faded(0.2));
     }
-    if (lines.size() > before) figure.data.push_back({blocks[i], std::move(table)});
+    if (legend.empty()) figure.data.push_back({name, std::move(table)});
   }
-  if (lines.empty()) return empty_figure(figure.name, figure.title, data.title);
-  bands.insert(bands.end(), lines.begin(), lines.end());
-  figure.panels = {{.x = study_tokens(data), .y = value_axis(shown, y_label), .marks = std::move(bands)}};
-  figure.panels[0].labels = final_values(data, series.back().means);
+  panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
+  panel.labels = final_values(data, series.back().means);
+  figure.panels = {std::move(panel)};
   return figure;
 }
 
@@ -108,50 +88,37 @@ Figure loss_figure(const StudyFigureData& data) {
   Figure figure =
       curves_figure(data, {"1_loss", "Loss", data.title}, "cross-entropy (nats)",
                     {{"loss", &StudyCurves::loss, 1.3}, {"val_loss", &StudyCurves::val_loss, 1.3, Dash::dashed}});
-  if (figure.panels.empty()) return figure;
-  const bool labelled_ends = !figure.panels[0].labels.empty();
-  figure.kinds = {Mark::line("", "", "").wide(1.3).named("training"),
-                  Mark::line("", "", "")
-                      .wide(1.3)
-                      .dashed()
-                      .named(labelled_ends ? "validation (right: final values)" : "validation")};
+  const Mark line = Mark::line("", "", "").wide(1.3);
+  figure.kinds = {
+      line.named("training"),
+      line.dashed().named(figure.panels[0].labels.empty() ? "validation" : "validation (right: final values)")};
   return figure;
 }
 
-Figure pr_figure(const StudyFigureData& data) {
-  return curves_figure(data, {"2_key_pr_causal", "Key participation ratio", data.title}, "key PR, mean over layers",
-                       {{"mean_pr", &StudyCurves::mean_pr, 2}});
-}
-
-Figure gamma_figure(const StudyFigureData& data) {
+Figure gamma_cv_figure(const StudyFigureData& data) {
   Figure figure{"5_gamma_cv", "Non-uniformity of learned γ", data.title};
-  std::vector<CurvePoint> points;
-  std::vector<double> shown = {0, 0.01};  // before training all is 0
-  for (std::size_t layer = 0; data.conditions[0] && layer < data.conditions[0]->gamma_cv.size(); ++layer) {
-    for (std::size_t probe = 0; probe < data.conditions[0]->tokens.size(); ++probe) {
-      const double value = data.conditions[0]->gamma_cv[layer][probe];
-      if (!std::isfinite(value)) continue;
-      points.push_back({static_cast<std::int64_t>(layer), data.conditions[0]->tokens[probe], value});
-      shown.push_back(value);
-    }
+  Panel panel{.x = {.kind = Axis::tokens},
+              .y = {.label = {"γ CV (std / |mean|)"}, .padding = 0.02, .include = {0, 0.01}}};  // before training: 0
+  const StudyCurves none, &learned = data.conditions[0] ? *data.conditions[0] : none;
+  Table table("layers");
+  table.add("tokens", learned.tokens);
+  for (std::size_t layer = 0; layer < learned.gamma_cv.size(); ++layer) {
+    const std::string name = fmt::format("L{}", layer);
+    table.add(name, learned.gamma_cv[layer]);
+    panel.marks.push_back(
+        Mark::line("layers", "tokens", name).coloured(by_value(static_cast<std::int64_t>(layer))).wide(0.6));
   }
-  if (points.empty()) return empty_figure(figure.name, figure.title, data.title);
-  LayerCurves curves = layer_curves(points, "layers", "tokens");
-  figure.data = {{"layers", std::move(curves.table)}};
-  figure.panels = {{.x = study_tokens(data), .y = value_axis(shown, "γ CV (std / |mean|)"), .marks = curves.marks}};
-  figure.colours = ordered_scale(curves.first, curves.last, "layer");
+  figure.data = {{"layers", std::move(table)}};
+  figure.panels = {std::move(panel)};
+  figure.colours = {ColourScale::ordered, {.kind = Axis::integers, .label = {"layer"}}};
   return figure;
 }
 
-// A figure over layers with one table.
-Figure over_layers(Figure figure, Table table, const std::vector<double>& shown, const std::string& y_label,
-                   std::vector<Mark> marks) {
-  if (marks.empty()) return empty_figure(figure.name, figure.title, figure.subject);
-  const auto layers = static_cast<std::int64_t>(table.rows());
+Figure over_layers(Figure figure, Table table, const std::string& y_label, std::vector<Mark> marks) {
   figure.data = {{"layers", std::move(table)}};
-  figure.panels = {{.x = labelled(integer_axis(0, layers - 1, 16), {"layer"}), .y = value_axis(shown, y_label)}};
-  figure.panels[0].x.grid = false;
-  figure.panels[0].marks = std::move(marks);
+  figure.panels = {{.x = {.kind = Axis::integers, .label = {"layer"}, .grid = false},
+                    .y = {.label = {y_label}, .padding = 0.02},
+                    .marks = std::move(marks)}};
   figure.grid.height = 232;
   return figure;
 }
@@ -159,33 +126,25 @@ Figure over_layers(Figure figure, Table table, const std::vector<double>& shown,
 // A dot for each condition beside the number of its layer, A left and C right; the lines between them are the effects.
 Figure layer_figure(const StudyFigureData& data) {
   Table table("layers");
-  std::vector<double> shown;
   std::vector<Mark> links, dots;
-  std::optional<std::size_t> before;
-  const auto shift_of = [](std::size_t condition) { return (static_cast<double>(condition) - 1) * 0.25; };
-  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+  std::string before;
+  double shift_before = 0;
+  for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i] || finite_count(data.conditions[i]->layer_pr.mean) == 0) continue;
     const SeedMeans& means = data.conditions[i]->layer_pr;
-    const double shift = shift_of(i);
-    if (!before) table.add("layer", layer_numbers(means.mean.size()));
-    add_means(table, letters[i], means);
-    append(shown, means);
-    if (before)
-      links.push_back(Mark::segment("layers", "layer", letters[*before], letters[i])
-                          .coloured(muted)
-                          .wide(0.6)
-                          .shifted(shift_of(*before), shift));
-    if (finite_count(means.low) > 0)
-      dots.push_back(interval(layer_bar, letters[i]).coloured(category(i)).shifted(shift, shift));
-    dots.push_back(Mark::points("layers", "layer", letters[i])
-                       .coloured(category(i))
-                       .sized(means.mean.size() <= 12 ? 0.8 : 0.5)
-                       .named(std::string(study_condition_names[i]))
-                       .shifted(shift, shift));
-    before = i;
+    const std::string letter(study_conditions[i].letter);
+    const double shift = (static_cast<double>(i) - 1) * 0.25;
+    add_means(table, letter, means);
+    const Mark link = Mark::segment("layers", "layer", before, letter).coloured(muted).wide(0.6);
+    if (!before.empty()) links.push_back(link.shifted(shift_before, shift));
+    const Mark dot = Mark::points("layers", "layer", letter).named(std::string(study_conditions[i].name));
+    if (finite_count(means.low) > 0) dots.push_back(layer_bar(letter).coloured(category(i)).shifted(shift, shift));
+    dots.push_back(dot.coloured(category(i)).shifted(shift, shift));
+    before = letter;
+    shift_before = shift;
   }
   links.insert(links.end(), dots.begin(), dots.end());
-  return over_layers({"3_per_layer", "Final key PR by layer", data.title}, std::move(table), shown, "key PR",
+  return over_layers({"3_per_layer", "Final key PR by layer", data.title}, std::move(table), "key PR",
                      std::move(links));
 }
 
@@ -200,38 +159,30 @@ std::string signed_mean(const Numbers& values) {
 
 Figure effect_figure(const StudyFigureData& data) {
   Table table("effects");
-  std::vector<double> shown = {0};
   std::vector<Mark> marks;
   const auto add = [&](const char* column, const SeedMeans& means, const char* name, Colour colour, double shift) {
     if (finite_count(means.mean) == 0) return;
-    if (marks.empty()) table.add("layer", layer_numbers(means.mean.size()));
     add_means(table, column, means);
-    append(shown, means);
-    marks.push_back(Mark::box("layers", "layer", "", column)
-                        .coloured(std::move(colour))
-                        .named(name + signed_mean(means.mean))
-                        .spanning(0.36)
-                        .shifted(shift, shift));
-    if (finite_count(means.low) > 0) marks.push_back(interval(layer_bar, column).shifted(shift, shift));
+    const Mark bar = Mark::box("layers", "layer", "", column).coloured(std::move(colour)).spanning(0.36);
+    marks.push_back(bar.named(name + signed_mean(means.mean)).shifted(shift, shift));
+    if (finite_count(means.low) > 0) marks.push_back(layer_bar(column).shifted(shift, shift));
   };
   // Colours that no condition has.
   add("gamma_effect", data.gamma_effect, "γ (A − B), mean ", category(3), -0.2);
   add("norm_effect", data.norm_effect, "norm (B − C), mean ", category(5), 0.2);
   Figure figure = over_layers({"4_causal_decomposition", "Effects on key PR by layer", data.title}, std::move(table),
-                              shown, "difference in key PR", std::move(marks));
-  if (!figure.panels.empty()) figure.panels[0].references = {{.y = 0, .dash = Dash::solid}};
+                              "difference in key PR", std::move(marks));
+  figure.panels[0].references = {{.y = 0, .dash = Dash::solid}};
   return figure;
 }
 
 }  // namespace
 
 std::vector<Figure> study_figures(const StudyFigureData& data) {
-  return {loss_figure(data), pr_figure(data), layer_figure(data), effect_figure(data), gamma_figure(data)};
-}
-
-std::vector<std::filesystem::path> draw_study_figures(const StudyFigureData& data, const std::filesystem::path& folder,
-                                                      const Theme& theme) {
-  return draw(study_figures(data), folder, theme).files;
+  return {loss_figure(data),
+          curves_figure(data, {"2_key_pr_causal", "Key participation ratio", data.title}, "key PR, mean over layers",
+                        {{"mean_pr", &StudyCurves::mean_pr, 2}}),
+          layer_figure(data), effect_figure(data), gamma_cv_figure(data)};
 }
 
 }  // namespace headscope

@@ -16,6 +16,31 @@ std::vector<std::string> texts_of(const Axis& axis) {
   return texts;
 }
 
+// An axis of this kind that shows these values.
+Axis axis_of(Axis axis, std::initializer_list<double> values, int steps = 6) {
+  Extent range;
+  for (const double value : values) range.add(value);
+  return fitted(std::move(axis), range, steps);
+}
+Axis unit_axis(std::initializer_list<double> values) {
+  return axis_of({.kind = Axis::share}, values);
+}
+Axis count_axis(std::initializer_list<double> values) {
+  return axis_of({.include = {0, 1}}, values);
+}
+Axis round_axis(std::initializer_list<double> values) {
+  return axis_of({}, values);
+}
+Axis token_axis(std::initializer_list<double> values) {
+  return axis_of({.kind = Axis::tokens}, values);
+}
+Axis integer_axis(double first, double last, int steps) {
+  return axis_of({.kind = Axis::integers}, {first, last}, steps);
+}
+Axis symmetric_axis(std::initializer_list<double> values, double middle, double least) {
+  return axis_of({.kind = Axis::symmetric, .middle = middle, .least = least}, values);
+}
+
 void expect_axis(const Axis& axis, double low, double high, double step) {
   // Ends are multiples of 0.05: a few roundings away from the decimal.
   EXPECT_NEAR(axis.low, low, 1e-12);
@@ -43,7 +68,7 @@ TEST(UnitAxis, WithoutValuesIsZeroToOne) {
   expect_axis(unit_axis({std::nan("")}), 0, 1, 0.2);
 }
 
-TEST(CountAxis, StartsAtZero) {
+TEST(RoundAxis, OfCountsStartsAtZero) {
   expect_axis(count_axis({3.2, 47}), 0, 50, 10);
   expect_axis(count_axis({}), 0, 1, 0.2);
 }
@@ -57,17 +82,17 @@ TEST(RoundAxis, EndsAtHalfStepsAroundTheValues) {
 
 TEST(RoundAxis, AnyValuesGiveARangeThatCanBeDrawn) {
   const double huge = 1.7e308, tiny = 5e-324;
-  for (const std::vector<double>& values : std::vector<std::vector<double>>{{},
-                                                                            {std::nan("")},
-                                                                            {0},
-                                                                            {65.7, 65.7},
-                                                                            {65.7, std::nextafter(65.7, 66)},
-                                                                            {-3, -3},
-                                                                            {huge, -huge, 5},
-                                                                            {huge},
-                                                                            {tiny},
-                                                                            {1e99, -1e99},
-                                                                            {1e-99}}) {
+  for (const auto& values : std::initializer_list<std::initializer_list<double>>{{},
+                                                                                 {std::nan("")},
+                                                                                 {0},
+                                                                                 {65.7, 65.7},
+                                                                                 {65.7, std::nextafter(65.7, 66)},
+                                                                                 {-3, -3},
+                                                                                 {huge, -huge, 5},
+                                                                                 {huge},
+                                                                                 {tiny},
+                                                                                 {1e99, -1e99},
+                                                                                 {1e-99}}) {
     const Axis axis = round_axis(values);
     EXPECT_TRUE(std::isfinite(axis.low) && std::isfinite(axis.high));
     EXPECT_LT(axis.low, axis.high);
@@ -81,17 +106,36 @@ TEST(RoundAxis, AnyValuesGiveARangeThatCanBeDrawn) {
   }
 }
 
-TEST(IntegerStep, GivesAtMostSoManySteps) {
-  EXPECT_EQ(integer_step(0, 10), 1);
-  EXPECT_EQ(integer_step(29, 10), 4);
-  EXPECT_EQ(integer_step(1151, 6), 200);
+TEST(UnitAxis, EndsOfIntervalsBeyondZeroAndOneAreCutOff) {
+  expect_axis(unit_axis({-0.2, 1.3}), 0, 1, 0.2);
+  expect_axis(unit_axis({0.72, 1.04}), 0.7, 1, 0.1);
+}
+
+TEST(IntegerAxis, HasAtMostSoManySteps) {
+  EXPECT_THAT(texts_of(integer_axis(0, 0, 10)), ElementsAre("0"));
+  expect_axis(integer_axis(0, 29, 10), -0.5, 29.5, 5);
+  expect_axis(integer_axis(0, 1151, 6), -0.5, 1151.5, 200);
+  EXPECT_THAT(texts_of(integer_axis(-7, 31, 1)), ElementsAre("−7", "31"));
+}
+
+TEST(DoublingAxis, HasTicsAtPowersOfTwo) {
+  const Axis axis = axis_of({.kind = Axis::doubling}, {1, 20});
+  EXPECT_TRUE(axis.log && axis.low > 0 && axis.low < 1 && axis.high > 20);
+  EXPECT_THAT(texts_of(axis), ElementsAre("1", "2", "4", "8", "16"));
+}
+
+TEST(Axis, IncludesWhatItMustIsPaddedAndKeepsTheTicsThatAreGiven) {
+  const Axis axis = axis_of({.padding = 0.02, .include = {0, 100}}, {40, 60});
+  expect_axis(axis, -2, 102, 20);
+  EXPECT_THAT(texts_of(axis_of({.kind = Axis::integers, .tics = {{1, "L0H1"}}}, {1, 9})), ElementsAre("L0H1"));
+  EXPECT_EQ(fitted(axis, {0, 1000}).high, 102);  // it is fixed
 }
 
 TEST(IntegerAxis, HasTicsAtMultiplesOfTheStep) {
   const Axis axis = integer_axis(3, 31, 8);
   EXPECT_EQ(axis.low, 2.5);
   EXPECT_EQ(axis.high, 31.5);
-  EXPECT_THAT(texts_of(axis), ElementsAre("4", "8", "12", "16", "20", "24", "28"));
+  EXPECT_THAT(texts_of(axis), ElementsAre("5", "10", "15", "20", "25", "30"));
 }
 
 TEST(SymmetricAxis, ReachesAsFarBelowAsAbove) {
@@ -130,10 +174,10 @@ TEST(TokenAxis, OneMomentIsOneTic) {
 }
 
 TEST(TokenAxis, TextsNameTheUnit) {
-  EXPECT_EQ(token_text(1.5e6, token_unit(4e6)), "1.5 M tokens");
-  EXPECT_EQ(token_text(1657.4e6, token_unit(4e9)), "1657 M tokens");
-  EXPECT_EQ(token_text(0, token_unit(4e6)), "0 tokens");
-  EXPECT_EQ(token_text(512, token_unit(512)), "512 tokens");
+  EXPECT_EQ(token_text(1.5e6, 4e6), "1.5 M tokens");
+  EXPECT_EQ(token_text(1657.4e6, 4e9), "1657 M tokens");
+  EXPECT_EQ(token_text(0, 4e6), "0 tokens");
+  EXPECT_EQ(token_text(512, 512), "512 tokens");
 }
 
 }  // namespace

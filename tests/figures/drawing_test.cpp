@@ -81,7 +81,7 @@ TEST(Draw, ScriptDrawsTheSameAgainInAnotherPlace) {
 
 TEST(Draw, FailureIsOneLineWithTheFigureTheLineAndTheMessage) {
   const TemporaryFolder folder;
-  const Figure good = line_figure("good");
+  const Figure good = completed(line_figure("good"));
   const std::vector<FigureScript> scripts = {render(good, light_theme()), {"broken", "plot nonsense(x)\n", {}}};
   expect_error(Fault::runtime, "gnuplot could not draw " + (folder.path() / "broken").string() + ": line ",
                [&] { draw(scripts, folder.path()); });
@@ -99,7 +99,7 @@ std::map<std::string, std::string> write_old_figures(const fs::path& folder) {
 TEST(Draw, AFigureThatFailsLeavesAllAsItWas) {
   const TemporaryFolder folder;
   const auto before = write_old_figures(folder.path());
-  const Figure good = line_figure("good");
+  const Figure good = completed(line_figure("good"));
   const std::vector<FigureScript> scripts = {render(good, light_theme()),
                                              {"broken", "plot 'absent.dat'\nthis is no command\n", {}}};
   EXPECT_THROW(draw(scripts, folder.path()), Error);

@@ -12,7 +12,6 @@
 #include "heads/figures/role_figures.h"
 #include "heads/figures/surgery_figures.h"
 #include "heads/figures/tracking_figures.h"
-#include "plasticity/comparison_figures.h"
 #include "plasticity/plasticity_figures.h"
 #include "study/study_figures.h"
 

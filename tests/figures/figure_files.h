@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "figures/layout.h"
 #include "figures/render.h"
 
 namespace headscope {
@@ -23,18 +22,19 @@ inline Figure line_figure(const std::string& name) {
   table.add("x", Integers{1, 2, 3}).add("y", Numbers{0.5, std::nan(""), 2}).add("name", Texts{"a", "b\tc", "d"});
   Figure figure{name, "A figure"};
   figure.data = {{"line", table}};
-  figure.panels = {{.x = integer_axis(0, 4, 4), .y = round_axis({0, 3})}};
+  figure.panels = {{.x = {.kind = Axis::integers, .include = {0, 4}}, .y = {.include = {0, 3}}}};
   figure.panels[0].marks = {Mark::line("line", "x", "y").sized(0.5).named("a line")};
   figure.grid.height = 201;
   return figure;
 }
 
 inline Drawn draw(const Figure& figure, const std::filesystem::path& folder, const Theme& theme) {
-  return draw(std::span(&figure, 1), folder, theme);
+  return draw(std::vector{figure}, folder, theme);
 }
 
 inline std::string script_of(const Figure& figure, const Theme& theme = light_theme()) {
-  return render(figure, theme).script.text();
+  const Figure whole = completed(figure);
+  return render(whole, theme).script.text();
 }
 
 // The marks of all panels and the legend's second part, in their order.
@@ -47,7 +47,7 @@ inline std::vector<Mark> marks_of(const Figure& figure) {
 
 inline std::vector<std::string> legend_of(const Figure& figure) {
   std::vector<std::string> names;
-  for (const LegendEntry& entry : lay_out(figure).legend) names.push_back(entry.mark.name);
+  for (const LegendEntry& entry : lay_out(completed(figure)).legend) names.push_back(entry.mark.name);
   return names;
 }
 

@@ -116,7 +116,7 @@ TEST(HostileText, GnuplotShowsEveryTextAsItIs) {
   Panel& panel = figure.panels[0];
   panel.title = nasty_texts[7];
   panel.x.label = panel.y.label = {nasty_texts[9]};
-  panel.x.tics[0].text = nasty_texts[11];
+  panel.x.tics = {{1, nasty_texts[11]}};
   for (const std::string& text : nasty_texts) {
     const std::string shown = shorten(text, 33);  // there is room for so many
     panel.labels.push_back({.text = {shown}, .place = Label::beside, .y = 1});

@@ -1,6 +1,4 @@
 // The renderer's layout: nothing is cut off, no two texts overlap, room is made for what needs it.
-#include "figures/layout.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 
 #include "figures/every_figure.h"
 #include "figures/figure_files.h"
+#include "figures/render.h"
 #include "figures/synthetic.h"
 #include "heads/figures/synthetic_tracks.h"
 
@@ -26,7 +25,7 @@ Place box_of(const PlacedText& text) {
 
 // Texts inside of the page and of none other, panels inside of the page.
 void expect_tidy(const Figure& figure) {
-  const Layout layout = lay_out(figure);
+  const Layout layout = lay_out(completed(figure));
   const double width = layout.width, height = layout.height;
   std::vector<Place> boxes;
   for (const Place& panel : layout.panels)
@@ -67,17 +66,18 @@ TEST(Layout, OfLargeAndSmallModelsIsTidy) {
 
 TEST(Layout, TheLeftMarginIsAsWideAsTheNumbers) {
   Figure figure = line_figure("line");
-  const double before = lay_out(figure).panels[0].left;
+  const double before = lay_out(completed(figure)).panels[0].left;
   figure.panels[0].y.tics.push_back({1, "a very long number"});
-  EXPECT_GT(lay_out(figure).panels[0].left, before + text_width("a very long number", 12) - text_width("0.5", 12) - 1);
+  EXPECT_GT(lay_out(completed(figure)).panels[0].left,
+            before + text_width("a very long number", 12) - text_width("0.5", 12) - 1);
 }
 
 TEST(Layout, ALegendGoesOverAsManyRowsAsItNeeds) {
   Figure figure = line_figure("line");
-  const int before = lay_out(figure).height;
+  const int before = lay_out(completed(figure)).height;
   for (int i = 0; i < 20; ++i)
     figure.panels[0].marks.push_back(figure.panels[0].marks[0].named(fmt::format("name {}", i)));
-  const Layout layout = lay_out(figure);
+  const Layout layout = lay_out(completed(figure));
   EXPECT_GE(layout.height, before + 30);
   EXPECT_EQ(layout.legend.size(), 21u);
   expect_tidy(figure);
@@ -88,7 +88,7 @@ TEST(Layout, NumbersOfAGridStandAtTheLeftAndAtTheBottomOnly) {
   figure.panels[0].x.tics = {{1, "left to right"}};
   figure.panels[0].y.tics = {{1, "upwards"}};
   figure.panels.resize(4, figure.panels[0]);
-  figure.grid = grid_of(4);
+  figure.grid = {};
   const std::string script = script_of(figure);
   const auto count = [&](const std::string& text) {
     std::size_t found = 0;
@@ -105,11 +105,11 @@ TEST(Layout, LabelsBesideAPanelAreMovedApartAndStayInOrder) {
   for (const char* name : {"low", "middle", "high"})
     figure.panels[0].labels.push_back({.text = {name}, .place = Label::beside, .y = 1});
   expect_tidy(figure);
-  std::vector<PlacedText> texts = lay_out(figure).texts;
+  std::vector<PlacedText> texts = lay_out(completed(figure)).texts;
   std::ranges::sort(texts, {}, &PlacedText::y);
   std::vector<std::string> order;
   for (const PlacedText& text : texts)
-    if (text.x > lay_out(figure).panels[0].right()) order.push_back(text.text);
+    if (text.x > lay_out(completed(figure)).panels[0].right()) order.push_back(text.text);
   EXPECT_THAT(order, ElementsAre("low", "middle", "high"));
 }
 
@@ -120,11 +120,11 @@ TEST(Layout, ALabelNearAPointGoesWhereItCoversNone) {
   figure.data.push_back({"points", points});
   figure.panels[0].marks = {Mark::points("points", "x", "y")};
   figure.panels[0].labels = {{.text = {"L0H1"}, .place = Label::near, .x = 2, .y = 1}};
-  const Layout layout = lay_out(figure);
+  const Layout layout = lay_out(completed(figure));
   const auto found = std::ranges::find(layout.texts, "L0H1", &PlacedText::text);
   ASSERT_NE(found, layout.texts.end());
   const Place& panel = layout.panels[0];
-  EXPECT_LT(found->x, panel.left + position_on(figure.panels[0].x, 2) * panel.width);
+  EXPECT_LT(found->x, panel.left + position_on(completed(figure).panels[0].x, 2) * panel.width);
 }
 
 TEST(Render, ColoursAreThoseOfTheTheme) {
@@ -138,14 +138,17 @@ TEST(Render, ColoursAreThoseOfTheTheme) {
 TEST(Render, AFewIntegersHaveAColourEachAndManyGoOverIntoEachOther) {
   Figure figure = line_figure("line");
   figure.panels[0].marks[0].colour = by_value(3);
-  figure.colours = ordered_scale(0, 3, "layer");
+  const auto layers = [](double first, double last) {
+    return ColourScale{ColourScale::ordered, {.kind = Axis::integers, .label = {"layer"}, .include = {first, last}}};
+  };
+  figure.colours = layers(0, 3);
   EXPECT_THAT(script_of(figure), HasSubstr("set palette maxcolors 4 "));
   EXPECT_THAT(script_of(figure), HasSubstr("lc palette cb 3"));
-  EXPECT_GT(lay_out(figure).bar.width, 0);
-  figure.colours = ordered_scale(0, 40, "layer");
+  EXPECT_GT(lay_out(completed(figure)).bar.width, 0);
+  figure.colours = layers(0, 40);
   EXPECT_THAT(script_of(figure), HasSubstr("set palette maxcolors 0 "));
-  figure.colours = ordered_scale(3, 3, "layer");  // one layer needs no bar
-  EXPECT_EQ(lay_out(figure).bar.width, 0);
+  figure.colours = layers(3, 3);  // one layer needs no bar
+  EXPECT_EQ(lay_out(completed(figure)).bar.width, 0);
 }
 
 TEST(Render, ASingleValueOfALineIsAPoint) {

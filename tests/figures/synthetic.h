@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "plasticity/aggregates.h"
-#include "plasticity/comparison_figures.h"
+#include "plasticity/plasticity_figures.h"
 
 namespace headscope::synthetic {
 

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "figures/every_figure.h"
+#include "figures/figure_files.h"
 #include "figures/gnuplot_skeleton.h"
 #include "figures/render.h"
 
@@ -71,9 +72,9 @@ void check_data(const std::string& text, std::size_t columns, std::size_t rows) 
 void check_scripts(const std::vector<Figure>& hostile, const std::vector<Figure>& expected) {
   check(hostile.size() == expected.size(), "number of figures");
   for (std::size_t i = 0; i < hostile.size(); ++i) {
-    const ScriptSkeleton skeleton = skeleton_of(render(hostile[i], light_theme()).script.text());
+    const ScriptSkeleton skeleton = skeleton_of(script_of(hostile[i]));
     if (!skeleton.faults.empty()) check(false, skeleton.faults.front().c_str());
-    check(skeleton.tokens == skeleton_of(render(expected[i], light_theme()).script.text()).tokens, "another script");
+    check(skeleton.tokens == skeleton_of(script_of(expected[i])).tokens, "another script");
     for (const FigureData& data : hostile[i].data)
       check_data(to_dat(data.table), data.table.columns().size(), data.table.rows());
   }

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "figures/figure_files.h"
 #include "figures/synthetic.h"
-#include "plasticity/comparison_figures.h"
 #include "support/temporary_folder.h"
 
 namespace headscope {
@@ -29,7 +28,8 @@ const std::vector<std::string> names = {"plasticity_map",         "plasticity_by
 
 TEST(PlasticityFigures, WritesEveryFigureInBothFormatsWithItsScript) {
   const TemporaryFolder folder;
-  const auto files = draw_plasticity_figures(synthetic::tables({.intervals = true}), folder.path(), {});
+  const auto files =
+      draw(plasticity_figures(synthetic::tables({.intervals = true})), folder.path(), light_theme()).files;
   std::set<std::string> written;
   for (const fs::path& file : files) written.insert(file.filename());
   for (const std::string& name : names) {
@@ -67,7 +67,7 @@ TEST_P(EveryShape, DrawsWithoutWarnings) {
   const Shape shape = GetParam().second;
   const Theme& theme = shape.intervals ? dark_theme() : light_theme();
   const TemporaryFolder folder;
-  auto figures = plasticity_figures(synthetic::tables(shape), {.theme = theme, .per_head = shape.layers <= 6});
+  auto figures = plasticity_figures(synthetic::tables(shape), {.per_head = shape.layers <= 6});
   for (Figure& figure : comparison_figures(synthetic::comparison(shape))) figures.push_back(figure);
   EXPECT_EQ(draw(figures, folder.path(), theme).warnings, "");
   for (const Figure& figure : figures)
@@ -166,7 +166,7 @@ PlasticityComparison two_heads(double difference) {
 
 TEST(ComparisonFigure, BarsAreTheIntervalOfTheDifferenceAtTheFirstValue) {
   const TemporaryFolder folder;
-  const auto files = draw_comparison_figure(two_heads(0.9 - 0.5), folder.path());
+  const auto files = draw(comparison_figures(two_heads(0.9 - 0.5)), folder.path(), light_theme()).files;
   EXPECT_EQ(files.front().filename(), "plasticity_comparison.png");
   const auto data = columns_of(folder.path() / "plasticity_comparison.different.dat");
   EXPECT_THAT(data.at("name"), ElementsAre("L3H2"));

@@ -78,7 +78,8 @@ StudyFigureData figure_data(const Shape& shape) {
 TEST(StudyFigures, WritesEveryFigureInBothFormatsWithItsScript) {
   const TemporaryFolder folder;
   std::set<std::string> written;
-  for (const fs::path& file : draw_study_figures(figure_data({}), folder.path())) written.insert(file.filename());
+  for (const fs::path& file : draw(study_figures(figure_data({})), folder.path(), light_theme()).files)
+    written.insert(file.filename());
   for (const std::string& name : names) {
     for (const char* ending : {".png", ".svg", ".gp"}) EXPECT_TRUE(written.contains(name + ending)) << name << ending;
     EXPECT_EQ(png_size(folder.path() / (name + ".png")).first, 1600u) << name;
@@ -119,7 +120,7 @@ TEST_P(EveryStudy, DrawsWithoutWarnings) {
 TEST(StudyFigures, DataAreTheValuesThatWereGiven) {
   const TemporaryFolder folder;
   const StudyFigureData data = figure_data({.layers = 3, .probes = 2, .bands = true});
-  draw_study_figures(data, folder.path());
+  draw(study_figures(data), folder.path(), light_theme());
   const auto pr = columns_of(folder.path() / "2_key_pr_causal.b.dat");
   EXPECT_THAT(pr.at("tokens"), ElementsAre("0", "983040"));
   EXPECT_EQ(numbers_of(pr.at("mean_pr")), data.conditions[1]->mean_pr.mean);
@@ -135,7 +136,7 @@ TEST(StudyFigures, DataAreTheValuesThatWereGiven) {
 
 // The texts beside the curves of a figure, from the bottom to the top.
 std::vector<PlacedText> final_values(const StudyFigureData& data, std::size_t figure) {
-  const Layout layout = lay_out(study_figures(data)[figure]);
+  const Layout layout = lay_out(completed(study_figures(data)[figure]));
   std::vector<PlacedText> texts;
   for (const PlacedText& text : layout.texts)
     if (text.x > layout.panels.at(0).right()) texts.push_back(text);
@@ -177,7 +178,8 @@ TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
 
 TEST(StudyFigures, AShortStudyCountsTokensInThousands) {
   for (const auto& [probes, label] : {std::pair<std::size_t, const char*>{2, "tokens (thousand)"}, {3, "tokens (M)"}})
-    EXPECT_THAT(study_figures(figure_data({.probes = probes}))[1].panels[0].x.label, ElementsAre(label)) << probes;
+    EXPECT_THAT(completed(study_figures(figure_data({.probes = probes}))[1]).panels[0].x.label, ElementsAre(label))
+        << probes;
 }
 
 }  // namespace

@@ -1,158 +1,115 @@
-#include "heads/figures/group_figure.h"
-
+// Metrics by group of layers: against tokens, or of one moment against layers.
 #include <algorithm>
 #include <cmath>
+
+#include "core/missing.h"
+#include "heads/figures/tracking_series.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
 
-// A panel, its tables and all values that must be in its y range.
-struct GroupDrawing {
-  GroupPanel asked;
-  Panel panel = {};
-  std::vector<FigureData> data = {};
-  std::vector<double> values = {};
-};
+// Each value over the first finite one; all NaN when that is 0.
+Numbers relative_to_start(Numbers values) {
+  const auto start = std::ranges::find_if(values, [](double value) { return std::isfinite(value); });
+  const double first = start == values.end() || *start == 0 ? missing : *start;
+  for (double& value : values) value /= first;
+  return values;
+}
 
-GroupDrawing over_tokens(const GroupPanel& asked, const TrackedMetrics& shown) {
-  GroupDrawing drawing{asked};
+// The means of groups lie above their layers, or above the quartiles of their heads.
+void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, const TrackedMetrics& shown) {
   const std::string data = std::string(asked.metric) + (asked.growth ? "_growth" : "");
-  Table table("groups");
-  table.add("step", shown.steps()).add("tokens", shown.tokens());
+  Table table = shown.table();
   const auto add = [&](const std::string& name, Numbers values) {
-    if (asked.growth) values = relative_to_start(std::move(values));
-    drawing.values.insert(drawing.values.end(), values.begin(), values.end());
-    table.add(name, values);
-    return finite_count(values) > 0;
+    table.add(name, asked.growth ? relative_to_start(std::move(values)) : std::move(values));
   };
-  std::vector<Mark> means;
+  std::vector<Mark> lines;
   for (const GroupLayers& group : layer_groups(shown.source->counts.layers)) {
     const std::string name(name_of(group.group));
-    GroupSpread spread = group_spread(shown, asked.metric, group.group);
-    const bool present = add(name, std::move(spread.mean));
-    if (present)
-      means.push_back(Mark::line(data, "tokens", name).coloured(depth_of(group)).wide(2).named(legend_of(group)));
+    Numbers mean, low, high;
+    for (const std::size_t moment : shown.moments) {
+      const auto heads = shown.source->at(asked.metric, moment, group.first, group.last);
+      const Quartiles middle = quartiles({heads.begin(), heads.end()});
+      mean.push_back(finite_mean(heads));
+      low.push_back(middle.low);
+      high.push_back(middle.high);
+    }
+    add(name, std::move(mean));
+    lines.push_back(of_group(Mark::line(data, "tokens", name), group).wide(2));
     if (asked.quartiles) {
-      const Mark band = Mark::band(data, "tokens", name + "_q25", name + "_q75").coloured(depth_of(group)).faded(0.2);
-      add(band.low, std::move(spread.low));
-      add(band.high, std::move(spread.high));
-      if (present) drawing.panel.marks.push_back(band);
+      const Mark band = Mark::band(data, "tokens", name + "_q25", name + "_q75");
+      add(band.low, std::move(low));
+      add(band.high, std::move(high));
+      panel.marks.push_back(of_group(band, group).named("").faded(0.2));
       continue;
     }
     for (std::int64_t layer = group.first; layer <= group.last; ++layer) {
       const std::string column = fmt::format("L{}", layer);
-      if (add(column, layer_means(shown, asked.metric, layer)) && group.first != group.last)
-        drawing.panel.marks.push_back(
-            Mark::line(data, "tokens", column).coloured(depth_of(group)).wide(0.6).faded(0.62));
+      add(column, layer_means(shown, asked.metric, layer));
+      if (group.first != group.last)
+        panel.marks.push_back(of_group(Mark::line(data, "tokens", column), group).named("").wide(0.6).faded(0.62));
     }
   }
-  drawing.panel.marks.insert(drawing.panel.marks.end(), means.begin(), means.end());
-  drawing.data.push_back({data, std::move(table)});
-  return drawing;
+  panel.x = {.kind = Axis::tokens};
+  panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
+  figure.data.push_back({data, std::move(table)});
 }
 
 // The last moment. Rows are in order of layers, so those of a group follow each other.
-GroupDrawing over_layers(const GroupPanel& asked, const TrackedMetrics& shown) {
-  GroupDrawing drawing{asked};
+void add_over_layers(Figure& figure, Panel& panel, const GroupPanel& asked, const TrackedMetrics& shown) {
   const std::string metric(asked.metric);
   const auto values = shown.source->at(metric, shown.moments.back());
   const std::int64_t layers = shown.source->counts.layers, heads = shown.source->heads_of(metric);
-  Integers head_layer, head, layer;
+  Integers layer;
   Numbers means;
-  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-    head_layer.push_back(i / heads);
-    head.push_back(i % heads);
-  }
   for (std::int64_t i = 0; i < layers; ++i) {
     layer.push_back(i);
     means.push_back(layer_means(shown, metric, i).back());
   }
-  drawing.values.assign(values.begin(), values.end());
-  drawing.data = {{metric + "_heads", Table("heads")}, {metric + "_layers", Table("layers")}};
-  drawing.data[0].table.add("layer", head_layer).add("head", head).add("value", drawing.values);
-  drawing.data[1].table.add("layer", layer).add("mean", means);
+  Table of_heads = head_table(layers, heads, "head"), of_layers("layers");
+  of_heads.add("value", Numbers(values.begin(), values.end()));
+  of_layers.add("layer", layer).add("mean", means);
+  figure.data.push_back({metric + "_heads", std::move(of_heads)});
+  figure.data.push_back({metric + "_layers", std::move(of_layers)});
   std::vector<Mark> lines;
   for (const GroupLayers& group : layer_groups(layers)) {
-    const auto first = static_cast<std::size_t>(group.first), last = static_cast<std::size_t>(group.last);
-    if (!std::isfinite(finite_mean(std::span(means).subspan(first, last - first + 1)))) continue;
-    const auto count = static_cast<std::size_t>(heads);
-    drawing.panel.marks.push_back(Mark::points(metric + "_heads", "layer", "value")
-                                      .coloured(depth_of(group))
-                                      .faded(0.62)
-                                      .sized(layers <= 24 ? 0.4 : 0.3)
-                                      .of_rows(first * count, (last + 1) * count - 1));
-    lines.push_back(Mark::segment(metric + "_layers", "layer", "mean", "mean")
-                        .coloured(depth_of(group))
-                        .wide(1.6)
-                        .shifted(-0.36, 0.36)
-                        .named(legend_of(group))
-                        .of_rows(first, last));
+    const Mark head = Mark::points(metric + "_heads", "layer", "value").faded(0.62);
+    const Mark line = Mark::segment(metric + "_layers", "layer", "mean", "mean").wide(1.6).shifted(-0.36, 0.36);
+    panel.marks.push_back(of_group(head, group, heads).named(""));
+    lines.push_back(of_group(line, group, 1));
   }
-  drawing.panel.marks.insert(drawing.panel.marks.end(), lines.begin(), lines.end());
-  drawing.panel.x = labelled(integer_axis(0, layers - 1, 16), {"layer"});
-  drawing.panel.x.grid = false;
-  return drawing;
-}
-
-Figure stacked(Figure figure, std::vector<GroupDrawing> drawings) {
-  std::vector<double> growths;  // are compared with each other: one axis
-  for (const GroupDrawing& one : drawings)
-    if (one.asked.growth) growths.insert(growths.end(), one.values.begin(), one.values.end());
-  const bool alone = drawings.size() == 1;
-  for (GroupDrawing& one : drawings) {
-    if (one.asked.growth) one.values = growths;
-    one.values.push_back(one.asked.reference);
-    one.panel.y = padded(round_axis(one.values, alone ? 6 : 4), 0.03);
-    if (alone)
-      one.panel.y.label = {one.asked.label};
-    else
-      one.panel.title = one.asked.label;
-    if (std::isfinite(one.asked.reference)) {
-      one.panel.references = {{.y = one.asked.reference}};
-      one.panel.labels = {{.text = {one.asked.reference_name}, .place = Label::beside, .y = one.asked.reference}};
-    }
-    figure.panels.push_back(std::move(one.panel));
-    figure.data.insert(figure.data.end(), one.data.begin(), one.data.end());
-  }
-  return figure;
+  panel.x = {.kind = Axis::integers, .label = {"layer"}, .grid = false};
+  panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
 }
 
 }  // namespace
 
-Colour depth_of(const GroupLayers& group) {
-  return {.role = Colour::depth, .index = static_cast<std::size_t>(group.group)};
-}
-
 Figure group_figure(Figure figure, const RunTracks& tracks, const std::vector<GroupPanel>& panels) {
-  std::vector<GroupDrawing> curves, snapshots;
-  std::vector<double> moments;
-  std::int64_t layers = 0;
-  for (const GroupPanel& panel : panels) {
-    const auto shown = tracked(tracks, {panel.metric});
-    if (!shown) continue;
-    layers = shown->source->counts.layers;
-    if (shown->moments.size() == 1) {
-      if (!panel.growth) snapshots.push_back(over_layers(panel, *shown));  // of one moment there is no growth
-      continue;
+  bool one_moment = true;  // of one moment there is no growth
+  for (const GroupPanel& asked : panels)
+    if (const auto shown = tracked(tracks, {asked.metric})) one_moment = one_moment && shown->moments.size() == 1;
+  for (const GroupPanel& asked : panels) {
+    const auto shown = tracked(tracks, {asked.metric});
+    if (!shown || (shown->moments.size() == 1) != one_moment || (one_moment && asked.growth)) continue;
+    Panel panel{.title = asked.label, .references = asked.references};
+    panel.y = {.padding = 0.03, .group = asked.growth ? panels.size() : figure.panels.size()};
+    const Mark line = Mark::line("", "", ""), mean = line.wide(2).named("group mean");
+    if (one_moment) {
+      add_over_layers(figure, panel, asked, *shown);
+      figure.kinds = {line.wide(1.6).named("layer mean"), Mark::points("", "", "").faded(0.62).named("head")};
+    } else {
+      add_over_tokens(figure, panel, asked, *shown);
+      if (asked.quartiles)
+        figure.kinds = {mean, Mark::box("", "", "", "").faded(0.2).named("head quartiles")};
+      else if (shown->source->counts.layers > 3)
+        figure.kinds = {mean, line.wide(0.6).faded(0.62).named("layer")};
     }
-    GroupDrawing drawing = over_tokens(panel, *shown);
-    if (drawing.panel.marks.empty()) continue;  // no growth where the start is 0
-    for (const std::int64_t tokens : shown->tokens()) moments.push_back(static_cast<double>(tokens));
-    curves.push_back(std::move(drawing));
+    figure.panels.push_back(std::move(panel));
   }
-  const Mark line = Mark::line("", "", "");
-  if (!curves.empty()) {
-    for (GroupDrawing& one : curves) one.panel.x = token_axis(moments);
-    const bool has_layers = layers > 3;
-    if (curves[0].asked.quartiles)
-      figure.kinds = {line.wide(2).named("group mean"), Mark::box("", "", "", "").faded(0.2).named("head quartiles")};
-    else if (has_layers)
-      figure.kinds = {line.wide(2).named("group mean"), line.wide(0.6).faded(0.62).named("layer")};
-    return stacked(std::move(figure), std::move(curves));
-  }
-  if (snapshots.empty()) return empty_figure(figure.name, figure.title, figure.subject, not_tracked);
-  figure.kinds = {line.wide(1.6).named("layer mean"), Mark::points("", "", "").sized(0.4).faded(0.62).named("head")};
-  return stacked(std::move(figure), std::move(snapshots));
+  if (figure.panels.size() == 1) figure.panels[0].y.label = {std::exchange(figure.panels[0].title, "")};
+  figure.grid.columns = 1;
+  return figure;
 }
 
 }  // namespace headscope

@@ -6,15 +6,16 @@
 #include "core/error.h"
 #include "core/lists.h"
 #include "figures/script.h"
-#include "figures/table_limits.h"
 #include "heads/figures/tracking_series.h"
 
 namespace headscope {
 namespace {
 
+constexpr std::size_t most_roles = 256;  // in a legend
+
 // Roles have the colours of the categories; the last one, of heads without a clear role, stands back.
-Colour role_colour(std::size_t role, std::size_t roles) {
-  return role + 1 == roles ? Colour{.role = Colour::absent} : category(role);
+Mark of_role(const Mark& mark, const std::vector<std::string>& roles, std::size_t role) {
+  return mark.coloured(role + 1 == roles.size() ? Colour{.role = Colour::absent} : category(role));
 }
 
 // As much of a role's name as a legend has room for.
@@ -49,38 +50,32 @@ Figure role_map_figure(const RoleMapData& data) {
   HEADSCOPE_CHECK(data.role_of.size() == data.layers * data.heads && data.score_of.size() == data.role_of.size(),
                   "{} roles and {} scores of {} x {} heads", data.role_of.size(), data.score_of.size(), data.layers,
                   data.heads);
-  if (data.role_of.empty()) return empty_figure(figure.name, figure.title, data.title);
   std::vector<Mark> behind, filled;
   for (std::size_t role = 0; role < data.roles.size(); ++role) {
     const auto count = std::ranges::count(data.role_of, role);
     if (count == 0) continue;
     figure.data.push_back({fmt::format("role{}", role), tiles_of(data, role)});
-    const Mark tile =
-        Mark::cell(figure.data.back().name, "layer", "head").coloured(role_colour(role, data.roles.size()));
+    const Mark tile = of_role(Mark::cell(figure.data.back().name, "layer", "head"), data.roles, role);
     behind.push_back(tile.faded(0.25));
     filled.push_back(
         tile.changed(&Mark::half, "half").named(fmt::format("{} ({})", legend_name(data.roles[role]), count)));
   }
   check_roles(filled);
   behind.insert(behind.end(), filled.begin(), filled.end());
-  const auto layers = static_cast<std::int64_t>(data.layers), heads = static_cast<std::int64_t>(data.heads);
-  figure.panels = {{.x = labelled(integer_axis(0, layers - 1, 16), {"layer"}),
-                    .y = labelled(integer_axis(0, heads - 1, 8), {"query head"}),
+  figure.panels = {{.x = {.kind = Axis::integers, .label = {"layer"}},
+                    .y = {.kind = Axis::integers, .label = {"query head"}},
                     .marks = std::move(behind)}};
   figure.notes = {"filled area: how clear the role is"};
-  figure.grid = {.aspect = static_cast<double>(heads) / static_cast<double>(layers),
-                 .most_width = (layers < 8 ? 72.0 : 60.0) * static_cast<double>(layers),
-                 .page = layers > 40};
   return figure;
 }
 
 Figure role_timeline_figure(const RoleTimelineData& data) {
-  Figure figure{"role_timeline", "Roles over training", data.title};
   HEADSCOPE_CHECK(data.share.size() == data.roles.size(), "{} shares of {} roles", data.share.size(),
                   data.roles.size());
-  Panel panel;
-  Integers tokens;
+  Panel panel{.x = {.kind = Axis::tokens, .grid = false, .tight = true},
+              .y = {.kind = Axis::share, .label = {"share of heads"}, .include = {0, 1}, .grid = false}};
   const auto places = evenly_spaced(data.tokens.size(), most_moments);
+  Integers tokens;
   for (const std::size_t place : places) tokens.push_back(data.tokens[place]);
   Table table("roles");
   Numbers below(places.size(), 0.0);
@@ -92,22 +87,13 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
     for (std::size_t i = 0; i < share.size(); ++i) below[i] += share[i];
     const std::string name = fmt::format("role{}", role), above = name + "_top";
     if (finite_mean(share) > 0)
-      panel.marks.push_back(Mark::band("roles", "tokens", edge, above)
-                                .coloured(role_colour(role, data.roles.size()))
-                                .named(legend_name(data.roles[role])));
+      panel.marks.push_back(
+          of_role(Mark::band("roles", "tokens", edge, above), data.roles, role).named(legend_name(data.roles[role])));
     table.add(name, share).add(above, below);
     edge = above;
   }
-  if (panel.marks.empty()) return empty_figure(figure.name, figure.title, data.title);
   check_roles(panel.marks);
-  panel.x = token_axis({tokens.begin(), tokens.end()});
-  const auto [first, last] = std::ranges::minmax(tokens);
-  if (first < last) panel.x.high = static_cast<double>(last);  // areas end at the frame
-  panel.y = labelled(unit_axis({0, 1}), {"share of heads"});
-  panel.x.grid = panel.y.grid = false;
-  figure.data = {{"roles", std::move(table)}};
-  figure.panels = {std::move(panel)};
-  return figure;
+  return {"role_timeline", "Roles over training", data.title, {{"roles", std::move(table)}}, {std::move(panel)}};
 }
 
 }  // namespace headscope

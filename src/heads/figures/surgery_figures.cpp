@@ -2,10 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
+
+#include "core/error.h"
+#include "figures/script.h"
 
 namespace headscope {
 namespace {
+
+bool is_one_of(std::string_view text, std::initializer_list<std::string_view> known) {
+  return std::ranges::find(known, text) != known.end();
+}
+
+// `by` becomes the name of a table and `order` a part of a legend; x must fit on the axis. The table may come from
+// anywhere: only what surgery writes is accepted.
+void check_row(bool remove, std::string_view by, std::string_view order, double x) {
+  if (!(remove ? is_one_of(by, {"gain", "singular", "random"}) : is_one_of(by, {"tensor", "channel"})))
+    fail_input("column 'by' holds '{}'; expected {}", shorten(by, 40),
+               remove ? "gain, singular or random" : "tensor or channel");
+  if (!(remove ? is_one_of(order, {"smallest", "largest", "random"}) : order.empty()))
+    fail_input("column 'order' holds '{}'; expected {}", shorten(order, 40),
+               remove ? "smallest, largest or random" : "nothing where keys are rounded");
+  if (remove && !(x >= 0 && x <= 1)) fail_input("column 'share_removed' holds {}; expected 0 to 1", x);
+  if (!remove && !(x >= 1 && x <= 64 && x == std::floor(x)))
+    fail_input("column 'bits' holds {}; expected a whole number from 1 to 64", x);
+}
 
 std::string curve_name(const SurgeryCurve& curve) {
   if (curve.by == "gain") return curve.order + " gain first";
@@ -20,21 +41,17 @@ Colour curve_colour(const SurgeryCurve& curve) {
 }
 
 // A loss to compare with: a line across the panel, named beside it.
-void add_reference(Panel& panel, double loss, std::vector<std::string> name, Dash dash) {
-  if (!std::isfinite(loss)) return;
+Reference reference(double loss, std::vector<std::string> name, Dash dash) {
   name.push_back(std::fabs(loss) < 1e6 ? fmt::format("{:.3f}", loss) : fmt::format("{:.3g}", loss));
-  panel.references.push_back({.y = loss, .dash = dash, .colour = muted});
-  panel.labels.push_back({.text = std::move(name), .place = Label::beside, .y = loss});
+  return {.y = loss, .dash = dash, .colour = muted, .name = std::move(name)};
 }
 
 // Curves of loss against column `x`; bands of the range over repeats lie below them.
-Figure loss_figure(const SurgeryFigureData& data, Figure figure, const std::vector<SurgeryCurve>& curves,
+Figure loss_figure(const SurgeryFigureData& data, Figure figure, std::string_view method, const Axis& axis,
                    const std::string& x, double x_scale) {
-  Panel panel;
+  Panel panel{.x = axis, .y = {.label = {"validation loss (nats)"}, .padding = 0.02}};
   std::vector<Mark> lines;
-  std::vector<double> shown = {data.unmodified};
-  for (const SurgeryCurve& curve : curves) {
-    if (finite_count(curve.loss) == 0) continue;
+  for (const SurgeryCurve& curve : surgery_curves(data.rows, method)) {
     Numbers places = curve.x;
     for (double& place : places) place *= x_scale;
     Table table(curve.by);
@@ -44,52 +61,58 @@ Figure loss_figure(const SurgeryFigureData& data, Figure figure, const std::vect
       panel.marks.push_back(Mark::band(curve.by, x, "lowest", "highest").coloured(curve_colour(curve)).faded(0.2));
     lines.push_back(
         Mark::line(curve.by, x, "loss").coloured(curve_colour(curve)).wide(1.6).sized(0.45).named(curve_name(curve)));
-    for (const Numbers* values : {&curve.lowest, &curve.highest})
-      shown.insert(shown.end(), values->begin(), values->end());
     figure.data.push_back({curve.by, std::move(table)});
   }
-  if (lines.empty()) return empty_figure(figure.name, figure.title, data.title);
   panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
-  add_reference(panel, data.unmodified, {"unmodified"}, Dash::dashed);
-  if (x == "removed") {
-    shown.push_back(data.uniform);
-    add_reference(panel, data.uniform, {"uniform", "attention"}, Dash::dotted);
-  }
-  panel.y = labelled(padded(round_axis(shown), 0.02), {"validation loss (nats)"});
+  panel.references = {reference(data.unmodified, {"unmodified"}, Dash::dashed)};
   figure.panels = {std::move(panel)};
-  return figure;
-}
-
-Figure removal_figure(const SurgeryFigureData& data) {
-  Figure figure = loss_figure(data, {"surgery_removal", "Key dimensions removed", data.title},
-                              surgery_curves(data.rows, "remove"), "removed", 100);
-  if (figure.panels.empty()) return figure;
-  figure.panels[0].x = {.low = -2, .high = 102, .label = {"dimensions of each head removed (%)"}};
-  for (int share = 0; share <= 100; share += 20)
-    figure.panels[0].x.tics.push_back({static_cast<double>(share), fmt::format("{}", share)});
-  return figure;
-}
-
-Figure quantisation_figure(const SurgeryFigureData& data) {
-  const std::vector<SurgeryCurve> curves = surgery_curves(data.rows, "quantise");
-  Figure figure = loss_figure(data, {"surgery_quantisation", "Rounded keys", data.title}, curves, "bits", 1);
-  if (figure.panels.empty()) return figure;
-  std::set<double> bits;  // tics where there are values: few, so that each has its number
-  for (const SurgeryCurve& curve : curves) bits.insert(curve.x.begin(), curve.x.end());
-  figure.panels[0].x = {.low = *bits.begin() - 0.3, .high = *bits.rbegin() + 0.3, .label = {"bits of a key component"}};
-  for (const double bit : bits) figure.panels[0].x.tics.push_back({bit, tic_text(bit)});
   return figure;
 }
 
 }  // namespace
 
-std::vector<Figure> surgery_figures(const SurgeryFigureData& data) {
-  return {removal_figure(data), quantisation_figure(data)};
+std::vector<SurgeryCurve> surgery_curves(const Table& rows, std::string_view method) {
+  const Numbers share = rows.numbers("share_removed"), bits = rows.numbers("bits"), loss = rows.numbers("loss");
+  const Texts &methods = rows.texts("method"), &bys = rows.texts("by"), &orders = rows.texts("order");
+  const bool remove = method == "remove";
+  std::vector<SurgeryCurve> curves;
+  std::vector<std::map<double, Numbers>> losses;  // of each curve, by x
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    if (methods[row] != method) continue;
+    const std::string& by = bys[row];
+    const double x = remove ? share[row] : bits[row];
+    check_row(remove, by, orders[row], x);
+    const auto found = std::find_if(curves.begin(), curves.end(), [&](const auto& curve) { return curve.by == by; });
+    const auto index = static_cast<std::size_t>(found - curves.begin());
+    if (found == curves.end()) {
+      curves.push_back({.by = by, .order = orders[row]});
+      losses.emplace_back();
+    }
+    losses[index][x].push_back(loss[row]);
+  }
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    for (const auto& [x, values] : losses[i]) {
+      const double lowest = *std::min_element(values.begin(), values.end());
+      double above = 0;  // so that the mean of equal values is exactly theirs
+      for (const double value : values) above += value - lowest;
+      curves[i].x.push_back(x);
+      curves[i].loss.push_back(lowest + above / static_cast<double>(values.size()));
+      curves[i].lowest.push_back(lowest);
+      curves[i].highest.push_back(*std::max_element(values.begin(), values.end()));
+      curves[i].repeats = std::max(curves[i].repeats, values.size());
+    }
+  }
+  return curves;
 }
 
-std::vector<std::filesystem::path> draw_surgery_figures(const SurgeryFigureData& data,
-                                                        const std::filesystem::path& folder, const Theme& theme) {
-  return draw(surgery_figures(data), folder, theme).files;
+std::vector<Figure> surgery_figures(const SurgeryFigureData& data) {
+  const Axis removed{.label = {"dimensions of each head removed (%)"}, .padding = 0.02, .include = {0, 100}};
+  const Axis bits{.kind = Axis::integers, .label = {"bits of a key component"}};
+  std::vector<Figure> figures = {
+      loss_figure(data, {"surgery_removal", "Key dimensions removed", data.title}, "remove", removed, "removed", 100),
+      loss_figure(data, {"surgery_quantisation", "Rounded keys", data.title}, "quantise", bits, "bits", 1)};
+  figures[0].panels[0].references.push_back(reference(data.uniform, {"uniform", "attention"}, Dash::dotted));
+  return figures;
 }
 
 }  // namespace headscope

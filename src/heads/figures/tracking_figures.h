@@ -2,12 +2,10 @@
 // training.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "figures/figure.h"
-#include "figures/theme.h"
 #include "heads/tracks.h"
 
 namespace headscope {
@@ -17,7 +15,6 @@ struct TrackingFigureData {
   const RunTracks* tracks = nullptr;
 };
 
-// Draws into `folder` and returns every file written (png, svg, gp, dat):
 //   norm_divergence         norm of the keys of every key head against tokens, a panel for each of up to 8 layers
 //   entropy_norm_scatter    entropy of the attention against the key norm of every query head, at four moments
 //   effective_rank          participation ratio of one key's components and of all keys' singular values
@@ -29,14 +26,6 @@ struct TrackingFigureData {
 //   qk_ratio                query norm over key norm, and the growth of both
 // Early, middle and final layers have the same colours everywhere. Of one moment (an inspection), figures over tokens
 // become figures over layers. A figure of what was not tracked says so.
-std::vector<std::filesystem::path> draw_tracking_figures(const TrackingFigureData& data,
-                                                         const std::filesystem::path& folder,
-                                                         const Theme& theme = light_theme());
-
-// The figures themselves, without drawing them.
 std::vector<Figure> tracking_figures(const TrackingFigureData& data);
-
-// One of them, which is much more than its marks.
-Figure gamma_heatmap_figure(const TrackingFigureData& data);
 
 }  // namespace headscope

@@ -1,14 +1,13 @@
-// What the figures of a tracked run show of it: moments, means over heads, groups of layers. No drawing.
+// What the figures of a tracked run show of it: moments, means over heads, groups of layers; and the figures that are
+// more than their marks.
 #pragma once
 
-#include <array>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "formats/table.h"
+#include "figures/figure.h"
 #include "heads/tracks.h"
 #include "stats/sample_moments.h"
 
@@ -16,34 +15,44 @@ namespace headscope {
 
 // More moments than this cannot be told apart in a figure, but fill its data files.
 constexpr std::size_t most_moments = 300;
+constexpr std::size_t most_panels = 8;
 
 // Some metrics and the moments at which all of them were measured.
 struct TrackedMetrics {
   const Tracks* source = nullptr;
   std::vector<std::size_t> moments;  // places in source->moments
 
-  [[nodiscard]] Integers tokens() const;
-  [[nodiscard]] Integers steps() const;
+  // Columns step and tokens, a row for each moment.
+  [[nodiscard]] Table table() const;
 };
 
 // Of the source with more moments, or of the other when that one alone has them; nothing when none has, or when no head
 // has a value.
-std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector<std::string_view>& metrics,
-                                      std::size_t most = most_moments);
+std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector<std::string_view>& metrics);
+
+// Columns layer and `head`, a row for each head of the model, as Tracks::at has them.
+Table head_table(std::int64_t layers, std::int64_t heads, const char* head);
 
 // The mean over the heads of a layer at each moment.
 Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer);
 
-// All heads of a group's layers: their mean and their quartiles at each moment.
-struct GroupSpread {
-  Numbers mean, low, high;
+// A mark in the colour of a group of layers, which it has in every figure, and with its name: "early L0–7". In a table
+// in order of layers, it has the rows of that group.
+Mark of_group(Mark mark, const GroupLayers& group, std::int64_t rows_of_a_layer = 0);
+
+struct GroupPanel {
+  std::string_view metric;
+  std::string label;       // of the y axis when the panel is alone, else above it
+  bool growth = false;     // relative to the start; such panels share an axis
+  bool quartiles = false;  // of heads, instead of a curve for each layer
+  std::vector<Reference> references = {};
 };
-GroupSpread group_spread(const TrackedMetrics& shown, std::string_view metric, LayerGroup group);
 
-// Each value over the first finite one; all NaN when that is 0.
-Numbers relative_to_start(Numbers values);
+// A panel for each metric that was tracked, one below the other. `figure` has its names. Over tokens: the groups'
+// means, with their layers or the quartiles of their heads. Of one moment: every head and the mean of its layer.
+Figure group_figure(Figure figure, const RunTracks& tracks, const std::vector<GroupPanel>& panels);
 
-// "early L0–7"
-std::string legend_of(const GroupLayers& group);
+// The learned gain of the keys, dimension by dimension.
+Figure gamma_figure(Figure figure, const std::vector<LayerGains>& gains);
 
 }  // namespace headscope

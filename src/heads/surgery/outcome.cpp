@@ -3,7 +3,6 @@
 #include "core/atomic_file.h"
 #include "core/json_text.h"
 #include "core/missing.h"
-#include "figures/draw_or_warn.h"
 #include "figures/theme.h"
 #include "formats/parquet_table.h"
 #include "heads/figures/surgery_figures.h"
@@ -51,8 +50,8 @@ SurgeryLosses losses_in(const fs::path& run, const ordered_json& summary) {
 
 std::vector<fs::path> draw_losses(const std::string& title, const SurgeryLosses& losses, const fs::path& out,
                                   const std::string& theme) {
-  return draw_surgery_figures({title, losses.rows, losses.unmodified, losses.uniform}, out / plots_name,
-                              theme_named(theme));
+  const SurgeryFigureData data{title, losses.rows, losses.unmodified, losses.uniform};
+  return draw(surgery_figures(data), out / plots_name, theme_named(theme)).files;
 }
 
 }  // namespace

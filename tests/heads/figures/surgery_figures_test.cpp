@@ -107,7 +107,7 @@ TEST_P(EverySurgery, DrawsWithoutWarnings) {
 
 TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
   const TemporaryFolder folder;
-  draw_surgery_figures(figure_data({.points = 3}), folder.path());
+  draw(surgery_figures(figure_data({.points = 3})), folder.path(), light_theme());
   const auto gain = columns_of(folder.path() / "surgery_removal.gain.dat");
   EXPECT_THAT(gain.at("removed"), ElementsAre("0", "50", "100"));
   EXPECT_DOUBLE_EQ(numbers_of(gain.at("loss"))[1], 0.8 + 1.1 * 0.25);
@@ -119,7 +119,7 @@ TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
 }
 
 TEST(SurgeryFigures, SayWhatWentFirstAndWhatTheLinesAre) {
-  const Figure removal = surgery_figures(figure_data({.order = "largest"}))[0];
+  const Figure removal = completed(surgery_figures(figure_data({.order = "largest"}))[0]);
   EXPECT_THAT(legend_of(removal),
               ElementsAre("largest gain first", "largest singular value first", "random (range of 5)"));
   const auto& labels = removal.panels.at(0).labels;
@@ -139,7 +139,7 @@ TEST(SurgeryFigures, ACommandInATableIsNotRun) {
   const TemporaryFolder folder;
   const SurgeryFigureData data = figure_data({.by = {"a = system(\"cd ..; touch run\"); b"}});
   try {
-    draw_surgery_figures(data, folder.path());
+    draw(surgery_figures(data), folder.path(), light_theme());
     ADD_FAILURE() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::input);

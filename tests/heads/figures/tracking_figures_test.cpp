@@ -25,7 +25,7 @@ const std::vector<std::string> figure_names = {"norm_divergence",   "entropy_nor
 
 Figure figure_named(const std::string& name, const RunTracks& tracks) {
   for (Figure& figure : tracking_figures({"run", &tracks}))
-    if (figure.name == name) return std::move(figure);
+    if (figure.name == name) return completed(std::move(figure));
   ADD_FAILURE() << "no figure " << name;
   return {};
 }
@@ -40,7 +40,8 @@ TEST(TrackingFigures, WritesEveryFigureInBothFormatsWithItsScript) {
   const RunTracks tracks = synthetic_tracks({});
   const TemporaryFolder folder;
   std::set<std::string> written;
-  for (const fs::path& file : draw_tracking_figures({"a run", &tracks}, folder.path())) written.insert(file.filename());
+  for (const fs::path& file : draw(tracking_figures({"a run", &tracks}), folder.path(), light_theme()).files)
+    written.insert(file.filename());
   for (const std::string& name : figure_names) {
     for (const char* ending : {".png", ".svg", ".gp"}) EXPECT_TRUE(written.contains(name + ending)) << name << ending;
     EXPECT_EQ(png_size(folder.path() / (name + ".png")).first, 1600u) << name;
