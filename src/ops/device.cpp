@@ -66,7 +66,7 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");
 #else
   if (name == "cuda")
-    fail_input("--device cuda: this program was built without CUDA; build the preset 'cuda' (CONTRIBUTING.md)");
+    fail_input("--device cuda: this program was built without CUDA; use the one for GPUs (docs/gpu.md)");
 #endif
   return cpu();
 }
