@@ -3,82 +3,47 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <span>
 #include <string_view>
 
 #include "core/atomic_file.h"
 #include "core/json_text.h"
+#include "core/lists.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
 
-// In a pattern, # stands for digits, * for letters, digits, - and _ (at least one each), and / separates folders.
+// In a pattern, # stands for digits, * for letters, digits, - and _ (at least one each), {a,b} for a or b, and /
+// separates folders.
 
-constexpr std::array<std::string_view, 14> of_the_run = {
-    manifest_name,
-    config_name,
-    lock_name,
-    "combined.json",
-    "surgery.parquet",
-    "surgery.csv",
-    "comparison.csv",
-    "head_metrics.csv",
-    "head_bucket_plasticity.csv",
-    "head_component_weights.csv",
-    "head_uncertainty.csv",
-    "cell_uncertainty.csv",
-    "head_replicates.csv",
-    "finished_heads.journal",
-};
-
-constexpr std::array<std::string_view, 2> of_the_demo = {"data/l#h#q/data.parquet", "data/l#h#k/data.parquet"};
+constexpr const char* of_the_run =
+    "{manifest.json,config.yaml,.lock,combined.json,surgery.parquet,surgery.csv,comparison.csv,head_metrics.csv,"
+    "head_bucket_plasticity.csv,head_component_weights.csv,head_uncertainty.csv,cell_uncertainty.csv,"
+    "head_replicates.csv,finished_heads.journal}";
+constexpr const char* of_the_demo = "data/l#h#{q,k}/data.parquet";
+constexpr const char* study_figures = "{1_loss,2_key_pr_causal,3_per_layer,4_causal_decomposition,5_gamma_cv}";
 
 // Of one training, in a run or in a condition of a study.
-constexpr std::array<std::string_view, 7> of_a_training = {
-    "results.json",
-    "summary.md",
-    "summary.json",
-    "roles.json",
-    "roles.parquet",
-    "role_timeline.parquet",
-    "role_transitions.parquet",
+constexpr const char* of_a_training[] = {
+    "{results.json,summary.md,summary.json,roles.json,roles.parquet,role_timeline.parquet,role_transitions.parquet}",
+    "{steps,probes,layers,heads,gamma}.parquet{,.parts}/part-#.parquet",
+    ".{steps,probes,layers,heads,gamma}.parquet.merged/part-#.parquet",
+    "checkpoints/{,.partial-}step-#/{model.safetensors,optimizer.safetensors,state.json}",
 };
+constexpr const char* figures =
+    "{bucket_heatmap,bucket_heatmap_l#,component_concentration,component_weights,effective_rank,entropy_norm_scatter,"
+    "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,norm_divergence,outlier_magnitude,"
+    "plasticity_by_layer,plasticity_comparison,plasticity_difference,plasticity_distance,plasticity_map,"
+    "plasticity_ranked,qk_ratio,role_map,role_timeline,surgery_quantisation,surgery_removal}";
 
-constexpr std::array<std::string_view, 3> of_a_checkpoint = {"model.safetensors", "optimizer.safetensors",
-                                                             "state.json"};
-
-constexpr std::array<std::string_view, 5> growing_tables = {"steps", "probes", "layers", "heads", "gamma"};
-
-constexpr std::array<std::string_view, 5> study_figures = {"1_loss", "2_key_pr_causal", "3_per_layer",
-                                                           "4_causal_decomposition", "5_gamma_cv"};
-
-constexpr std::array<std::string_view, 23> figures = {"bucket_heatmap",
-                                                      "bucket_heatmap_l#",
-                                                      "component_concentration",
-                                                      "component_weights",
-                                                      "effective_rank",
-                                                      "entropy_norm_scatter",
-                                                      "gamma_heatmap",
-                                                      "key_magnitude_profile",
-                                                      "key_norm_evolution",
-                                                      "latent_redundancy",
-                                                      "norm_divergence",
-                                                      "outlier_magnitude",
-                                                      "plasticity_by_layer",
-                                                      "plasticity_comparison",
-                                                      "plasticity_difference",
-                                                      "plasticity_distance",
-                                                      "plasticity_map",
-                                                      "plasticity_ranked",
-                                                      "qk_ratio",
-                                                      "role_map",
-                                                      "role_timeline",
-                                                      "surgery_quantisation",
-                                                      "surgery_removal"};
-
-constexpr std::array<std::string_view, 5> figure_endings = {".png", ".svg", ".gp", ".dat", ".*.dat"};
+// Adds the pattern, once for each alternative.
+void expand(const std::string& pattern, std::vector<std::string>& into) {
+  const std::size_t open = pattern.find('{'), close = pattern.find('}');
+  if (open == std::string::npos) return into.push_back(pattern);
+  for (const std::string& one : comma_separated(pattern.substr(open + 1, close - open - 1)))
+    expand(pattern.substr(0, open) + one + pattern.substr(close + 1), into);
+}
 
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
@@ -117,51 +82,33 @@ bool leads_to(std::string_view path, bool is_folder, std::string_view pattern) {
   return is_folder != pattern.empty();
 }
 
-std::string joined(std::string_view a, std::string_view b, std::string_view c = "") {
-  return std::string(a).append(b).append(c);
+std::vector<std::string> expanded(const std::string& pattern) {
+  std::vector<std::string> patterns;
+  expand(pattern, patterns);
+  return patterns;
 }
 
 // Where a training may be: in the run, in a condition, in a condition of one of several seeds.
-std::vector<std::string> training_places() {
-  std::vector<std::string> places = {""};
-  for (const std::string_view seed : {"", "seed_*/"})
-    for (const std::string_view tag : condition_tags) places.push_back(joined(seed, tag, "/"));
-  return places;
+std::string in_trainings(const std::string& pattern) {
+  std::string places;
+  for (const std::string_view tag : condition_tags) places += fmt::format(",{0}/,seed_*/{0}/", tag);
+  return fmt::format("{{{}}}{}", places, pattern);
 }
 
 std::vector<std::string> all_files() {
-  std::vector<std::string> files(of_the_run.begin(), of_the_run.end());
-  files.insert(files.end(), of_the_demo.begin(), of_the_demo.end());
-  const auto add_figures = [&](const std::string& place, std::span<const std::string_view> names) {
-    for (const std::string& folder : {place, place + ".drawing-*/"})
-      for (const std::string_view ending : figure_endings)
-        for (const std::string_view figure : names) files.push_back(folder + joined(figure, ending));
-    files.push_back(place + ".drawing-*/gnuplot-#.log");
-  };
-  add_figures("", study_figures);
-  for (const std::string& place : training_places()) {
-    for (const std::string_view name : of_a_training) files.push_back(joined(place, name));
-    for (const std::string_view folder : {"checkpoints/step-#/", "checkpoints/.partial-step-#/"})
-      for (const std::string_view name : of_a_checkpoint) files.push_back(joined(place, folder, name));
-    for (const std::string_view table : growing_tables)
-      for (const auto& [before, behind] : {std::pair("", ".parquet"), {"", ".parquet.parts"}, {".", ".parquet.merged"}})
-        files.push_back(joined(place, before, table) + joined(behind, "/part-#.parquet"));
-    add_figures(joined(place, "plots/"), figures);
-  }
+  std::vector<std::string> files;
+  const std::string drawn = "{,.drawing-*/}", endings = "{.png,.svg,.gp,.dat,.*.dat}", log = ".drawing-*/gnuplot-#.log";
+  for (const std::string& pattern :
+       {std::string(of_the_run), std::string(of_the_demo), drawn + study_figures + endings, log,
+        in_trainings("plots/" + drawn + figures + endings), in_trainings("plots/" + log)})
+    expand(pattern, files);
+  for (const char* pattern : of_a_training) expand(in_trainings(pattern), files);
   return files;
-}
-
-// In the places where a training may be.
-std::vector<std::string> in_trainings(std::string_view name) {
-  std::vector<std::string> all;
-  for (const std::string& place : training_places()) all.push_back(joined(place, name));
-  return all;
 }
 
 std::vector<std::string> all_unfinished_folders() {
   std::vector<std::string> folders = {writing_name, removing_name, ".drawing-*"};
-  for (const char* name : {"plots/.drawing-*", "checkpoints/.partial-step-#"})
-    for (std::string& folder : in_trainings(name)) folders.push_back(std::move(folder));
+  expand(in_trainings("{plots/.drawing-*,checkpoints/.partial-step-#}"), folders);
   return folders;
 }
 
@@ -205,7 +152,7 @@ bool is_plain_csv_name(std::string_view name) {
 
 RunNames::RunNames()
     : files_(all_files()),
-      half_written_(in_trainings(".part-#.parquet.#.#.tmp")),  // written beside the folder of its table
+      half_written_(expanded(in_trainings(".part-#.parquet.#.#.tmp"))),  // written beside the folder of its table
       unfinished_folders_(all_unfinished_folders()) {}
 
 void RunNames::add_tables_of(const nlohmann::ordered_json& manifest) {
@@ -223,7 +170,7 @@ bool RunNames::is_half_written(std::string_view path) const {
   if (std::ranges::any_of(half_written_, means(path))) return true;
   const std::size_t last = path.rfind('/') + 1;  // 0 without one
   const auto name = name_of_temporary(path.substr(last));
-  return name && std::ranges::any_of(files_, means(joined(path.substr(0, last), *name)));
+  return name && std::ranges::any_of(files_, means(std::string(path.substr(0, last)) + *name));
 }
 
 bool RunNames::is_ours(const fs::path& relative, bool is_folder) const {
