@@ -15,6 +15,18 @@ std::vector<double> component_weights(const Eigen::VectorXd& r2_d) {
   return {weights.begin(), weights.end()};
 }
 
+// The head's value: weighted mean over non-empty cells; missing when there is none. Not that of its uncertainty, whose
+// sum can be rounded in another way.
+double weighted_mean(const std::vector<Cell>& cells) {
+  double sum = 0, weight = 0;
+  for (const Cell& cell : cells) {
+    if (cell.empty()) continue;
+    sum += cell.weight * cell.plasticity;
+    weight += cell.weight;
+  }
+  return weight > 0 ? sum / weight : missing;
+}
+
 // Visits the fields that are one value each, for both directions: writing and reading then agree on the order.
 template <class Head, class Visit>
 void visit_scalars(Head& head, Visit&& visit) {
@@ -68,7 +80,7 @@ HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const
   head.n_k_tokens = keys.rows_used;
   head.dim = queries.x_nd.cols();
   head.metrics = model.metrics;
-  head.ap_overall = head.uncertainty.overall.value;
+  head.ap_overall = weighted_mean(cells);
   head.cells.assign(cells.begin(), cells.end());
   head.component_r2.assign(model.component_r2_d.begin(), model.component_r2_d.end());
   head.component_weight = component_weights(model.component_r2_d);

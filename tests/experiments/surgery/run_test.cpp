@@ -130,7 +130,8 @@ TEST_F(Surgery, OtherDataGivesAnotherLoss) {
 
 TEST_F(Surgery, WithoutGainsTheyOrderNothing) {
   SurgeryJob job = job_of("none");
-  for (const std::string& by : run(job).losses.rows.texts("by")) EXPECT_NE(by, "gain");
+  const SurgeryOutcome outcome = run(job);
+  for (const std::string& by : outcome.losses.rows.texts("by")) EXPECT_NE(by, "gain");
   job.options.by = "gain,random";
   job.folder.out = folder / "other";
   expect_error(Fault::input, "has no learned key gains (model.qk_norm is false)", [&] { run(job); });
