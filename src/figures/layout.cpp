@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/error.h"
 #include "figures/render.h"
 
 namespace headscope {
@@ -324,6 +325,7 @@ double position_on(const Axis& axis, double value) {
 }
 
 Layout lay_out(const Figure& figure) {
+  HEADSCOPE_CHECK(figure.panels.empty() || figure.grid.columns > 0, "figure {} is not completed", figure.name);
   return LayoutMaker(figure).make();
 }
 
