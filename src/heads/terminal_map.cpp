@@ -11,7 +11,7 @@ namespace {
 // Dark to light: viridis at eight places, as xterm's colours.
 constexpr std::array colours_256 = {53, 54, 24, 30, 36, 71, 149, 227};
 constexpr std::array<std::string_view, 5> shades = {" ", "░", "▒", "▓", "█"};
-constexpr std::size_t number_width = 6, label_width = 10;
+constexpr std::size_t number_width = 6, row_label_width = 10;
 
 struct Range {
   double low = 0, high = 0;
@@ -56,15 +56,15 @@ std::string terminal_map(const Tracks& tracks, std::size_t moment, const Metric&
   const std::span<const double> values = tracks.at(metric.name, moment);
   if (values.empty()) fail_input("{} was not measured; leave out --track or name it there", metric.name);
   const auto heads = static_cast<std::size_t>(tracks.heads_of(metric.name));
-  const bool with_numbers = label_width + heads * number_width <= columns;
+  const bool with_numbers = row_label_width + heads * number_width <= columns;
   const Range range = range_of(values);
-  std::string map = fmt::format("  {:<{}}", metric.name, label_width - 2);
-  if (metric.name.size() > label_width - 2) map = fmt::format("  {}\n{:>{}}", metric.name, "", label_width);
+  std::string map = fmt::format("  {:<{}}", metric.name, row_label_width - 2);
+  if (metric.name.size() > row_label_width - 2) map = fmt::format("  {}\n{:>{}}", metric.name, "", row_label_width);
   for (std::size_t head = 0; with_numbers && head < heads; ++head)
     map += fmt::format("{:>{}}", fmt::format("{}{}", metric.kind == HeadKind::key ? "K" : "Q", head), number_width);
   map += "\n";
   for (std::size_t layer = 0; layer < values.size() / heads; ++layer) {
-    map += fmt::format("  {:<{}}", fmt::format("layer {}", layer), label_width - 2);
+    map += fmt::format("  {:<{}}", fmt::format("layer {}", layer), row_label_width - 2);
     for (std::size_t head = 0; head < heads; ++head)
       map += cell(values[layer * heads + head], range, with_numbers, colours);
     map += "\n";
