@@ -170,7 +170,7 @@ bool RunNames::is_half_written(std::string_view path) const {
   if (std::ranges::any_of(half_written_, means(path))) return true;
   const std::size_t last = path.rfind('/') + 1;  // 0 without one
   const auto name = name_of_temporary(path.substr(last));
-  return name && std::ranges::any_of(files_, means(std::string(path.substr(0, last)) + *name));
+  return name && std::ranges::any_of(files_, means(std::string(path.substr(0, last)).append(*name)));
 }
 
 bool RunNames::is_ours(const fs::path& relative, bool is_folder) const {
