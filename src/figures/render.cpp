@@ -105,13 +105,15 @@ class Renderer {
     const std::vector<std::string>* lists[] = {&theme_.sequential, &theme_.ordered, &theme_.diverging};
     const std::vector<std::string>& colours = *lists[figure_.colours->colours];
     const Axis& axis = figure_.colours->axis;
-    const long steps = std::lround(std::min(axis.high - axis.low, 1e6));
-    const bool stepped = figure_.colours->colours == ColourScale::ordered && steps > 1 && steps <= 12;
+    const auto most = colours.size(), integers = static_cast<std::size_t>(std::min(axis.high - axis.low, 1e6));
+    const bool stepped = figure_.colours->colours == ColourScale::ordered && integers > 1 && integers <= most;
+    const std::size_t steps = stepped ? integers : 0, shown = stepped ? integers : most;
     std::vector<Script> places;
-    for (std::size_t i = 0; i < colours.size(); ++i)
-      places.push_back(format_script("{} {}", i, gnuplot_text(colours[i])));
-    return format_script("set palette maxcolors {} defined ({})\nset cbrange {}\n", stepped ? steps : 0,
-                         join(places, ", "), range_of(axis));
+    for (std::size_t i = 0; i < shown; ++i)
+      places.push_back(
+          format_script("{} {}", i, gnuplot_text(colours[(i * (most - 1) + (shown - 1) / 2) / (shown - 1)])));
+    return format_script("set palette maxcolors {} defined ({})\nset cbrange {}\n", steps, join(places, ", "),
+                         range_of(axis));
   }
 
   // The name of a variable, or a text.

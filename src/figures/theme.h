@@ -21,9 +21,8 @@ struct Theme {
   std::vector<std::string> categories;  // Okabe and Ito, in order of use
   std::vector<std::string> depth;  // early, middle and final layers: blue, green, red (seed 002), of the categories
   std::vector<std::string> sequential;  // viridis, for areas: dark is low
-  std::vector<std::string> ordered;     // the 88 or 70 % of viridis that lines and points can use on this paper: yellow
-  // vanishes on white, dark violet on black
-  std::vector<std::string> diverging;  // for differences: the middle is near the paper
+  std::vector<std::string> ordered;     // of viridis, for lines and points: yellow vanishes on white, violet on black
+  std::vector<std::string> diverging;   // for differences: the middle is near the paper
 };
 
 const Theme& light_theme();

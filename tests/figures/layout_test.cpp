@@ -142,7 +142,9 @@ TEST(Render, AFewIntegersHaveAColourEachAndManyGoOverIntoEachOther) {
     return ColourScale{ColourScale::ordered, {.kind = Axis::integers, .label = {"layer"}, .include = {first, last}}};
   };
   figure.colours = layers(0, 3);
-  EXPECT_THAT(script_of(figure), HasSubstr("set palette maxcolors 4 "));
+  const std::vector<std::string>& ordered = light_theme().ordered;
+  EXPECT_THAT(script_of(figure), HasSubstr("set palette maxcolors 4 defined (0 '" + ordered.front() + "', 1 '"));
+  EXPECT_THAT(script_of(figure), HasSubstr(", 3 '" + ordered.back() + "')\n"));
   EXPECT_THAT(script_of(figure), HasSubstr("lc palette cb 3"));
   EXPECT_GT(lay_out(completed(figure)).bar.width, 0);
   figure.colours = layers(0, 40);

@@ -147,7 +147,8 @@ TEST_P(EveryTheme, OrderedColoursAreAPartOfTheSequentialOnes) {
   const bool light = theme.name == "light";  // yellow vanishes on white, dark violet on black
   for (std::size_t i = 0; i < theme.ordered.size(); ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(theme.ordered.size() - 1);
-    EXPECT_EQ(theme.ordered[i], colour_at(theme.sequential, light ? 0.88 * share : 0.3 + 0.7 * share)) << i;
+    const std::string part = colour_at(theme.sequential, light ? 0.88 * share : 0.3 + 0.7 * share);
+    EXPECT_LT(distance(lab(linear_rgb(theme.ordered[i])), lab(linear_rgb(part))), 1) << i;  // one step of rounding
   }
 }
 
