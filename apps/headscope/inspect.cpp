@@ -46,6 +46,7 @@ int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
   const Metric& shown = shown_metric(flags);
   InspectJob job{flags.options, flags.folder};
   choose_out(job.folder, common, "inspect");
+  check_out(job.folder, inspect_command, RunWrites::at_the_end);
   const Inspection inspection = torch_half().inspect(job, console, {});
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));

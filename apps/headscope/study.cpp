@@ -84,11 +84,10 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   const StudyOptions options = options_of(flags);
   StudyJob job{options, flags.folder, flags.theme};
   choose_out(job.folder, common, "study-" + options.preset);
-  if (flags.dry_run) {
-    check_out(job.folder, study_command, RunWrites::as_it_goes);
+  check_out(job.folder, study_command, RunWrites::as_it_goes);
+  if (flags.dry_run)
     return dry_run(options, flags.theme, count_trainings(options),
                    fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
-  }
   Console console(common.console);
   const StudyOutcome outcome = torch_half().study(job, console);
   if (common.json) {

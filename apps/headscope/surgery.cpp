@@ -75,6 +75,7 @@ int surgery(SurgeryFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   flags.job.options = options_of(flags);
   choose_out(flags.job.folder, common, run_name(flags.job.options.checkpoint));
+  check_out(flags.job.folder, surgery_command, RunWrites::at_the_end);
   const SurgeryOutcome outcome = torch_half().surgery(flags.job, console);
   if (common.json) {
     nlohmann::ordered_json object = {{"out", outcome.out.string()}};

@@ -42,10 +42,8 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder, flags.theme};
   choose_out(job.folder, common, "train-" + job.options.preset);
   validate(job.options);
-  if (flags.dry_run) {
-    check_out(job.folder, train_command, RunWrites::as_it_goes);
-    return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
-  }
+  check_out(job.folder, train_command, RunWrites::as_it_goes);
+  if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
   const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)
     fmt::print("{}", json_text(json_of(outcome)));

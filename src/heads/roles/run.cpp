@@ -67,6 +67,7 @@ RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition)
 
 RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, const Inspect& inspect) {
   const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder};
+  check_out(job.folder, inspect_command, RunWrites::at_the_end);  // before the model is read
   RolesOutcome outcome{job.folder.out, {}};
   inspect(inspection, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
     outcome.roles = write_all(job, measured.tracks, definition, facts, place);
