@@ -1,6 +1,7 @@
 // What runs on a GPU against the same on the CPU in float64. scripts/test-gpu runs it on a machine that has one.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <gmock/gmock.h>
 
 #include "experiments/benchmark.h"
 #include "model/decoder.h"
