@@ -13,6 +13,8 @@ add_library(headscope_flags INTERFACE)
 target_compile_options(headscope_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion $<$<BOOL:${HEADSCOPE_TESTS}>:-Werror>
   -fno-math-errno)  # errno after sqrt and log is never read, and checking it blocks vectorisation
+# Names of files in messages begin at the root: the same in every clone.
+target_compile_options(headscope_flags INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
 target_compile_definitions(headscope_flags INTERFACE HEADSCOPE_VERSION="${PROJECT_VERSION}")
 target_include_directories(headscope_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 
@@ -29,4 +31,15 @@ if(HEADSCOPE_SANITIZE)
     -Wno-shadow  # a name of another file, where a whole folder is one unit; the release build looks
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # GCC cannot follow values through instrumented code
   target_link_options(headscope_flags INTERFACE -fsanitize=${HEADSCOPE_SANITIZE})
+endif()
+
+# What one clone has compiled, another takes from the cache. Precompiled headers must not hold times, and paths are relative.
+set(HEADSCOPE_COMPILER_CACHE "" CACHE PATH "Folder of a compiler cache shared by clones; used where ccache is installed")
+find_program(CCACHE ccache)
+if(HEADSCOPE_COMPILER_CACHE AND CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_DIR=${HEADSCOPE_COMPILER_CACHE}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
+    CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=4G
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${CCACHE}")
+  target_compile_options(headscope_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>
+    "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 endif()

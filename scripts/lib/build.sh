@@ -12,7 +12,8 @@ configure() {
   forget_moved_cache "$folder"
   pyarrow=$(pyarrow_folder)
   torch=$(torch_folder)
-  (cd "$ROOT" && cmake --preset "$@" "-DHEADSCOPE_PYARROW=$pyarrow" "-DHEADSCOPE_TORCH=$torch" </dev/null >"$log" 2>&1) || {
+  (cd "$ROOT" && cmake --preset "$@" "-DHEADSCOPE_PYARROW=$pyarrow" "-DHEADSCOPE_TORCH=$torch" \
+    "-DHEADSCOPE_COMPILER_CACHE=$CACHE/compiler" </dev/null >"$log" 2>&1) || {
     sed -n '/^CMake Error/,$p' "$log" >&2
     die 1 "CMake failed; all it said is in $log"
   }
