@@ -35,7 +35,7 @@ endif()
 
 # What one clone has compiled, another takes from the cache. Precompiled headers must not hold times, and paths are relative.
 set(HEADSCOPE_COMPILER_CACHE "" CACHE PATH "Folder of a compiler cache shared by clones; used where ccache is installed")
-find_program(CCACHE ccache)
+find_program(CCACHE ccache NO_CACHE)
 if(HEADSCOPE_COMPILER_CACHE AND CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_DIR=${HEADSCOPE_COMPILER_CACHE}" "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
     CCACHE_NOHASHDIR=1 CCACHE_MAXSIZE=4G

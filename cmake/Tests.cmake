@@ -3,7 +3,8 @@
 # Tests of the torch-free half run three times: as NAME, as asan.NAME (with AddressSanitizer and UndefinedBehaviorSanitizer, in
 # build/asan) and as tsan.NAME (with ThreadSanitizer, in build/tsan). What is tested is instrumented, the code of the tests is
 # not: build/release compiles it once, into tests/libtests_NAME.a, and the other two link it. THREADS: these tests have threads
-# of their own, which ThreadSanitizer must see: build/tsan compiles them, too.
+# of their own, which ThreadSanitizer must see: build/tsan compiles them, too. What only the tests instantiate is not checked.
+# The two compilers share the standard library and the layout of types.
 # scripts/test builds the target headscope_checked in build/asan and build/tsan, then runs ctest in build/release.
 option(HEADSCOPE_SANITIZED_TESTS "Run the programs of build/asan and build/tsan as tests too" OFF)
 
@@ -59,7 +60,19 @@ function(headscope_sanitized_test name folders)
   add_executable(test_${name} ${instrumented})
   target_link_libraries(test_${name} PRIVATE -Wl,--whole-archive "${tests}" -Wl,--no-whole-archive ${ARGN})
   set_target_properties(test_${name} PROPERTIES LINKER_LANGUAGE CXX LINK_DEPENDS "${tests}")
+  add_dependencies(test_${name} headscope_release_tests)
   add_dependencies(headscope_checked test_${name})
+  set_property(GLOBAL APPEND PROPERTY HEADSCOPE_RELEASE_TESTS tests_${name})
+  set_property(GLOBAL APPEND PROPERTY HEADSCOPE_RELEASE_ARCHIVES "${tests}")
+endfunction()
+
+# Brings the tests' code in build/release up to date, before anything is linked with it.
+function(headscope_release_tests)
+  get_property(targets GLOBAL PROPERTY HEADSCOPE_RELEASE_TESTS)
+  get_property(archives GLOBAL PROPERTY HEADSCOPE_RELEASE_ARCHIVES)
+  add_custom_target(headscope_release_tests BYPRODUCTS ${archives}
+    COMMAND "${CMAKE_COMMAND}" --build "${CMAKE_SOURCE_DIR}/build/release" --target ${targets}
+    COMMENT "Building the tests' code in build/release" VERBATIM)
 endfunction()
 
 function(headscope_list_test name torch)

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "core/config.h"
+#include "core/error.h"
 
 namespace headscope {
 
@@ -37,6 +38,7 @@ std::vector<std::int64_t> parse_index_list(std::string_view text, std::string_vi
 }
 
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {
+  HEADSCOPE_CHECK(most >= 2, "at most {} places", most);
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < std::min(count, most); ++i)
     chosen.push_back(count <= most ? i : i * (count - 1) / (most - 1));

@@ -38,7 +38,8 @@ RegularFile open_or_create(const std::filesystem::path& file) {
                      Descriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)), 0};
   if (!opened.descriptor.open() && errno == ELOOP) fail_input("{}: is a symbolic link; remove it", file.string());
   struct stat status {};
-  if (!opened.descriptor.open() || ::fstat(opened.descriptor.get(), &status) != 0) return opened;
+  if (!opened.descriptor.open()) return opened;
+  if (::fstat(opened.descriptor.get(), &status) != 0) fail_reading(file, errno);
   if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
   opened.size = static_cast<std::size_t>(status.st_size);
   return opened;

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -377,6 +378,13 @@ class Threads(Program):
             self.assertNotIn("OPENMP DISPLAY ENVIRONMENT", result.stderr, line)
         result = run("bench", "train", "--steps", "1", "--warmup", "0", env={**os.environ, "OMP_DISPLAY_ENV": "verbose"})
         self.assertIn("OPENMP DISPLAY ENVIRONMENT", result.stderr)
+
+    def test_WithoutTheLibraryWithTorch_OneLineSaysSo(self):
+        alone = Path(shutil.copy(headscope, self.folder))
+        done = subprocess.run([alone, "train", "--out", self.out], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^headscope: cannot load the part with torch: .*headscope_torch.so.*\n$")
+        self.assertFalse(self.out.exists())
 
     def test_TheirNumber_IsUsedAndRecordedAndMayChange(self):
         self.assertEqual(run("train", *settings(), "--threads", "3", "--out", self.out).returncode, DONE)
