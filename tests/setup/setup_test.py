@@ -153,7 +153,7 @@ class Setup(unittest.TestCase):
         code, output, _ = self.bootstrap("--with", "tests", "--print")
         self.assertEqual(code, 0)
         packages = output.splitlines()[0].split("--no-install-recommends ")[1].split()
-        self.assertEqual(packages, ["clang", "libbenchmark-dev", "libgmock-dev", "libgtest-dev", "strace"])
+        self.assertEqual(packages, ["ccache", "clang", "libbenchmark-dev", "libgmock-dev", "libgtest-dev", "strace"])
         self.assertEqual(self.calls("apt-get") + self.calls("pip"), [])
 
     def test_PythonWithoutPip_NeedsItOnlyForAWheelThatIsMissing(self):
