@@ -27,9 +27,8 @@ SurgeryOptions options_of(const SurgeryFlags& flags) {
 
 // "surgery-QK" for runs/study-tiny/QK, and for its checkpoints.
 std::string run_name(const std::string& checkpoint) {
-  std::filesystem::path run = absolute_folder(checkpoint);
-  if (run.parent_path().filename() == checkpoints_name) run = run.parent_path().parent_path();
-  return "surgery-" + run.filename().string();
+  const std::filesystem::path run = run_of_checkpoint(checkpoint);
+  return "surgery-" + (run.empty() ? folder_name(checkpoint) : run.filename().string());
 }
 
 // One line for each x, one column for each curve: the change of the loss, and its range over repeats.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/safetensors.h"
+#include "run/manifest.h"
 
 namespace headscope {
 
@@ -17,6 +18,12 @@ inline constexpr const char* optimizer_name = "optimizer.safetensors";
 inline constexpr const char* state_name = "state.json";
 
 std::string checkpoint_name(std::int64_t step);
+
+// The folder of the run that holds the checkpoint; empty where it lies elsewhere.
+inline std::filesystem::path run_of_checkpoint(const std::filesystem::path& checkpoint) {
+  const std::filesystem::path checkpoints = absolute_folder(checkpoint).parent_path();
+  return checkpoints.filename() == checkpoints_name ? checkpoints.parent_path() : std::filesystem::path();
+}
 
 // The complete checkpoints in RUN/checkpoints, oldest first.
 std::vector<std::filesystem::path> complete_checkpoints(const std::filesystem::path& checkpoints);

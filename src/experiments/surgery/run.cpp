@@ -61,9 +61,7 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
 
 // "tiny QK, step 150" of runs/study-tiny/QK/checkpoints/step-000150.
 std::string title_of(const LoadedModel& saved) {
-  const fs::path checkpoints = absolute_folder(saved.checkpoint).parent_path();
-  const std::string run =
-      checkpoints.filename() == checkpoints_name ? checkpoints.parent_path().filename().string() : "";
+  const std::string run = run_of_checkpoint(saved.checkpoint).filename().string();
   return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.step);
 }
 
@@ -91,7 +89,7 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const InterruptGuard guard;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
-  const SurgeryInputs inputs = with_short_torch_errors([&] { return open_inputs(job.options, console); });
+  const SurgeryInputs inputs = open_inputs(job.options, console);
   const DecoderConfig& model = inputs.saved.setup.model;
   RunFolder folder(job.folder, {surgery_command, to_json(inputs.options), facts_of(inputs)});
   SurgeryOutcome outcome;
