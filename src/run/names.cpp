@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // separates folders.
 
 constexpr const char* of_the_run =
-    "{manifest.json,config.yaml,.lock,combined.json,surgery.parquet,surgery.csv,comparison.csv,head_metrics.csv,"
+    "{combined.json,surgery.parquet,surgery.csv,comparison.csv,head_metrics.csv,"
     "head_bucket_plasticity.csv,head_component_weights.csv,head_uncertainty.csv,cell_uncertainty.csv,"
     "head_replicates.csv,finished_heads.journal}";
 constexpr const char* of_the_demo = "data/l#h#{q,k}/data.parquet";
@@ -98,6 +98,7 @@ std::string in_trainings(const std::string& pattern) {
 std::vector<std::string> all_files() {
   std::vector<std::string> files;
   const std::string drawn = "{,.drawing-*/}", endings = "{.png,.svg,.gp,.dat,.*.dat}", log = ".drawing-*/gnuplot-#.log";
+  for (const char* name : {manifest_name, config_name, lock_name}) files.emplace_back(name);
   for (const std::string& pattern :
        {std::string(of_the_run), std::string(of_the_demo), drawn + study_figures + endings, log,
         in_trainings("plots/" + drawn + figures + endings), in_trainings("plots/" + log)})

@@ -2,6 +2,7 @@
 
 #include "figures/theme.h"
 #include "formats/part_table.h"
+#include "run/names.h"
 
 namespace headscope {
 namespace {
@@ -90,7 +91,7 @@ RolesOutcome find_roles(const RolesJob& job, const Inspect& inspect) {
     if (!job.folder.out.empty() && !same_folder(job.place, job.folder.out)) return roles_elsewhere(job, definition);
     return roles_within(job, definition);
   }
-  if (fs::exists(job.place / "manifest.json"))
+  if (fs::exists(job.place / manifest_name))
     fail_input("{}: has no heads.parquet; give a run of 'headscope train' or 'headscope inspect', or a checkpoint",
                job.place.string());
   return roles_of_checkpoint(job, definition, inspect);
