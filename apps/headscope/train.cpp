@@ -41,7 +41,7 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder, flags.theme};
   choose_out(job.folder, common, "train-" + job.options.preset);
-  validate(job.options);
+  validate(job.options);  // this and the folder before torch is loaded
   check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
   const TrainRunOutcome outcome = torch_half().train(job, console);

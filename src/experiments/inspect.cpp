@@ -58,7 +58,7 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
   const InterruptGuard guard;
   const MetricSelection chosen(job.options.metrics, "--track");
   const ComputeDevice device = choose_device(job.options.device);
-  LoadedModel saved = with_short_torch_errors([&] { return load_model(job.options.checkpoint, device.device); });
+  LoadedModel saved = load_model(job.options.checkpoint, device.device);
   change(saved.setup, job.options.changes);
   const Corpus corpus = load_held_out(saved.setup, console);
   Inspection inspection{.checkpoint = saved.checkpoint.string(),
