@@ -1,6 +1,7 @@
 # The folders of src, each a static library named as the folder. headscope_folder(NAME LINKS folder... PACKAGES target...)
 # is the architecture: a folder includes itself, the folders that it links, and those below them. CheckIncludes.cmake
 # stops the build at any other include, and at an include of torch in a folder without it.
+# LIGHT: compiled at -O1.
 # A unit of the build is a batch of sources: headers are read once for the batch. Batches are small where a touched file
 # should be compiled soon, and whole folders under sanitizers, where a folder is built once.
 set(HEADSCOPE_BATCH 4 CACHE STRING "Sources of one unit; 0: all of a folder")
@@ -12,13 +13,16 @@ target_link_libraries(headscope_precompiled PUBLIC headscope_flags fmt::fmt nloh
 target_precompile_headers(headscope_precompiled PRIVATE "${CMAKE_SOURCE_DIR}/cmake/precompiled.h")
 
 function(headscope_folder name)
-  cmake_parse_arguments(ARG "TORCH" "" "LINKS;PACKAGES;PRIVATE_PACKAGES" ${ARGN})
+  cmake_parse_arguments(ARG "TORCH;LIGHT" "" "LINKS;PACKAGES;PRIVATE_PACKAGES" ${ARGN})
   set(folder "${CMAKE_SOURCE_DIR}/src/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
   add_library(headscope_${name} STATIC ${sources})
   list(TRANSFORM ARG_LINKS PREPEND headscope_ OUTPUT_VARIABLE libraries)
   target_link_libraries(headscope_${name} PUBLIC headscope_flags ${libraries} ${ARG_PACKAGES} PRIVATE ${ARG_PRIVATE_PACKAGES})
   set_target_properties(headscope_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${HEADSCOPE_BATCH})
+  if(ARG_LIGHT)  # it computes little: better compiled soon
+    target_compile_options(headscope_${name} PRIVATE -O1)
+  endif()
   if(ARG_TORCH)
     set(headscope_with_torch ${headscope_with_torch} headscope_${name} PARENT_SCOPE)
     target_link_libraries(headscope_${name} PUBLIC headscope_torch)

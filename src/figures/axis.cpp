@@ -76,10 +76,10 @@ void fit_share(Axis& axis, const Extent& shown) {
 
 void fit_symmetric(Axis& axis, const Extent& shown) {
   const double farthest = std::max({axis.least, axis.middle - shown.low, shown.high - axis.middle});
-  const double most = std::min(farthest, 1e6), step = round_step(most, 3), ends = below(most, step);
-  axis.low = axis.middle - most;
-  axis.high = axis.middle + most;
-  add_tics(axis, axis.middle - ends, axis.middle + ends, step);
+  const double most = std::min(farthest, 1e6), step = round_step(most, 3), end = above(most, step);
+  axis.low = axis.middle - end;
+  axis.high = axis.middle + end;
+  add_tics(axis, axis.low, axis.high, step);
 }
 
 void fit_integers(Axis& axis, const Extent& shown, int steps) {

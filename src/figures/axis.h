@@ -29,7 +29,7 @@ struct Axis {
     share,      // of 0..1: round ends, 0 and 1 when the values take most of it; what lies beyond 0..1 is cut off
     integers,   // half a unit beyond the first and the last
     tokens,     // ends at the last value, or a little beyond at a round number; the label names the unit
-    symmetric,  // as far below `middle` as above: at least `least`, at most 1e6
+    symmetric,  // as far below `middle` as above, to round ends: at least `least`, at most about 1e6
     doubling,   // from 1 on, logarithmic, tics at powers of two
     fixed,      // low, high and tics are as they are
   };

@@ -174,7 +174,7 @@ class Renderer {
     } else if (mark.kind == Mark::Kind::box) {
       drawn = box(mark.span / 2);
     } else if (mark.kind == Mark::Kind::band) {
-      drawn = is_single(mark) ? box((panel.x.high - panel.x.low) / 8)
+      drawn = is_single(mark) ? box((panel.x.high - panel.x.low) / (panel.x.tight ? 2 : 8))
                               : from + column(mark.low) + column(mark.high) + " with filledcurves" + full +
                                     fill_of(mark) + " noborder";
     } else {
@@ -232,8 +232,7 @@ class Renderer {
   [[nodiscard]] Script panel(std::size_t index) const {
     const Panel& panel = figure_.panels[index];
     const Place& place = layout_.panels[index];
-    const bool plain = std::ranges::any_of(
-        panel.marks, [](const Mark& mark) { return mark.kind == Mark::Kind::cell || mark.kind == Mark::Kind::image; });
+    const bool plain = std::ranges::any_of(panel.marks, [](const Mark& mark) { return mark.kind == Mark::Kind::cell; });
     Script text = "\n" + margins(layout_, place) + axes(index, plain);
     for (const Reference& line : panel.references) {
       const Script ends = line.diagonal ? Script("graph 0,graph 0 to graph 1,graph 1")

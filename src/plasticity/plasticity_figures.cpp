@@ -205,9 +205,10 @@ Figure distance_figure(Figure figure, const std::vector<BucketCell>& cells) {
   Panel& panel = figure.panels[0];
   panel.x = {.kind = Axis::integers, .label = {"query bucket − key bucket"}, .padding = -0.02, .grid = false};
   panel.y = plasticity_axis(0.02);
-  panel.marks.insert(
-      panel.marks.begin(),
-      Mark::band("overall", "distance", "q25", "q75").coloured(category(0)).faded(0.22).named("middle 50 % of heads"));
+  const Mark middle_half = Mark::band("overall", "distance", "q25", "q75").coloured(category(0)).faded(0.22);
+  panel.marks.insert(panel.marks.begin(), middle_half.named("middle 50 % of heads"));
+  for (const char* edge : {"q25", "q75"})
+    panel.marks.push_back(Mark::line("overall", "distance", edge).coloured(category(0)).wide(0.8).dashed(Dash::dotted));
   panel.marks.push_back(Mark::line("overall", "distance", "mean").wide(2).sized(0.5).named("mean over heads"));
   return figure;
 }

@@ -54,11 +54,12 @@ struct Series {
   Dash dash = Dash::solid;
 };
 
-// Bands lie below all curves. The first series of a condition names it in the legend.
+// Bands lie below all curves; a dot ends each curve whose final value stands beside it. The first series of a condition
+// names it in the legend.
 Figure curves_figure(const StudyFigureData& data, Figure figure, const std::string& y_label,
                      const std::vector<Series>& series) {
   Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {y_label}, .padding = 0.02}};
-  std::vector<Mark> lines;
+  std::vector<Mark> lines, ends;
   for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i]) continue;
     HEADSCOPE_CHECK(!data.conditions[i]->tokens.empty(), "a condition without a probe");
@@ -72,6 +73,9 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
       add_means(table, column, means);
       const Mark line = Mark::line(name, "tokens", column).coloured(category(i)).wide(width);
       lines.push_back(line.dashed(dash).named(std::exchange(legend, "")));
+      const std::size_t last = means.mean.size() - 1;
+      if (column == series.back().column)
+        ends.push_back(Mark::points(name, "tokens", column).of_rows(last, last).coloured(category(i)).sized(0.6));
       const std::string end(column);
       if (finite_count(means.low) > 1 && dash == Dash::solid)
         panel.marks.push_back(Mark::band(name, "tokens", end + "_low", end + "_high").coloured(category(i)).faded(0.2));
@@ -79,6 +83,7 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
     if (legend.empty()) figure.data.push_back({name, std::move(table)});
   }
   panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
+  panel.marks.insert(panel.marks.end(), ends.begin(), ends.end());
   panel.labels = final_values(data, series.back().means);
   figure.panels = {std::move(panel)};
   return figure;

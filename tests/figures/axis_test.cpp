@@ -140,9 +140,9 @@ TEST(IntegerAxis, HasTicsAtMultiplesOfTheStep) {
 
 TEST(SymmetricAxis, ReachesAsFarBelowAsAbove) {
   const Axis axis = symmetric_axis({0.9, 1.5, std::nan("")}, 1, 0.01);
-  EXPECT_DOUBLE_EQ(axis.low, 0.5);
-  EXPECT_DOUBLE_EQ(axis.high, 1.5);
-  EXPECT_THAT(texts_of(axis), ElementsAre("0.6", "0.8", "1", "1.2", "1.4"));
+  EXPECT_DOUBLE_EQ(axis.low, 0.4);
+  EXPECT_DOUBLE_EQ(axis.high, 1.6);
+  EXPECT_THAT(texts_of(axis), ElementsAre("0.4", "0.6", "0.8", "1", "1.2", "1.4", "1.6"));
   EXPECT_THAT(texts_of(symmetric_axis({}, 0, 0.03)),
               ElementsAre("−0.03", "−0.02", "−0.01", "0", "0.01", "0.02", "0.03"));
 }

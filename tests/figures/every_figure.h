@@ -194,10 +194,10 @@ inline std::vector<Figure> any_surgery(const FigureTexts& texts, FigureNumbers n
   }
   if (!texts.by.empty()) by[1] = texts.by;
   if (!texts.order.empty()) order[0] = texts.order;
-  SurgeryFigureData data{texts.title, Table("surgery"), numbers.number(1), numbers.number(3)};
-  data.rows.add("method", method).add("by", by).add("order", order).add("share_removed", share).add("bits", bits);
-  data.rows.add("loss", loss);
-  return surgery_figures(data);
+  SurgeryLosses losses{numbers.number(1), numbers.number(3), Table("surgery")};
+  losses.rows.add("method", method).add("by", by).add("order", order).add("share_removed", share).add("bits", bits);
+  losses.rows.add("loss", loss);
+  return surgery_figures(texts.title, losses);
 }
 
 struct FigureKind {

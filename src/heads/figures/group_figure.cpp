@@ -42,9 +42,10 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
       add(band.low, std::move(low));
       add(band.high, std::move(high));
       panel.marks.push_back(of_group(band, group).named("").faded(0.2));
-      continue;
     }
-    for (std::int64_t layer = group.first; layer <= group.last; ++layer) {
+  }
+  for (const GroupLayers& group : layer_groups(shown.source->counts.layers)) {
+    for (std::int64_t layer = group.first; layer <= group.last && !asked.quartiles; ++layer) {
       const std::string column = fmt::format("L{}", layer);
       add(column, layer_means(shown, asked.metric, layer));
       if (group.first != group.last)

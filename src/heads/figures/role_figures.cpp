@@ -93,7 +93,8 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
     edge = above;
   }
   check_roles(panel.marks);
-  return {"role_timeline", "Roles over training", data.title, {{"roles", std::move(table)}}, {std::move(panel)}};
+  const char* title = tokens.size() == 1 ? "Roles of heads" : "Roles over training";
+  return {"role_timeline", title, data.title, {{"roles", std::move(table)}}, {std::move(panel)}};
 }
 
 }  // namespace headscope

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "figures/script.h"
@@ -46,12 +47,19 @@ Reference reference(double loss, std::vector<std::string> name, Dash dash) {
   return {.y = loss, .dash = dash, .colour = muted, .name = std::move(name)};
 }
 
+// Those that were measured.
+std::set<double> bits_in(const Table& rows) {
+  std::set<double> bits;
+  for (const SurgeryCurve& curve : surgery_curves(rows, "quantise")) bits.insert(curve.x.begin(), curve.x.end());
+  return bits;
+}
+
 // Curves of loss against column `x`; bands of the range over repeats lie below them.
-Figure loss_figure(const SurgeryFigureData& data, Figure figure, std::string_view method, const Axis& axis,
+Figure loss_figure(Figure figure, const SurgeryLosses& losses, std::string_view method, const Axis& axis,
                    const std::string& x, double x_scale) {
   Panel panel{.x = axis, .y = {.label = {"validation loss (nats)"}, .padding = 0.02}};
   std::vector<Mark> lines;
-  for (const SurgeryCurve& curve : surgery_curves(data.rows, method)) {
+  for (const SurgeryCurve& curve : surgery_curves(losses.rows, method)) {
     Numbers places = curve.x;
     for (double& place : places) place *= x_scale;
     Table table(curve.by);
@@ -64,7 +72,7 @@ Figure loss_figure(const SurgeryFigureData& data, Figure figure, std::string_vie
     figure.data.push_back({curve.by, std::move(table)});
   }
   panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
-  panel.references = {reference(data.unmodified, {"unmodified"}, Dash::dashed)};
+  panel.references = {reference(losses.unmodified, {"unmodified"}, Dash::dashed)};
   figure.panels = {std::move(panel)};
   return figure;
 }
@@ -105,13 +113,14 @@ std::vector<SurgeryCurve> surgery_curves(const Table& rows, std::string_view met
   return curves;
 }
 
-std::vector<Figure> surgery_figures(const SurgeryFigureData& data) {
+std::vector<Figure> surgery_figures(const std::string& title, const SurgeryLosses& losses) {
   const Axis removed{.label = {"dimensions of each head removed (%)"}, .padding = 0.02, .include = {0, 100}};
-  const Axis bits{.kind = Axis::integers, .label = {"bits of a key component"}};
+  Axis bits{.kind = Axis::integers, .label = {"bits of a key component"}};
+  for (const double measured : bits_in(losses.rows)) bits.tics.push_back({measured, fmt::format("{}", measured)});
   std::vector<Figure> figures = {
-      loss_figure(data, {"surgery_removal", "Key dimensions removed", data.title}, "remove", removed, "removed", 100),
-      loss_figure(data, {"surgery_quantisation", "Rounded keys", data.title}, "quantise", bits, "bits", 1)};
-  figures[0].panels[0].references.push_back(reference(data.uniform, {"uniform", "attention"}, Dash::dotted));
+      loss_figure({"surgery_removal", "Key dimensions removed", title}, losses, "remove", removed, "removed", 100),
+      loss_figure({"surgery_quantisation", "Rounded keys", title}, losses, "quantise", bits, "bits", 1)};
+  figures[0].panels[0].references.push_back(reference(losses.uniform, {"uniform", "attention"}, Dash::dotted));
   return figures;
 }
 

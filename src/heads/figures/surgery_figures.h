@@ -7,6 +7,7 @@
 
 #include "figures/figure.h"
 #include "formats/table.h"
+#include "heads/surgery/options.h"
 
 namespace headscope {
 
@@ -23,15 +24,9 @@ struct SurgeryCurve {
 // naming the column and the value when by, order, share_removed or bits is none that surgery writes.
 std::vector<SurgeryCurve> surgery_curves(const Table& rows, std::string_view method);
 
-struct SurgeryFigureData {
-  std::string title;  // whose keys; may be empty
-  Table rows;         // surgery.parquet
-  double unmodified = 0;
-  double uniform = 0;  // with all keys zero
-};
-
 //   surgery_removal        validation loss against the share of dimensions removed; random orders with their range
 //   surgery_quantisation   validation loss against bits
-std::vector<Figure> surgery_figures(const SurgeryFigureData& data);
+// `title` says whose keys; it may be empty.
+std::vector<Figure> surgery_figures(const std::string& title, const SurgeryLosses& losses);
 
 }  // namespace headscope

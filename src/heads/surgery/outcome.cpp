@@ -50,8 +50,7 @@ SurgeryLosses losses_in(const fs::path& run, const ordered_json& summary) {
 
 std::vector<fs::path> draw_losses(const std::string& title, const SurgeryLosses& losses, const fs::path& out,
                                   const std::string& theme) {
-  const SurgeryFigureData data{title, losses.rows, losses.unmodified, losses.uniform};
-  return draw(surgery_figures(data), out / plots_name, theme_named(theme)).files;
+  return draw(surgery_figures(title, losses), out / plots_name, theme_named(theme)).files;
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct Shape {
   bool dark = false;
 };
 
-SurgeryFigureData figure_data(const Shape& shape) {
+SurgeryLosses losses_of(const Shape& shape) {
   Texts method, by, order;
   Numbers share, loss, change;
   Integers bits, repeat;
@@ -58,14 +58,14 @@ SurgeryFigureData figure_data(const Shape& shape) {
         add(how, at, 0, again, shape.unmodified + lost * std::pow(at, bend));
       }
   }
-  SurgeryFigureData data{"tiny QK, step 150", Table("surgery"), shape.unmodified, shape.uniform};
-  data.rows.add("method", method).add("by", by).add("order", order).add("share_removed", share).add("bits", bits);
-  data.rows.add("repeat", repeat).add("loss", loss).add("loss_change", change);
-  return data;
+  SurgeryLosses losses{shape.unmodified, shape.uniform, Table("surgery")};
+  losses.rows.add("method", method).add("by", by).add("order", order).add("share_removed", share).add("bits", bits);
+  losses.rows.add("repeat", repeat).add("loss", loss).add("loss_change", change);
+  return losses;
 }
 
 TEST(SurgeryCurves, AreMeansAndRangesOverRepeatsInOrderOfX) {
-  const auto curves = surgery_curves(figure_data({.points = 3, .repeats = 2}).rows, "remove");
+  const auto curves = surgery_curves(losses_of({.points = 3, .repeats = 2}).rows, "remove");
   ASSERT_EQ(curves.size(), 3U);
   const SurgeryCurve& random = curves[2];
   EXPECT_EQ(random.by, "random");
@@ -76,7 +76,7 @@ TEST(SurgeryCurves, AreMeansAndRangesOverRepeatsInOrderOfX) {
   EXPECT_DOUBLE_EQ(random.lowest[1], two);
   EXPECT_DOUBLE_EQ(random.highest[1], one);
   EXPECT_EQ(random.loss[0], 0.8);  // equal values: exactly
-  const auto rounded = surgery_curves(figure_data({}).rows, "quantise");
+  const auto rounded = surgery_curves(losses_of({}).rows, "quantise");
   ASSERT_EQ(rounded.size(), 2U);
   EXPECT_THAT(rounded[0].x, ElementsAre(3, 4, 6, 8));
 }
@@ -98,7 +98,7 @@ TEST_P(EverySurgery, DrawsWithoutWarnings) {
   const Shape shape = GetParam().second;
   const Theme& theme = shape.dark ? dark_theme() : light_theme();
   const TemporaryFolder folder;
-  const auto figures = surgery_figures(figure_data(shape));
+  const auto figures = surgery_figures("tiny QK, step 150", losses_of(shape));
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(draw(figures, folder.path(), theme).warnings, "");
   for (const char* name : {"surgery_removal", "surgery_quantisation"})
@@ -107,7 +107,7 @@ TEST_P(EverySurgery, DrawsWithoutWarnings) {
 
 TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
   const TemporaryFolder folder;
-  draw(surgery_figures(figure_data({.points = 3})), folder.path(), light_theme());
+  draw(surgery_figures("tiny QK, step 150", losses_of({.points = 3})), folder.path(), light_theme());
   const auto gain = columns_of(folder.path() / "surgery_removal.gain.dat");
   EXPECT_THAT(gain.at("removed"), ElementsAre("0", "50", "100"));
   EXPECT_DOUBLE_EQ(numbers_of(gain.at("loss"))[1], 0.8 + 1.1 * 0.25);
@@ -118,8 +118,15 @@ TEST(SurgeryFigures, DataAreTheValuesThatWereGiven) {
               ElementsAre("3", "4", "6", "8"));
 }
 
+TEST(SurgeryFigures, TicsStandAtTheBitsThatWereMeasured) {
+  const Figure figure = completed(surgery_figures("", losses_of({}))[1]);
+  std::vector<std::string> tics;
+  for (const Tic& tic : figure.panels.at(0).x.tics) tics.push_back(tic.text);
+  EXPECT_THAT(tics, ElementsAre("3", "4", "6", "8"));
+}
+
 TEST(SurgeryFigures, SayWhatWentFirstAndWhatTheLinesAre) {
-  const Figure removal = completed(surgery_figures(figure_data({.order = "largest"}))[0]);
+  const Figure removal = completed(surgery_figures("tiny QK, step 150", losses_of({.order = "largest"}))[0]);
   EXPECT_THAT(legend_of(removal),
               ElementsAre("largest gain first", "largest singular value first", "random (range of 5)"));
   const auto& labels = removal.panels.at(0).labels;
@@ -130,16 +137,16 @@ TEST(SurgeryFigures, SayWhatWentFirstAndWhatTheLinesAre) {
 }
 
 TEST(SurgeryFigures, AKindHasItsColourWhoeverElseIsThere) {
-  EXPECT_EQ(marks_of(surgery_figures(figure_data({.by = {"random"}}))[0]).back().colour.index, 2U);
-  EXPECT_EQ(marks_of(surgery_figures(figure_data({.by = {"channel"}}))[1]).back().colour.index, 1U);
+  EXPECT_EQ(marks_of(surgery_figures("tiny QK, step 150", losses_of({.by = {"random"}}))[0]).back().colour.index, 2U);
+  EXPECT_EQ(marks_of(surgery_figures("tiny QK, step 150", losses_of({.by = {"channel"}}))[1]).back().colour.index, 1U);
 }
 
 // As the name of a variable in a script, this would run a command.
 TEST(SurgeryFigures, ACommandInATableIsNotRun) {
   const TemporaryFolder folder;
-  const SurgeryFigureData data = figure_data({.by = {"a = system(\"cd ..; touch run\"); b"}});
+  const SurgeryLosses losses = losses_of({.by = {"a = system(\"cd ..; touch run\"); b"}});
   try {
-    draw(surgery_figures(data), folder.path(), light_theme());
+    draw(surgery_figures("", losses), folder.path(), light_theme());
     ADD_FAILURE() << "expected an error";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::input);
@@ -150,15 +157,15 @@ TEST(SurgeryFigures, ACommandInATableIsNotRun) {
 
 TEST(SurgeryFigures, NumbersBeyondTheAxesAreRefused) {
   const auto refuse = [](const char* column, double value, const std::string& message) {
-    const Table rows = figure_data({}).rows;
-    SurgeryFigureData data{"", Table("surgery"), 1, 2};
-    for (const char* name : {"method", "by", "order"}) data.rows.add(name, rows.texts(name));
+    const Table rows = losses_of({}).rows;
+    SurgeryLosses losses{1, 2, Table("surgery")};
+    for (const char* name : {"method", "by", "order"}) losses.rows.add(name, rows.texts(name));
     for (const char* name : {"share_removed", "bits", "loss"}) {
       Numbers values = rows.numbers(name);
       if (name == std::string(column)) std::ranges::fill(values, value);
-      data.rows.add(name, values);
+      losses.rows.add(name, values);
     }
-    expect_error(Fault::input, message, [&] { surgery_figures(data); });
+    expect_error(Fault::input, message, [&] { surgery_figures("", losses); });
   };
   refuse("bits", 1e300, "column 'bits' holds 1e+300; expected a whole number from 1 to 64");
   refuse("bits", std::nan(""), "column 'bits' holds nan");

@@ -145,7 +145,7 @@ TEST(TrackingFigures, TheColoursOfGainsAreAsFarAboveOneAsBelow) {
   for (LayerGains& gains : tracks.gains) gains.k = {0.9, 1.5};
   const Figure figure = figure_named("gamma_heatmap", tracks);
   EXPECT_EQ(figure.colours->colours, ColourScale::diverging);
-  EXPECT_THAT(script_of(figure), HasSubstr("set cbrange [0.5:1.5]"));
+  EXPECT_THAT(script_of(figure), HasSubstr("set cbrange [0.4:1.6]"));
 }
 
 TEST(TrackingFigures, TheReferenceIsTheRootOfTheHeadDimension) {
