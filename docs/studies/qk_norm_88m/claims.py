@@ -39,16 +39,16 @@ READING = {
 }
 FIGURES = {
     "2_key_pr_causal.png": (
-        "3cd35893c01bdd111ef5af9a867c7885a7da488a5faaec874f6ce51aa473ca6a",
+        "3ec66e60521ef0b5b292230b1a4755e33e66045f8cc8a6f8db5178041f3e0649",
         "Key PR over training", "Key participation ratio of the three conditions over training"),
     "3_per_layer.png": (
-        "52810e7f1a38370081eb6d0924cf6950768968f45f0ae428aaafd37e2b64b478",
+        "51708fd84341e726a972fe13912c16191611de93820cbaf470f0a4aaa24ee7c9",
         "3_per_layer"),
     "4_causal_decomposition.png": (
-        "672db1c34f36f174c94029be486caf3af116f7d7454a28f4b025efd71ac5f1bc",
+        "57a4b73238f23d76e4b48f0234733f135c614125a5ec7e56625761c5a8675cf0",
         "4_causal_decomposition"),
     "5_gamma_cv.png": (
-        "9633a669f961b1167073963e2c27e00e57e66b8324c9328d3d2b091f5ed2d997",
+        "8b14f0d6f3bd258f2c2509086a5d0d35aee23962f633bedb4ab00909689653e3",
         "5_gamma_cv"),
 }
 # What the published results do not tell. Read in the commit that the page cites: research/qk_norm_25m_study.py (batch,
