@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "core/error.h"
 
@@ -17,7 +18,12 @@ const Experiments& load() {
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / HEADSCOPE_TORCH_HALF;
   void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   const void* found = library == nullptr ? nullptr : ::dlsym(library, "headscope_experiments");
-  if (found == nullptr) fail_runtime("cannot load the part with torch: {}; build headscope again", ::dlerror());
+  if (found == nullptr) {
+    const std::string reason = ::dlerror();
+    const bool no_memory = reason.find("map segment") != std::string::npos;
+    fail_runtime("cannot load the part with torch: {}; {}", reason,
+                 no_memory ? "there is not enough memory for it" : "build headscope again");
+  }
   return *static_cast<const Experiments*>(found);
 }
 
