@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/descriptor.h"
 #include "core/error.h"
 #include "core/regular_file.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/descriptor.h"
+#include "core/regular_file.h"
 
 namespace headscope {
 

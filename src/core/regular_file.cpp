@@ -1,9 +1,9 @@
 #include "core/regular_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "core/error.h"
@@ -43,6 +43,18 @@ RegularFile open_or_create(const std::filesystem::path& file) {
   if (!S_ISREG(status.st_mode)) fail_input("{}: is not a regular file; remove it", file.string());
   opened.size = static_cast<std::size_t>(status.st_size);
   return opened;
+}
+
+MappedFile::MappedFile(const std::filesystem::path& file) {
+  const RegularFile opened = open_regular_file(file);
+  if (opened.size == 0) return;  // mmap refuses an empty range
+  void* const memory = ::mmap(nullptr, opened.size, PROT_READ, MAP_PRIVATE, opened.descriptor.get(), 0);
+  if (memory == MAP_FAILED) fail_reading(file, errno);
+  bytes_ = {static_cast<const std::byte*>(memory), opened.size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 }  // namespace headscope

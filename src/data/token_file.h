@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/atomic_file.h"
-#include "core/mapped_file.h"
+#include "core/regular_file.h"
 #include "data/tokens.h"
 
 namespace headscope {

@@ -16,10 +16,10 @@
 
 #include "core/atomic_file.h"
 #include "core/console.h"
-#include "core/descriptor.h"
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/parallel.h"
+#include "core/regular_file.h"
 #include "figures/render.h"
 
 namespace headscope {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/descriptor.h"
+#include "core/regular_file.h"
 
 namespace headscope {
 

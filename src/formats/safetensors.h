@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/mapped_file.h"
+#include "core/regular_file.h"
 
 namespace headscope {
 

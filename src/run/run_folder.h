@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "core/descriptor.h"
 #include "core/error.h"
 #include "core/interrupt.h"
+#include "core/regular_file.h"
 #include "run/manifest.h"
 
 namespace headscope {

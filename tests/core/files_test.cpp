@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "core/atomic_file.h"
-#include "core/mapped_file.h"
 #include "core/regular_file.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
