@@ -1,7 +1,6 @@
 #include "data/blocks.h"
 
 #include "core/error.h"
-#include "core/mixed_seed.h"
 #include "core/random.h"
 
 namespace headscope {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/mixed_seed.h"
+#include "core/random.h"
 #include "data/tokenizer.h"
 
 namespace headscope {

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/missing.h"
-#include "core/mixed_seed.h"
+#include "core/random.h"
 
 namespace headscope {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "core/mixed_seed.h"
+#include "core/random.h"
 #include "data/all_tokens.h"
 #include "data/blocks.h"
 #include "data/split.h"

@@ -2,7 +2,7 @@
 
 #include "core/interrupt.h"
 #include "core/missing.h"
-#include "core/mixed_seed.h"
+#include "core/random.h"
 #include "experiments/surgery/key_edits.h"
 #include "formats/rows.h"
 
