@@ -1,17 +1,25 @@
 // Messages and one progress display on standard error. A stream that is closed or full is ignored: the run goes on.
+// Beside them the clock, and how a duration is written.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdio>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 
-#include "core/clock.h"
-
 namespace headscope {
+
+// The clock that durations are measured with.
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// "1.3 s", "4 min 10 s", "2 h 05 min".
+std::string format_duration(double seconds);
 
 struct ConsoleOptions {
   bool quiet = false;    // only errors and warnings
@@ -60,8 +68,5 @@ class Progress {
   std::size_t total_, done_, done_at_start_;
   Clock::time_point start_, shown_;
 };
-
-// "1.3 s", "4 min 10 s", "2 h 05 min".
-std::string format_duration(double seconds);
 
 }  // namespace headscope

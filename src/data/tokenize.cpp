@@ -1,8 +1,8 @@
 #include "data/tokenize.h"
 
 #include "core/bounds.h"
-#include "core/clock.h"
 #include "core/config.h"
+#include "core/console.h"
 #include "core/interrupt.h"
 #include "data/documents.h"
 #include "data/language.h"

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "core/random.h"
 #include "heads/run_tables.h"
 #include "probe/measure.h"

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
 

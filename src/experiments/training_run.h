@@ -1,7 +1,7 @@
 // What `headscope train` and `headscope study` share: how a run that trains begins, and training in its folder.
 #pragma once
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "experiments/estimate.h"
 #include "figures/theme.h"
 #include "run/run_folder.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "figures/theme.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "study/study_figures.h"

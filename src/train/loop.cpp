@@ -1,6 +1,6 @@
 #include "train/loop.h"
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "model/checkpoint_files.h"

@@ -1,6 +1,6 @@
 #include "experiments/surgery/run.h"
 
-#include "core/clock.h"
+#include "core/console.h"
 #include "core/interrupt.h"
 #include "experiments/surgery/measure.h"
 #include "figures/theme.h"
