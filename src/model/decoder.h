@@ -6,12 +6,21 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "model/named_tensors.h"
 #include "settings/decoder_config.h"
 
 namespace headscope {
+
+// Tensors with their names: parameters, or the state of an optimizer.
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// A matrix of a layer; its parts are parameters stacked by rows.
+struct LayerMatrix {
+  std::string name;
+  std::vector<at::Tensor> parts;
+};
 
 struct DecoderLayer {
   at::Tensor attention_norm;  // gain [d_model]

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "model/named_tensors.h"
+#include "model/decoder.h"
 #include "settings/optimizer_options.h"
 
 namespace headscope {
