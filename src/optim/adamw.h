@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/decoder.h"
-#include "settings/optimizer_options.h"
+#include "settings/train_options.h"
 
 namespace headscope {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "settings/optimizer_options.h"
+#include "settings/train_options.h"
 
 namespace headscope {
 
