@@ -2,9 +2,6 @@
 // times sqrt(max(1, rows/columns)), no weight decay).
 #pragma once
 
-#include <ATen/ATen.h>
-
-#include <string>
 #include <vector>
 
 #include "model/decoder.h"
@@ -34,5 +31,11 @@ class Muon {
   MuonOptions options_;
   std::vector<Group> groups_;
 };
+
+// Polar Express (Amsel, Persson, Musco, Gower 2025): a matrix polynomial that brings every singular value near 1 and so
+// approximates the orthogonal factor of the polar decomposition, with matrix products alone.
+// x: [..., rows, columns], any number of matrices at once. The result has the type that it was computed in: bfloat16 on
+// a GPU, the type of x on a CPU.
+at::Tensor polar_express(const at::Tensor& x);
 
 }  // namespace headscope

@@ -1,7 +1,6 @@
 #include "train/trainer.h"
 
-#include "optim/clip.h"
-#include "optim/schedule.h"
+#include "optim/optimizers.h"
 
 namespace headscope {
 namespace {

@@ -11,7 +11,7 @@
 #include "ops/rms_norm.h"
 #include "ops/rotary.h"
 #include "ops/squared_relu.h"
-#include "optim/polar_express.h"
+#include "optim/muon.h"
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
 #include "probe/probe.h"

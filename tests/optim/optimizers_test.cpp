@@ -2,9 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
-#include "optim/clip.h"
-#include "optim/polar_express.h"
-#include "optim/schedule.h"
+#include "optim/muon.h"
 #include "support/gradients.h"
 #include "support/tensor_oracle.h"
 
