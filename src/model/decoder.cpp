@@ -5,7 +5,6 @@
 #include "ops/attention.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
-#include "ops/rotary.h"
 #include "ops/squared_relu.h"
 
 namespace headscope {

@@ -36,7 +36,7 @@ struct Decoder {
   at::Tensor embedding;  // [vocabulary, d_model], also the head
   std::vector<DecoderLayer> layers;
   at::Tensor final_norm;
-  // Not a parameter: the angles of RoPE (ops/rotary.h) for the longest sequence so far.
+  // Not a parameter: the angles of RoPE (ops/attention.h) for the longest sequence so far.
   std::shared_ptr<at::Tensor> rotary = std::make_shared<at::Tensor>();
 };
 

@@ -8,7 +8,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "model/decoder.h"
-#include "ops/rotary.h"
+#include "ops/attention.h"
 
 namespace headscope::test {
 

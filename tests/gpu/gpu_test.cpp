@@ -9,7 +9,6 @@
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
-#include "ops/rotary.h"
 #include "ops/squared_relu.h"
 #include "optim/muon.h"
 #include "probe/attention_statistics.h"

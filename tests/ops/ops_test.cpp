@@ -6,7 +6,6 @@
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
-#include "ops/rotary.h"
 #include "ops/squared_relu.h"
 #include "support/expect_error.h"
 #include "support/gradients.h"
