@@ -1,6 +1,6 @@
 #include "ops/attention.h"
 
-#include "ops/precision.h"
+#include "ops/device.h"
 
 namespace headscope {
 

@@ -22,6 +22,11 @@ struct ComputeDevice {
 // use. Throws Error(Fault::input) where the device is not to be had.
 ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
+// Reduced types are computed in float32 inside an operation; float32 and float64 as they are.
+inline c10::ScalarType inner_type(c10::ScalarType type) {
+  return type == c10::kBFloat16 || type == c10::kHalf ? c10::kFloat : type;
+}
+
 // Waits for the device's queue: before a clock is read.
 void synchronize(const ComputeDevice& device);
 

@@ -2,7 +2,7 @@
 
 #include <torch/csrc/autograd/grad_mode.h>
 
-#include "ops/precision.h"
+#include "ops/device.h"
 
 namespace headscope {
 namespace {

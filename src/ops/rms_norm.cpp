@@ -1,6 +1,6 @@
 #include "ops/rms_norm.h"
 
-#include "ops/precision.h"
+#include "ops/device.h"
 
 #ifdef HEADSCOPE_CUDA
 #include <c10/cuda/CUDAException.h>
