@@ -1,25 +1,19 @@
 // Torch's errors as ours: their what() is a page of addresses.
 #pragma once
 
-#include <exception>
-#include <optional>
-#include <string>
+#include <c10/util/Exception.h>
 
 #include "core/error.h"
 
 namespace headscope {
 
-// What torch said, without the addresses; nothing for any other error.
-std::optional<std::string> torch_message(const std::exception& error);
-
-// Returns body().
+// Returns body(). An error of torch becomes what torch said, without the addresses.
 template <class Body>
 auto with_short_torch_errors(Body&& body) {
   try {
     return body();
-  } catch (const std::exception& error) {
-    if (const auto message = torch_message(error)) throw Error(Fault::runtime, *message);
-    throw;
+  } catch (const c10::Error& error) {
+    throw Error(Fault::runtime, error.what_without_backtrace());
   }
 }
 
