@@ -1,13 +1,12 @@
-// Tensors in safetensors files.
+// Weights in files: tensors by name (safetensors), and a trained model with the setup that made it.
 #pragma once
-
-#include <ATen/ATen.h>
 
 #include <filesystem>
 #include <string>
 
 #include "formats/safetensors.h"
 #include "model/decoder.h"
+#include "settings/setup.h"
 
 namespace headscope {
 
@@ -20,5 +19,18 @@ void load_weights(const Safetensors& weights, const Decoder& model, const std::s
 // Copies what a file holds into `target`, converting its type. Throws Error(Fault::input) naming the file and the
 // tensor when the shapes differ.
 void load_tensor(const TensorView& view, const at::Tensor& target, const std::string& origin);
+
+// A trained model: a checkpoint of ours.
+struct LoadedModel {
+  std::filesystem::path checkpoint;
+  Decoder model;                      // float32, without gradients
+  Setup setup;                        // what it was trained with
+  std::int64_t step = 0, tokens = 0;  // updates that it had, and the tokens of those
+};
+
+// `place`: the folder of a checkpoint, or of a run, which stands for its newest one. Throws Error(Fault::input) naming
+// the file: there is none (of a study's folder: with the names of its conditions), it is damaged, or its tensors have
+// other shapes than its configuration says.
+LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 
 }  // namespace headscope

@@ -6,7 +6,7 @@
 #include "figures/theme.h"
 #include "formats/safetensors.h"
 #include "model/checkpoint_files.h"
-#include "model/load.h"
+#include "model/weights.h"
 #include "ops/device.h"
 #include "ops/torch_errors.h"
 #include "probe/batches.h"
