@@ -5,7 +5,7 @@
 #include "core/console.h"
 #include "core/random.h"
 #include "heads/run_tables.h"
-#include "probe/measure.h"
+#include "probe/probe.h"
 #include "stats/sample_moments.h"
 #include "train/trainer.h"
 

@@ -6,7 +6,6 @@
 #include "model/weights.h"
 #include "ops/device.h"
 #include "ops/torch_errors.h"
-#include "probe/batches.h"
 #include "probe/probe.h"
 
 namespace headscope {

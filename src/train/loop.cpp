@@ -4,7 +4,7 @@
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "model/checkpoint_files.h"
-#include "probe/measure.h"
+#include "probe/probe.h"
 #include "train/checkpoint.h"
 
 namespace headscope {

@@ -1,5 +1,3 @@
-#include "probe/measure.h"
-
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -8,6 +6,7 @@
 
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
+#include "probe/probe.h"
 #include "support/tensor_oracle.h"
 
 namespace headscope {
