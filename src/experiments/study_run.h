@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "experiments/train_run.h"
 #include "study/analyze.h"
 #include "study/study_options.h"
 

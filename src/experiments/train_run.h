@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "heads/summary.h"
+#include "run/run_folder.h"
 #include "settings/setup.h"
 
 namespace headscope {
@@ -27,6 +28,14 @@ inline void validate(const TrainRunOptions& options) {
   validate(static_cast<const Setup&>(options));
   validate(options.track);
 }
+
+// A run that trains, as a study does, too. Options is a Setup with more.
+template <class Options>
+struct TrainingJob {
+  Options options;
+  RunFolderOptions folder;
+  std::string theme = "light";
+};
 
 using TrainRunJob = TrainingJob<TrainRunOptions>;
 

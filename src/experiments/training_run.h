@@ -3,6 +3,7 @@
 
 #include "core/console.h"
 #include "experiments/estimate.h"
+#include "experiments/train_run.h"
 #include "figures/theme.h"
 #include "run/run_folder.h"
 #include "train/loop.h"

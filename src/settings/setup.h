@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "data/corpus.h"
-#include "run/run_folder.h"
 #include "settings/decoder_config.h"
 #include "settings/train_options.h"
 
@@ -28,14 +27,6 @@ struct Setup {
     visit("device", self.device, "auto, cpu or cuda");
     visit("threads", self.threads, "Threads on the CPU; 0: all cores");
   }
-};
-
-// A run that trains. Options is a Setup with more.
-template <class Options>
-struct TrainingJob {
-  Options options;
-  RunFolderOptions folder;
-  std::string theme = "light";
 };
 
 // Throws Error(Fault::input) naming the nearest one, or those there are.
