@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "stats/normal.h"
+#include "stats/distributions.h"
 
 namespace headscope {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "stats/normal.h"
+#include "stats/distributions.h"
 
 namespace headscope {
 namespace {

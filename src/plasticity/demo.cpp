@@ -6,7 +6,7 @@
 
 #include "core/random.h"
 #include "formats/capture_writer.h"
-#include "stats/normal.h"
+#include "stats/distributions.h"
 
 namespace headscope {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "core/missing.h"
-#include "stats/normal.h"
+#include "stats/distributions.h"
 
 namespace headscope {
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "stats/student_t.h"
+#include "stats/distributions.h"
 #include "stats/sums.h"
 
 namespace headscope {

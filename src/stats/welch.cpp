@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "core/missing.h"
+#include "stats/distributions.h"
 #include "stats/sample_moments.h"
-#include "stats/student_t.h"
 
 namespace headscope {
 namespace {

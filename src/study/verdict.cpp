@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/wording.h"
+#include "stats/distributions.h"
 
 namespace headscope {
 namespace {

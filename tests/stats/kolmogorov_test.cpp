@@ -11,7 +11,7 @@
 
 #include "core/missing.h"
 #include "core/random.h"
-#include "stats/normal.h"
+#include "stats/distributions.h"
 #include "stats/oracle.h"
 
 namespace headscope {

@@ -1,5 +1,3 @@
-#include "stats/normal.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/missing.h"
+#include "stats/distributions.h"
 #include "stats/oracle.h"
 
 namespace headscope {

@@ -1,5 +1,3 @@
-#include "stats/student_t.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <numbers>
 
 #include "core/missing.h"
+#include "stats/distributions.h"
 #include "stats/oracle.h"
 #include "study/oracle.h"
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "core/missing.h"
-#include "core/wording.h"
 #include "heads/tracks.h"
 #include "stats/dip_test.h"
+#include "stats/distributions.h"
 
 namespace headscope {
 

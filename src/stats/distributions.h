@@ -1,7 +1,11 @@
-// The standard normal distribution.
+// The standard normal and Student's t distribution, and a p-value in a sentence.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <span>
+#include <string>
 
 namespace headscope {
 
@@ -15,5 +19,18 @@ void normal_cdf(std::span<const double> z, std::span<double> out);
 // Evaluated as 4 Phi(-|z|) (1 - Phi(-|z|)), so that it keeps full relative accuracy for large |z|.
 // `out` has the size of z and may be z itself.
 void normal_plasticity(std::span<const double> z, std::span<double> out);
+
+// Student's t: P(|T| >= |t|) for T with `df` > 0 degrees of freedom, the p-value of a two-sided test. Infinite df is
+// the normal distribution. Relative error below 1e-12. NaN for NaN or df <= 0.
+double student_t_two_sided(double t, double df);
+
+// The t with P(T <= t) = p, 0 < p < 1: 0.975 gives the half width of a 95 % interval in standard errors.
+double student_t_quantile(double p, double df);
+
+// "p = 0.42", "p < 0.001", "p unknown"
+inline std::string p_text(double p) {
+  if (std::isnan(p)) return "p unknown";
+  return p < 0.001 ? "p < 0.001" : fmt::format("p = {:.2g}", p);
+}
 
 }  // namespace headscope
