@@ -10,8 +10,8 @@
 
 #include "core/missing.h"
 #include "core/parallel.h"
+#include "stats/sample_moments.h"
 #include "stats/spectrum.h"
-#include "stats/sums.h"
 
 #ifdef HEADSCOPE_CUDA
 #include <c10/cuda/CUDAException.h>

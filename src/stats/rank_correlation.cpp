@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "stats/distributions.h"
-#include "stats/sums.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "core/error.h"
-#include "stats/sums.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {

@@ -1,12 +1,8 @@
 #include "stats/sample_moments.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
-
-#include "core/missing.h"
-#include "stats/sums.h"
 
 namespace headscope {
 namespace {
