@@ -3,7 +3,7 @@
 #include "experiments/train_run.h"
 #include "figures/theme.h"
 #include "heads/roles/run.h"
-#include "heads/surgery/outcome.h"
+#include "heads/surgery.h"
 #include "plasticity/run.h"
 #include "study/analyze.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "heads/surgery/options.h"
+#include "heads/surgery.h"
 #include "model/decoder.h"
 
 namespace headscope {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/console.h"
-#include "heads/surgery/options.h"
+#include "heads/surgery.h"
 #include "probe/probe.h"
 
 namespace headscope {

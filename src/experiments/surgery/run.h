@@ -4,7 +4,7 @@
 #include <string>
 
 #include "core/console.h"
-#include "heads/surgery/outcome.h"
+#include "heads/surgery.h"
 #include "run/run_folder.h"
 
 namespace headscope {

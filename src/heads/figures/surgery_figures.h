@@ -7,7 +7,7 @@
 
 #include "figures/figure.h"
 #include "formats/table.h"
-#include "heads/surgery/options.h"
+#include "heads/surgery.h"
 
 namespace headscope {
 

@@ -1,14 +1,19 @@
-// What is done to the keys of a model, on what data its loss is measured, and the losses.
+// Surgery: what is done to the keys of a model, on what data its loss is measured, the losses, and their tables and
+// figures in the run folder.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/config.h"
+#include "core/console.h"
 #include "formats/table.h"
+#include "run/run_folder.h"
 
 namespace headscope {
 
@@ -73,5 +78,29 @@ std::vector<double> shares_of(const SurgeryOptions& options);
 std::vector<std::int64_t> bits_of(const SurgeryOptions& options);
 // Ascending. Throws Error(Fault::input) when the model has not so many.
 std::vector<std::int64_t> layers_of(const SurgeryOptions& options, std::int64_t n_layers);
+
+inline constexpr const char* surgery_command = "surgery";
+
+struct SurgeryOutcome {
+  std::filesystem::path out;
+  std::string title;  // "tiny QK, step 150"
+  std::int64_t d_k = 0;
+  std::vector<std::int64_t> layers;  // that were operated on
+  RemovalOrder order = RemovalOrder::smallest;
+  SurgeryLosses losses;
+};
+
+// summary.json, which --json prints, too.
+nlohmann::ordered_json to_json(const SurgeryOutcome& outcome);
+
+// Writes the tables and summary.json, and draws. Without gnuplot there is a warning instead of figures.
+void write_outcome(const SurgeryOutcome& outcome, const RunFolder& folder, const std::string& theme, Console& console);
+
+// The losses of a run that is complete. Throws Error(Fault::input) when its files are damaged.
+SurgeryLosses read_losses_of_surgery(const std::filesystem::path& run);
+
+// Draws the figures of a run again, into `out`/plots; returns every file written.
+std::vector<std::filesystem::path> draw_surgery_run(const std::filesystem::path& run, const std::filesystem::path& out,
+                                                    const std::string& theme);
 
 }  // namespace headscope
