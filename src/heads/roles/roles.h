@@ -1,15 +1,69 @@
-// The roles of a run's heads: labels at the last moment, timeline and transitions, as tables, JSON and text.
+// The roles of a run's heads: the role of every query head at one moment, and over training (how many heads have which,
+// and which heads change); as tables, JSON and text.
 #pragma once
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "formats/table.h"
-#include "heads/roles/labels.h"
+#include "heads/roles/definition.h"
 
 namespace headscope {
+
+struct HeadRole {
+  std::size_t label = 0;  // index of a role of the definition; their number: mixed
+  // Geometric mean of the scores that the role asks for: 1 is a perfect example. NaN for mixed: there is no role whose
+  // example it could be.
+  double clarity = 0;
+  HeadScores scores;
+};
+
+// The first role whose minimums all hold, otherwise mixed.
+HeadRole role_of(const HeadScores& scores, const RoleDefinition& definition);
+
+// [layer][head]; `head_dimension` as in scores_at.
+std::vector<HeadRole> roles_at(const Tracks& tracks, std::size_t moment, const RoleDefinition& definition,
+                               std::int64_t head_dimension);
+
+// Heads by label, mixed last.
+std::vector<std::int64_t> count_labels(std::span<const std::size_t> labels, const RoleDefinition& definition);
+
+// A head's label differs from the one at the moment before.
+struct RoleTransition {
+  std::int64_t layer = 0, head = 0;
+  Moment moment;                 // the first with the new label
+  std::size_t from = 0, to = 0;  // labels
+  bool operator==(const RoleTransition&) const = default;
+};
+
+// Labels of all heads at one moment: [layer][head].
+struct MomentLabels {
+  Moment moment;
+  std::vector<std::size_t> labels;
+};
+
+struct RoleTimeline {
+  std::vector<Moment> moments;
+  std::vector<std::vector<double>> shares;  // [moment][label], mixed last; each moment sums to 1
+  std::vector<RoleTransition> transitions;  // by moment, then layer and head
+
+  // Those in the last quarter of the tokens between the first and the last moment.
+  [[nodiscard]] std::int64_t late_transitions() const;
+};
+
+RoleTimeline timeline_of(std::span<const MomentLabels> moments, const RoleDefinition& definition,
+                         std::int64_t query_heads);
+
+// The moments at which roles can be compared: those with every metric that the definition asks for and that was
+// measured at all. Metrics may be taken at different steps; a label that changes only because something was not
+// measured is no transition. Empty when no moment has them all.
+std::vector<std::size_t> comparable_moments(const Tracks& tracks, const RoleDefinition& definition);
+
+// The scores that the definition asks for and that were never measured: its roles that need them are not given.
+std::vector<Score> unmeasured_scores(const Tracks& tracks, const RoleDefinition& definition);
 
 struct RolesResult {
   RoleDefinition definition;

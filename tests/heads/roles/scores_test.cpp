@@ -1,7 +1,6 @@
-#include "heads/roles/scores.h"
-
 #include <limits>
 
+#include "heads/roles/definition.h"
 #include "heads/roles/synthetic.h"
 
 namespace headscope {

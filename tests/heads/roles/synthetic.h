@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "heads/roles/scores.h"
+#include "heads/roles/definition.h"
 
 namespace headscope::made_heads {
 

@@ -1,7 +1,6 @@
-#include "heads/roles/labels.h"
-
 #include <limits>
 
+#include "heads/roles/roles.h"
 #include "heads/roles/synthetic.h"
 
 namespace headscope {
