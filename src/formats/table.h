@@ -1,10 +1,13 @@
 // A table in memory: named columns of equal length. The one writer and reader of CSV.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -43,6 +46,30 @@ class Table {
   std::string origin_;
   std::vector<Column> columns_;
   std::size_t rows_ = 0;
+};
+
+// A table that grows row by row. Columns of these types, under these names: Rows<std::int64_t, double> rows({"step", "loss"}).
+template <class... Values>
+class Rows {
+ public:
+  explicit Rows(const std::array<const char*, sizeof...(Values)>& names) : names_(names) {}
+
+  void add(Values... values) {
+    std::apply([&](auto&... columns) { (columns.push_back(std::move(values)), ...); }, columns_);
+  }
+  [[nodiscard]] std::size_t size() const { return std::get<0>(columns_).size(); }
+
+  // All rows; none are left.
+  Table take() {
+    Table table;
+    std::size_t i = 0;
+    std::apply([&](auto&... columns) { (table.add(names_[i++], std::exchange(columns, {})), ...); }, columns_);
+    return table;
+  }
+
+ private:
+  std::array<const char*, sizeof...(Values)> names_;
+  std::tuple<std::vector<Values>...> columns_;
 };
 
 // Comma, LF, a header; numbers in shortest round-trip form; missing values empty; texts quoted where they must be.

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/part_table.h"
-#include "formats/rows.h"
+#include "formats/table.h"
 #include "heads/tracks.h"
 
 namespace headscope {

@@ -4,7 +4,7 @@
 #include "core/missing.h"
 #include "core/random.h"
 #include "experiments/surgery/key_edits.h"
-#include "formats/rows.h"
+#include "formats/table.h"
 
 namespace headscope {
 namespace {

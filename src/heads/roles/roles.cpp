@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/missing.h"
-#include "formats/rows.h"
+#include "formats/table.h"
 
 namespace headscope {
 namespace {
