@@ -9,8 +9,7 @@
 #include "core/error.h"
 #include "core/regular_file.h"
 #include "formats/arrow_input.h"
-#include "formats/captured_columns.h"
-#include "formats/captured_footer.h"
+#include "formats/captured_file.h"
 #include "formats/content_hash.h"
 
 namespace headscope {

@@ -48,7 +48,8 @@ class Table {
   std::size_t rows_ = 0;
 };
 
-// A table that grows row by row. Columns of these types, under these names: Rows<std::int64_t, double> rows({"step", "loss"}).
+// A table that grows row by row. Columns of these types, under these names: Rows<std::int64_t, double> rows({"step",
+// "loss"}).
 template <class... Values>
 class Rows {
  public:
