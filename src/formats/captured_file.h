@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "formats/parquet_input.h"
+#include "formats/arrow_input.h"
 
 namespace headscope {
 

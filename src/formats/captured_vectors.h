@@ -43,4 +43,11 @@ CapturedVectors read_captured_vectors(const std::filesystem::path& file, const C
 CapturedVectors parse_captured_vectors(std::span<const std::byte> bytes, const std::string& origin,
                                        const CaptureReadOptions& options = {});
 
+// Writes them in the form that read_captured_vectors and other programs read: columns bucket, example_id, position
+// (int32), vector (fixed-size list of float32 or float64, as given), sliding_window (null); zstd, page checksums.
+// Folders above the file are made; the file is written atomically. Throws Error(Fault::runtime) naming the file, and
+// column and row, for what these columns cannot hold: a number beyond 32 bits, arrays whose sizes differ, a sliding
+// window.
+void write_captured_vectors(const std::filesystem::path& file, const CapturedVectors& vectors);
+
 }  // namespace headscope

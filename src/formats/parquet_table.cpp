@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "formats/arrow_input.h"
 #include "formats/arrow_table.h"
-#include "formats/parquet_input.h"
 #include "formats/part_table.h"
 
 namespace headscope {

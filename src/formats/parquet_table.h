@@ -32,7 +32,7 @@ std::int64_t parquet_rows(const std::filesystem::path& file);
 // Integers, or Numbers where one is null or the type is uint64; floats of any width become Numbers, null is NaN; a text
 // that is null is empty; lists of floats become Vectors. Columns of other types are left out. Throws
 // Error(Fault::input) naming the file: damaged, its columns are not those of the first part, or its values take more
-// memory than files of this size can mean (parquet_input.h).
+// memory than files of this size can mean (arrow_input.h).
 Table read_parquet(const std::filesystem::path& file_or_folder);
 
 // The same for one file that is in memory already; `origin` is how errors name it.

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "formats/arrow_input.h"
-#include "formats/parquet_input.h"
 
 namespace headscope {
 namespace {

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "core/random.h"
-#include "formats/capture_writer.h"
+#include "formats/captured_vectors.h"
 #include "stats/distributions.h"
 
 namespace headscope {

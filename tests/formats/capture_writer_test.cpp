@@ -1,10 +1,9 @@
-#include "formats/capture_writer.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
 #include "core/atomic_file.h"
+#include "formats/captured_vectors.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

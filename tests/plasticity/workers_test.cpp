@@ -8,7 +8,7 @@
 #include <random>
 
 #include "core/atomic_file.h"
-#include "formats/capture_writer.h"
+#include "formats/captured_vectors.h"
 #include "plasticity/run.h"
 #include "plasticity/tables.h"
 #include "support/expect_error.h"
