@@ -11,7 +11,7 @@
 #include "data/language.h"
 #include "data/split.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
+#include "data/tokens.h"
 #include "formats/content_hash.h"
 
 namespace headscope {

@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/random.h"
-#include "data/tokenizer.h"
+#include "data/tokens.h"
 
 namespace headscope {
 namespace {

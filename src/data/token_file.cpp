@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "data/tokenizer.h"
+#include "data/tokens.h"
 
 namespace headscope {
 namespace {

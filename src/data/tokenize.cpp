@@ -7,7 +7,7 @@
 #include "data/documents.h"
 #include "data/language.h"
 #include "data/token_file.h"
-#include "data/tokenizer.h"
+#include "data/tokens.h"
 
 namespace headscope {
 namespace {

@@ -1,13 +1,31 @@
-// A read-only array of token ids: ranges of one store, which is in memory or a mapped file, put one after another.
+// Token ids: the tokenizer that makes them of text, and arrays of them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 namespace headscope {
+
+// Text to token ids: one for each byte. Any text, no files needed.
+namespace byte_tokenizer {
+
+inline constexpr const char* name = "bytes";
+inline constexpr std::uint32_t end = 256, start = 257;
+inline constexpr std::int64_t vocabulary = 258;
+
+// Appends the document's tokens, between those that mark its start and its end.
+inline void encode(std::string_view document, std::vector<std::uint32_t>& tokens) {
+  tokens.reserve(tokens.size() + document.size() + 2);
+  tokens.push_back(start);
+  for (const char c : document) tokens.push_back(static_cast<unsigned char>(c));
+  tokens.push_back(end);
+}
+
+}  // namespace byte_tokenizer
 
 // Two bytes a token where the vocabulary allows it: half the memory, half the file.
 using TokenSpan = std::variant<std::span<const std::uint16_t>, std::span<const std::uint32_t>>;
@@ -20,6 +38,7 @@ struct TokenRange {
   std::int64_t first = 0, count = 0;
 };
 
+// A read-only array of token ids: ranges of one store, which is in memory or a mapped file, put one after another.
 class Tokens {
  public:
   Tokens() = default;

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "data/language_reader.h"
-#include "data/tokenizer.h"
+#include "data/tokens.h"
 
 namespace headscope {
 namespace {
