@@ -2,7 +2,7 @@
 
 #include "core/console.h"
 #include "core/interrupt.h"
-#include "experiments/surgery/measure.h"
+#include "experiments/surgery/operations.h"
 #include "figures/theme.h"
 #include "formats/safetensors.h"
 #include "model/checkpoint_files.h"

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "experiments/surgery/key_edits.h"
-#include "experiments/surgery/measure.h"
+#include "experiments/surgery/operations.h"
 #include "small_model.h"
 #include "support/exact_model.h"
 

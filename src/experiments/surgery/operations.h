@@ -1,21 +1,15 @@
-// Edits of keys: without some of their dimensions, or rounded to few bits.
+// Operations on keys: edits (without some of their dimensions, or rounded to few bits), and the validation loss of a
+// model after them.
 #pragma once
 
-#include <algorithm>
-#include <functional>
 #include <vector>
 
+#include "core/console.h"
 #include "heads/surgery.h"
 #include "model/decoder.h"
+#include "probe/probe.h"
 
 namespace headscope {
-
-// An edit of the layers named, which ascend; the keys of others stay as they are.
-inline EditKeys in_layers(std::vector<std::int64_t> layers, std::function<at::Tensor(const at::Tensor&)> edit) {
-  return [layers = std::move(layers), edit = std::move(edit)](std::int64_t layer, const at::Tensor& k_bthd) {
-    return std::ranges::binary_search(layers, layer) ? edit(k_bthd) : k_bthd;
-  };
-}
 
 // The directions of a layer's key heads, in the order in which they are removed: coordinate axes or columns of a basis.
 struct LayerDirections {
@@ -50,5 +44,10 @@ at::Tensor quantised(const at::Tensor& k_bthd, std::int64_t bits, ScaleOf scale_
 
 // The same as an edit, in the layers named.
 EditKeys quantisation(std::int64_t bits, ScaleOf scale_of, const std::vector<std::int64_t>& layers);
+
+// The losses after every operation that the options name, on the same batches; singular directions are those of the
+// first. Throws Error(Fault::interrupted) after a signal.
+SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                              const SurgeryOptions& options, Console& console);
 
 }  // namespace headscope
