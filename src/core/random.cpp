@@ -5,7 +5,6 @@
 #include <bit>
 #include <limits>
 #include <numeric>
-#include <span>
 
 #include "core/error.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <limits>
 
 #include "core/bounds.h"
@@ -11,7 +10,6 @@
 #include "data/language.h"
 #include "data/split.h"
 #include "data/token_file.h"
-#include "data/tokens.h"
 #include "formats/content_hash.h"
 
 namespace headscope {

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <numeric>
 #include <set>
-#include <vector>
 
 #include "core/error.h"
-#include "core/random.h"
 #include "data/tokens.h"
 
 namespace headscope {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/json_text.h"
-#include "data/tokens.h"
 
 namespace headscope {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "core/bounds.h"
 #include "core/config.h"
-#include "core/console.h"
 #include "core/interrupt.h"
 #include "data/documents.h"
 #include "data/language.h"

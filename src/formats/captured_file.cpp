@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "core/missing.h"
-#include "formats/arrow_input.h"
 
 namespace headscope {
 namespace {

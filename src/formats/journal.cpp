@@ -8,7 +8,6 @@
 #include <span>
 
 #include "core/error.h"
-#include "core/regular_file.h"
 
 namespace headscope {
 namespace {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "core/missing.h"
 #include "figures/figure.h"
 
 namespace headscope {

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "core/console.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "figures/theme.h"

@@ -1,12 +1,9 @@
 #include "plasticity/uncertainty.h"
 
-#include <cmath>
 #include <map>
 #include <set>
 #include <unordered_map>
 
-#include "core/error.h"
-#include "core/missing.h"
 #include "core/random.h"
 
 namespace headscope {

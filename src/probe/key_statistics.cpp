@@ -4,7 +4,6 @@
 
 #include <Eigen/Core>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <tuple>
 

@@ -1,9 +1,7 @@
 #include "run/names.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <string_view>
 
 #include "core/atomic_file.h"
 #include "core/json_text.h"

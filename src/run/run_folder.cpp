@@ -14,7 +14,6 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/json_text.h"
-#include "core/regular_file.h"
 #include "run/names.h"
 #include "run/replacement.h"
 

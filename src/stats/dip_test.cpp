@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/missing.h"
 #include "core/random.h"
 
 namespace headscope {

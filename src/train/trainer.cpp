@@ -1,7 +1,5 @@
 #include "train/trainer.h"
 
-#include "optim/optimizers.h"
-
 namespace headscope {
 namespace {
 

@@ -1,6 +1,5 @@
 #include "experiments/surgery/run.h"
 
-#include "core/console.h"
 #include "core/interrupt.h"
 #include "experiments/surgery/operations.h"
 #include "figures/theme.h"

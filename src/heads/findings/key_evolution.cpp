@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/missing.h"
-#include "heads/findings/answer.h"
 #include "stats/rank_correlation.h"
 
 namespace headscope {

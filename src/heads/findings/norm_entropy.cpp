@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "heads/findings/answer.h"
 #include "stats/sample_moments.h"
 
 namespace headscope {

@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/missing.h"
-#include "heads/findings/answer.h"
-
 namespace headscope {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "heads/findings/answer.h"
 #include "stats/welch.h"
 
 namespace headscope {

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "core/missing.h"
-#include "formats/table.h"
 
 namespace headscope {
 namespace {
