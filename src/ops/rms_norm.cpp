@@ -3,9 +3,7 @@
 #include "ops/device.h"
 
 #ifdef HEADSCOPE_CUDA
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAStream.h>
-
+#include "ops/cuda/inputs.h"
 #include "ops/cuda/rms_norm.h"
 #endif
 
@@ -52,10 +50,9 @@ Gradients composed_backward(const at::Tensor& x, const at::Tensor& gain, const a
 #ifdef HEADSCOPE_CUDA
 // The kernel takes rows that are contiguous, and tokens at any one distance: [..., heads, d] sliced along the heads.
 std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Tensor& gain) {
-  const bool type_fits = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
   const bool gain_fits =
       !gain.defined() || (gain.scalar_type() == at::kFloat && gain.is_contiguous() && gain.dim() <= 2);
-  if (!x.is_cuda() || !type_fits || !gain_fits || x.dim() < 2 || x.size(-1) > 4096) return std::nullopt;
+  if (!cuda::has_kernel_type(x) || !gain_fits || x.dim() < 2 || x.size(-1) > 4096) return std::nullopt;
   const int d = static_cast<int>(x.size(-1));
   if (!cuda::supports_rms_norm(d) || x.stride(-1) != 1) return std::nullopt;
   if (x.stride(-2) != d && x.size(-2) != 1) return std::nullopt;
@@ -67,7 +64,7 @@ std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Te
   shape.outer_stride = x.dim() > 2 ? x.stride(-3) : x.numel();
   shape.d = d;
   shape.gains = gain.defined() ? static_cast<int>(gain.numel() / d) : 0;
-  shape.type = x.scalar_type() == at::kFloat ? cuda::ElementType::f32 : cuda::ElementType::bf16;
+  shape.type = cuda::element_type(x);
   const std::int64_t aligned = 16 / static_cast<std::int64_t>(x.element_size());
   if (shape.outer_stride % aligned != 0 || x.storage_offset() % aligned != 0) return std::nullopt;
   return shape;

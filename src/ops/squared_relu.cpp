@@ -1,9 +1,7 @@
 #include "ops/squared_relu.h"
 
 #ifdef HEADSCOPE_CUDA
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAStream.h>
-
+#include "ops/cuda/inputs.h"
 #include "ops/cuda/squared_relu.h"
 #endif
 
@@ -24,17 +22,13 @@ at::Tensor composed_backward(const at::Tensor& x, const at::Tensor& dy) {
 
 #ifdef HEADSCOPE_CUDA
 bool has_kernel(const at::Tensor& x) {
-  return x.is_cuda() && (x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16);
-}
-
-cuda::ElementType element_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kFloat ? cuda::ElementType::f32 : cuda::ElementType::bf16;
+  return cuda::has_kernel_type(x);
 }
 
 at::Tensor kernel_forward(const at::Tensor& given) {
   const at::Tensor x = given.contiguous();
   at::Tensor y = at::empty_like(x);
-  cuda::squared_relu_forward(x.const_data_ptr(), y.mutable_data_ptr(), x.numel(), element_type(x),
+  cuda::squared_relu_forward(x.const_data_ptr(), y.mutable_data_ptr(), x.numel(), cuda::element_type(x),
                              c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return y;
@@ -44,7 +38,7 @@ at::Tensor kernel_backward(const at::Tensor& given, const at::Tensor& upstream) 
   const at::Tensor x = given.contiguous(), dy = upstream.contiguous();
   at::Tensor dx = at::empty_like(x);
   cuda::squared_relu_backward(x.const_data_ptr(), dy.const_data_ptr(), dx.mutable_data_ptr(), x.numel(),
-                              element_type(x), c10::cuda::getCurrentCUDAStream());
+                              cuda::element_type(x), c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return dx;
 }

@@ -7,12 +7,8 @@
 #include "probe/attention_rows.h"
 
 #ifdef HEADSCOPE_CUDA
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-
+#include "ops/cuda/inputs.h"
 #include "probe/cuda/attention_sums.h"
-#include "probe/cuda/inputs.h"
 #endif
 
 namespace headscope {

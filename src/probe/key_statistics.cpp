@@ -13,11 +13,7 @@
 #include "stats/spectrum.h"
 
 #ifdef HEADSCOPE_CUDA
-#include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
-
-#include "probe/cuda/inputs.h"
+#include "ops/cuda/inputs.h"
 #include "probe/cuda/key_sums.h"
 #endif
 

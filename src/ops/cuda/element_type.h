@@ -1,5 +1,7 @@
-// The types of elements that kernels take.
+// What every kernel is declared with: the types of elements that it takes, and the stream that it is queued on.
 #pragma once
+
+struct CUstream_st;
 
 namespace headscope::cuda {
 

@@ -5,8 +5,6 @@
 
 #include "ops/cuda/element_type.h"
 
-struct CUstream_st;
-
 namespace headscope::cuda {
 
 // Rows of d elements: row r starts at x + (r / inner)·outer_stride + (r % inner)·d, so that a slice of the heads of

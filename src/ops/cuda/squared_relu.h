@@ -5,8 +5,6 @@
 
 #include "ops/cuda/element_type.h"
 
-struct CUstream_st;
-
 namespace headscope::cuda {
 
 // Contiguous arrays of `count` elements on the device; queued on `stream`.

@@ -5,8 +5,6 @@
 
 #include "ops/cuda/element_type.h"
 
-struct CUstream_st;
-
 namespace headscope::cuda {
 
 // q: [b, t, heads, d], k: [b, t, key_heads, d], contiguous, aligned to 16 bytes; b, t and d at least 1.

@@ -5,8 +5,6 @@
 
 #include "ops/cuda/element_type.h"
 
-struct CUstream_st;
-
 namespace headscope::cuda {
 
 // k: [n, heads, d], contiguous; sequences of t tokens.

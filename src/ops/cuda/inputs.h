@@ -1,7 +1,10 @@
-// Tensors as the kernels of this folder take them.
+// Tensors as kernels take them, and what the sources that launch kernels include of torch.
 #pragma once
 
 #include <ATen/ATen.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
 
 #include <cstdint>
 
