@@ -7,8 +7,7 @@
 
 #include "core/error.h"
 #include "core/regular_file.h"
-#include "formats/line_reader.h"
-#include "formats/text_column.h"
+#include "formats/text_input.h"
 
 namespace headscope {
 namespace {

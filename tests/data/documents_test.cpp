@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/atomic_file.h"
-#include "formats/line_reader.h"
+#include "formats/text_input.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 

@@ -9,7 +9,7 @@
 #include "core/atomic_file.h"
 #include "formats/captured_thrift.h"
 #include "formats/parquet_table.h"
-#include "formats/text_column.h"
+#include "formats/text_input.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "support/time_limit.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "formats/text_column.h"
+#include "formats/text_input.h"
 
 using namespace headscope;
 
