@@ -3,7 +3,7 @@
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "heads/run_tables.h"
-#include "model/weights.h"
+#include "model/load.h"
 #include "ops/device.h"
 #include "ops/torch_errors.h"
 #include "probe/probe.h"

@@ -2,7 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "model/checkpoint_files.h"
-#include "model/weights.h"
+#include "model/load.h"
 
 namespace headscope {
 namespace {

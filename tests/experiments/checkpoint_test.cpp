@@ -2,7 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "formats/content_hash.h"
-#include "model/weights.h"
+#include "model/load.h"
 #include "support/expect_error.h"
 #include "support/file_size_limit.h"
 #include "support/temporary_folder.h"

@@ -5,7 +5,7 @@
 #include "figures/theme.h"
 #include "formats/safetensors.h"
 #include "model/checkpoint_files.h"
-#include "model/weights.h"
+#include "model/load.h"
 #include "ops/device.h"
 #include "ops/torch_errors.h"
 #include "probe/probe.h"

@@ -2,7 +2,7 @@
 
 #include "core/atomic_file.h"
 #include "formats/parquet_table.h"
-#include "model/weights.h"
+#include "model/load.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
 #include "train/small_run.h"

@@ -1,4 +1,4 @@
-#include "model/weights.h"
+#include "model/load.h"
 
 #include "core/error.h"
 #include "core/regular_file.h"
