@@ -1,3 +1,5 @@
+#include "probe/probe.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <gmock/gmock.h>
@@ -6,7 +8,6 @@
 
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
-#include "probe/probe.h"
 #include "support/tensor_oracle.h"
 
 namespace headscope {
