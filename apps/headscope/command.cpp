@@ -30,6 +30,16 @@ void choose_out(RunFolderOptions& folder, const CommonFlags& common, const std::
     folder.out = runs / fmt::format("{}-{}", name, number);
 }
 
+ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunWrites writes,
+                       std::vector<std::string> free_keys) {
+  ResumedRun run{{}, {}, std::move(free_keys)};
+  if (const auto manifest = manifest_to_resume(folder, command, writes)) {
+    run.manifest = *manifest;
+    run.entries = entries_of(in_current_words(manifest->at("config")), folder.out.string());
+  }
+  return run;
+}
+
 std::string visible(const std::filesystem::path& path) {
   return on_one_line(path.string());
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "core/console.h"
 #include "core/json_text.h"
 #include "run/run_folder.h"
+#include "settings/setup.h"
 
 namespace headscope {
 
@@ -61,6 +64,42 @@ void add_set_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const ch
 
 // The entries of the file, where there is one, then those of the flags: flags win.
 std::vector<ConfigEntry> all_entries(const std::filesystem::path& config, const std::vector<ConfigEntry>& flags);
+
+// What a run that --resume goes on with was configured with, and the keys that may change all the same.
+struct ResumedRun {
+  nlohmann::ordered_json manifest;   // null: no run is gone on with
+  std::vector<ConfigEntry> entries;  // its configuration
+  std::vector<std::string> free_keys;
+};
+ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunWrites writes,
+                       std::vector<std::string> free_keys = {});
+
+// The options that the entries give, over those of the run. `resolve` makes options of entries. An entry that would
+// change the run is refused by the name of its flag.
+template <class Options>
+Options options_over(const ResumedRun& run, const std::vector<ConfigEntry>& entries,
+                     const std::function<Options(const std::vector<ConfigEntry>&)>& resolve) {
+  if (run.manifest.is_null()) return resolve(entries);
+  const Options before = resolve(run.entries);
+  std::vector<ConfigEntry> all = run.entries;
+  all.insert(all.end(), entries.begin(), entries.end());
+  Options options = resolve(all);
+  for (const ConfigEntry& entry : entries) {
+    const auto was = value_at(before, entry.key), now = value_at(options, entry.key);
+    if (was != now && std::ranges::find(run.free_keys, entry.key) == run.free_keys.end())
+      fail_input("{}: {} is {}, and {} in the run; leave it out to go on, or start another run with --out", entry.where,
+                 entry.key, now.dump(), was.dump());
+  }
+  return options;
+}
+
+// The options of a command that trains, which may go on with a run.
+template <class Options>
+Options setup_over(const RunFolderOptions& folder, const char* command, const std::vector<ConfigEntry>& entries) {
+  // The device is compared later: auto may mean that of the run.
+  const ResumedRun run = resumed_run(folder, command, RunWrites::as_it_goes, {"threads", "device"});
+  return options_over<Options>(run, entries, resolve_setup<Options>);
+}
 
 // A number with as many digits as make sense: "0.61 M", "49.2 M".
 std::string millions(std::int64_t count);

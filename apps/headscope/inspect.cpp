@@ -41,8 +41,24 @@ const Metric& shown_metric(const InspectFlags& flags) {
   return asked;
 }
 
-int inspect_command_line(const InspectFlags& flags, const CommonFlags& common) {
+// An inspection that is gone on with: of the same checkpoint, on the same data.
+void add_resumed(InspectFlags& flags) {
+  const ResumedRun run = resumed_run(flags.folder, inspect_command, RunWrites::at_the_end);
+  InspectOptions& options = flags.options;
+  if (!run.manifest.is_null() && options.checkpoint.empty()) {
+    options.checkpoint = text_at(run.manifest["config"], "checkpoint");
+    if (options.metrics == "all") options.metrics = text_at(run.manifest["config"]["track"], "metrics", "all");
+    std::vector<ConfigEntry> changes;
+    for (const ConfigEntry& entry : run.entries)
+      if (std::ranges::find(changeable_keys, entry.key) != changeable_keys.end()) changes.push_back(entry);
+    options.changes.insert(options.changes.begin(), changes.begin(), changes.end());
+  }
+  if (options.checkpoint.empty()) fail_input("no checkpoint: give RUN/checkpoints/step-N, or RUN for its newest one");
+}
+
+int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   Console console(common.console);
+  add_resumed(flags);
   const Metric& shown = shown_metric(flags);
   InspectJob job{flags.options, flags.folder};
   choose_out(job.folder, common, "inspect");
@@ -66,7 +82,6 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto* command = app.add_subcommand("inspect", "Measure every head of a checkpoint");
   InspectOptions& options = flags->options;
   command->add_option("checkpoint", options.checkpoint, "RUN/checkpoints/step-N, or RUN for the newest")
-      ->required()
       ->type_name("CHECKPOINT");
   add_key_flag(*command, options.changes, "--data", "data.path", "PATH",
                "Text or token file, or a folder [what the model was trained on]");

@@ -38,20 +38,9 @@ std::vector<std::string> normalised_arguments(int argc, char** argv) {
   return arguments;
 }
 
-// In quotes.
-std::string for_a_shell(std::string_view argument) {
-  std::string text = "'";
-  for (const char c : argument) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string command_line(int argc, char** argv) {
   std::string line = "headscope";
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    const bool plain = !argument.empty() && argument.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~") == std::string::npos;
-    line += " " + (plain ? argument : for_a_shell(argument));
-  }
+  for (int i = 1; i < argc; ++i) line += " " + shell_word(argv[i]);
   return line;
 }
 

@@ -17,14 +17,26 @@ struct PlasticityFlags {
   bool no_figures = false;
 };
 
-// File over defaults, flags over the file.
-PlasticityOptions resolve_options(const PlasticityFlags& flags, Console& console) {
-  PlasticityOptions options;
-  if (!flags.config.empty())
-    for (const std::string& key : load_plasticity_config(flags.config, options))
-      console.warn(fmt::format("{}: '{}' is ignored: nothing is downloaded", flags.config.string(), key));
-  for (const ConfigEntry& entry : flags.entries) apply(options, entry);
-  return options;
+// The run that is gone on with over defaults, the file over that, flags over the file.
+PlasticityOptions options_of(const PlasticityFlags& flags, Console& console) {
+  std::vector<ConfigEntry> entries;
+  std::vector<std::string> ignored;
+  if (!flags.config.empty()) entries = read_plasticity_config(flags.config, ignored);
+  for (const std::string& key : ignored)
+    console.warn(fmt::format("{}: '{}' is ignored: nothing is downloaded", flags.config.string(), key));
+  entries.insert(entries.end(), flags.entries.begin(), flags.entries.end());
+  ResumedRun run =
+      resumed_run(flags.job.folder, plasticity_command, RunWrites::as_it_goes, {"dataset_local_root", "max_workers"});
+  if (text_at(run.manifest, heads_from) != heads_from_configuration)  // they were found: look again
+    std::erase_if(run.entries, [](const ConfigEntry& entry) { return entry.key.starts_with("num_"); });
+  return options_over<PlasticityOptions>(run, entries, resolve_options<PlasticityOptions>);
+}
+
+// The data of a demonstration lie in its run.
+bool is_of_the_demo(const PlasticityJob& job) {
+  const PlasticityOptions& options = job.options;
+  return job.data.empty() && options.model_dir == demo_data_name &&
+         options.dataset_local_root == absolute_folder(job.folder.out);
 }
 
 std::string run_name(const PlasticityJob& job) {
@@ -105,9 +117,9 @@ int print(const PlasticityOutcome& outcome, const CommonFlags& common, Console& 
   if (failures.empty()) return 0;
   std::vector<std::string> names;
   for (const HeadFailure& failure : failures) names.push_back(failure.id.name());
-  console.error(
-      fmt::format("{} of {} heads could not be analysed: {}; mend their files and go on with --resume --out {}",
-                  names.size(), names.size() + heads.size(), fmt::join(names, ", "), outcome.out.string()));
+  console.error(fmt::format("{} of {} heads could not be analysed: {}; mend their files and {}", names.size(),
+                            names.size() + heads.size(), fmt::join(names, ", "),
+                            resume_hint(plasticity_command, outcome.out)));
   return static_cast<int>(Fault::runtime);
 }
 
@@ -134,12 +146,19 @@ void print(const CompareOutcome& outcome, const CommonFlags& common) {
 void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
   auto job = std::make_shared<CompareJob>();
   auto* command = plasticity.add_subcommand("compare", "Difference of two runs, head by head");
-  command->add_option("run1", job->run_1, "The first run folder")->required()->type_name("RUN1");
-  command->add_option("run2", job->run_2, "The second run folder")->required()->type_name("RUN2");
+  command->add_option("run1", job->run_1, "The first run folder")->type_name("RUN1");
+  command->add_option("run2", job->run_2, "The second run folder")->type_name("RUN2");
   command->add_option("--theme", job->theme, "light or dark [light]")->type_name("NAME");
   add_out_flags(*command, job->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [job, &common] {
+    if (const auto manifest = manifest_to_resume(job->folder, compare_command, RunWrites::at_the_end);
+        manifest && job->run_1.empty()) {
+      job->run_1 = text_at(manifest->at("config"), "run_1");
+      job->run_2 = text_at(manifest->at("config"), "run_2");
+    }
+    if (job->run_1.empty() || job->run_2.empty())
+      fail_input("two run folders are needed: plasticity compare RUN1 RUN2");
     choose_out(job->folder, common, "plasticity-compare");
     print(run_comparison(*job), common);
     return 0;
@@ -168,7 +187,8 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
     chosen = [flags, &common] {
       Console console(common.console);
       PlasticityJob& job = flags->job;
-      job.options = resolve_options(*flags, console);
+      job.options = options_of(*flags, console);
+      job.demo = job.demo || (job.folder.resume && is_of_the_demo(job));
       job.figures = !flags->no_figures;
       choose_out(job.folder, common, run_name(job));
       return print(run_plasticity(job, console), common, console);

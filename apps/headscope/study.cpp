@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "core/lists.h"
 #include "dry_run.h"
 #include "torch_half.h"
 
@@ -61,14 +62,23 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
   return 0;
 }
 
+// A run that analyses is gone on with: what it read, and its tau.
+void add_resumed_analysis(StudyFlags& flags) {
+  const auto manifest = manifest_to_resume(flags.folder, study_command, RunWrites::as_it_goes);
+  if (!manifest || !manifest->at("config").contains("analyze") || !flags.analyze.empty()) return;
+  const ordered_json& config = manifest->at("config");
+  for (const std::string& folder : comma_separated(text_at(config, "analyze"))) flags.analyze.emplace_back(folder);
+  if (!flags.tau) flags.tau = config.value("tau", default_tau);
+}
+
 StudyOptions options_of(const StudyFlags& flags) {
-  const std::vector<ConfigEntry> entries = all_entries(flags.config, flags.entries);
+  std::vector<ConfigEntry> entries = all_entries(flags.config, flags.entries);
+  if (flags.tau) entries.push_back({"study.tau", fmt::format("{}", *flags.tau), "--tau"});
   for (const ConfigEntry& entry : entries)
     if (varies_between_conditions(entry.key))
       fail_input("{}: {} is what the conditions of a study differ in; choose among them with --conditions", entry.where,
                  entry.key);
-  StudyOptions options = resolve_setup<StudyOptions>(entries);
-  if (flags.tau) options.tau = *flags.tau;
+  StudyOptions options = setup_over<StudyOptions>(flags.folder, study_command, entries);
   validate(options);
   return options;
 }
@@ -135,6 +145,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] {
+    add_resumed_analysis(*flags);
     return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze_only(*flags, common);
   });
 }

@@ -16,10 +16,9 @@ struct SurgeryFlags {
 
 // File over defaults, flags over the file.
 SurgeryOptions options_of(const SurgeryFlags& flags) {
-  SurgeryOptions options;
-  if (!flags.config.empty())
-    for (const ConfigEntry& entry : read_yaml(flags.config)) apply(options, entry);
-  for (const ConfigEntry& entry : flags.entries) apply(options, entry);
+  const ResumedRun run = resumed_run(flags.job.folder, surgery_command, RunWrites::at_the_end, {"device"});
+  SurgeryOptions options =
+      options_over<SurgeryOptions>(run, all_entries(flags.config, flags.entries), resolve_options<SurgeryOptions>);
   if (!flags.checkpoint.empty()) options.checkpoint = flags.checkpoint;
   validate(options);
   return options;

@@ -39,7 +39,8 @@ void print(const TrainRunOutcome& outcome) {
 
 int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   Console console(common.console);
-  TrainRunJob job{resolve_setup<TrainRunOptions>(all_entries(flags.config, flags.entries)), flags.folder, flags.theme};
+  TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
+                  flags.folder, flags.theme};
   choose_out(job.folder, common, "train-" + job.options.preset);
   validate(job.options);  // this and the folder before torch is loaded
   check_out(job.folder, train_command, RunWrites::as_it_goes);

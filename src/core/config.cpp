@@ -118,6 +118,18 @@ std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file) {
   return parse_yaml(read_file(file), file.string());
 }
 
+std::vector<ConfigEntry> entries_of(const nlohmann::ordered_json& config, const std::string& where) {
+  std::vector<ConfigEntry> entries;
+  const nlohmann::ordered_json flat = config.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    if (value.is_null() || pointer.empty()) continue;
+    std::string key = pointer.substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    entries.push_back({key, value.is_string() ? value.get<std::string>() : value.dump(), where});
+  }
+  return entries;
+}
+
 ConfigEntry parse_assignment(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == 0 || equals == std::string_view::npos) fail_input("--set: '{}' has no value; expected key=value", text);

@@ -99,6 +99,9 @@ struct ConfigEntry {
 std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& origin);
 std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file);
 
+// The entries that give the same options again, of a configuration that to_json made.
+std::vector<ConfigEntry> entries_of(const nlohmann::ordered_json& config, const std::string& where);
+
 // "key=value" of --set.
 ConfigEntry parse_assignment(std::string_view text);
 
@@ -122,6 +125,16 @@ std::vector<std::string> field_names(const Options& options) {
   return names;
 }
 
+// The value of one field; null when there is none of that name.
+template <class Options>
+nlohmann::json value_at(const Options& options, std::string_view key) {
+  nlohmann::json found;
+  Options::fields(options, [&](const char* name, const auto& value, const char*) {
+    if (key == name) found = json_value(value);
+  });
+  return found;
+}
+
 // Sets one field; an unknown key or a value of the wrong type throws Error(Fault::input) naming the place.
 template <class Options>
 void apply(Options& options, const ConfigEntry& entry) {
@@ -137,6 +150,14 @@ void apply(Options& options, const ConfigEntry& entry) {
       fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, entry.value, expected_value<T>());
   });
   if (!known) fail_unknown_key(entry, field_names(options));
+}
+
+// The defaults with the entries in their order.
+template <class Options>
+Options resolve_options(const std::vector<ConfigEntry>& entries) {
+  Options options;
+  for (const ConfigEntry& entry : entries) apply(options, entry);
+  return options;
 }
 
 // The resolved configuration: as one JSON object (nested by dots) and as YAML that gives the same options when read.

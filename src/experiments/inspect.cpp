@@ -13,18 +13,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 8> changeable = {
-    "data.path",          "data.validation", "data.validation_share", "data.text_column",
-    "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
-
 // The setup with other data or batches. Other text stands for itself: what training held out beside its own text does
 // not belong to it.
 void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
   if (std::ranges::find(changes, "data.path", &ConfigEntry::key) != changes.end()) setup.data.validation.clear();
   for (const ConfigEntry& entry : changes) {
-    if (std::find(changeable.begin(), changeable.end(), entry.key) == changeable.end())
+    if (std::ranges::find(changeable_keys, entry.key) == changeable_keys.end())
       fail_input("{}: '{}' belongs to the checkpoint; what can be changed is {}", entry.where, entry.key,
-                 fmt::join(changeable, ", "));
+                 fmt::join(changeable_keys, ", "));
     apply(setup, entry);
   }
   validate(setup.train);
@@ -78,7 +74,8 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
       const auto batches = validation_batches(saved.setup.train, corpus.validation, device);
       return probe_model(saved.model, batches, device.type, chosen, /*with_loss=*/true);
     });
-    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted; start again");
+    if (interrupt_requested())
+      throw Error(Fault::interrupted, "interrupted; " + resume_hint(inspect_command, folder.path()));
     inspection.tracks = write_tables(result, inspection.moment, folder.place());
     inspection.val_loss = *result.val_loss;
     const RunFacts facts{saved.setup.preset, saved.setup.model.d_k};

@@ -50,7 +50,7 @@ TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& con
   train.folder = place;
   train.label = fmt::format("{} {}", condition.letter, condition.tag);
   if (seeds_of(job.options).size() > 1) train.label += fmt::format(" seed {}", seed);
-  train.resume_hint = fmt::format("go on with --resume --out {}", job.folder.out.string());
+  train.resume_hint = resume_hint(study_command, job.folder.out);
   train.model = job.options.model;
   train.model.qk_norm = condition.normalised;
   train.options = job.options.train;

@@ -12,7 +12,7 @@ TrainJob loop_job(const TrainRunJob& job) {
   TrainJob loop;
   loop.folder = job.folder.out;
   loop.label = "train";
-  loop.resume_hint = fmt::format("go on with --resume --out {}", job.folder.out.string());
+  loop.resume_hint = resume_hint(train_command, job.folder.out);
   loop.model = job.options.model;
   loop.options = job.options.train;
   loop.track = job.options.track;

@@ -1,6 +1,7 @@
 // One measurement of every head of a checkpoint: what is asked and what was found.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -14,12 +15,16 @@ namespace headscope {
 
 constexpr const char* inspect_command = "inspect";
 
+// The keys of the setup that an inspection may change.
+constexpr std::array<std::string_view, 8> changeable_keys = {
+    "data.path",          "data.validation", "data.validation_share", "data.text_column",
+    "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
+
 struct InspectOptions {
   std::string checkpoint;  // or a run, for its newest one
   std::string metrics = "all";
   std::string device = "auto";
-  // Keys of the setup to change: data.path, train.batch, train.seq_len, train.validation_batches. By default what the
-  // model was trained with: the batches are then those of its probes.
+  // Of those keys. By default what the model was trained with: the batches are then those of its probes.
   std::vector<ConfigEntry> changes;
 };
 

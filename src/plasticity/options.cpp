@@ -9,22 +9,22 @@
 
 namespace headscope {
 
-std::vector<std::string> load_plasticity_config(const std::filesystem::path& file, PlasticityOptions& options) {
+std::vector<ConfigEntry> read_plasticity_config(const std::filesystem::path& file, std::vector<std::string>& ignored) {
   constexpr std::array<std::string_view, 2> without_effect = {"dataset_cache_dir", "download_max_workers"};
   constexpr std::array<std::string_view, 4> required = {"model_dir", "num_layers", "num_q_heads", "num_k_heads"};
 
-  std::vector<std::string> ignored;
+  std::vector<ConfigEntry> entries;
   std::set<std::string, std::less<>> given;
   for (const ConfigEntry& entry : read_yaml(file)) {
     given.insert(entry.key);
     if (std::find(without_effect.begin(), without_effect.end(), entry.key) != without_effect.end())
       ignored.push_back(entry.key);
     else
-      apply(options, entry);
+      entries.push_back(entry);
   }
   for (const std::string_view key : required)
     if (!given.contains(key)) fail_input("{}: '{}' is missing; it is required in a configuration", file.string(), key);
-  return ignored;
+  return entries;
 }
 
 void validate(const PlasticityOptions& options) {

@@ -79,9 +79,9 @@ struct PlasticityOptions {
   }
 };
 
-// Reads the file over the options. Requires model_dir, num_layers, num_q_heads and num_k_heads, as existing files have
-// them. Returns the accepted keys that have no effect here (they configure a download).
-std::vector<std::string> load_plasticity_config(const std::filesystem::path& file, PlasticityOptions& options);
+// The entries of the file, which has model_dir, num_layers, num_q_heads and num_k_heads, as existing files do. Keys
+// that configure a download have no effect here: they go to `ignored`.
+std::vector<ConfigEntry> read_plasticity_config(const std::filesystem::path& file, std::vector<std::string>& ignored);
 
 // Throws Error(Fault::input) on values that make no sense.
 void validate(const PlasticityOptions& options);

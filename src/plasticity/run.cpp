@@ -19,7 +19,6 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* journal_name = "finished_heads.journal";
-constexpr const char* demo_data_name = "data";
 
 // The formulas, for the manifest.
 ordered_json definitions(Variant variant) {
@@ -43,14 +42,16 @@ PlasticityOptions resolved(PlasticityOptions options, const Dataset& dataset) {
 }
 
 RunDescription description(const PlasticityJob& job, const PlasticityOptions& options, const Dataset& dataset) {
-  return {.command = plasticity_command,
-          .config = to_json(options),
-          .facts = {{"variant", json_value(options.variant)},
-                    {"definitions", definitions(options.variant)},
-                    {"device", "cpu"}},
-          .writes = RunWrites::as_it_goes,
-          .free_keys = {"dataset_local_root", "max_workers"},
-          .inputs = job.demo ? std::vector<fs::path>() : std::vector{dataset.root}};
+  return {
+      .command = plasticity_command,
+      .config = to_json(options),
+      .facts = {{"variant", json_value(options.variant)},
+                {"definitions", definitions(options.variant)},
+                {heads_from, job.options.num_layers && job.options.num_q_heads ? heads_from_configuration : "files"},
+                {"device", "cpu"}},
+      .writes = RunWrites::as_it_goes,
+      .free_keys = {"dataset_local_root", "max_workers"},
+      .inputs = job.demo ? std::vector<fs::path>() : std::vector{dataset.root}};
 }
 
 // Computes the heads that the journal does not hold, and adds each to the journal when it is finished.
@@ -66,7 +67,7 @@ PlasticityResult compute_with_journal(const PlasticityJob& job, const Plasticity
   };
   observer.before_head = [&] {
     if (interrupt_requested())
-      throw Error(Fault::interrupted, fmt::format("interrupted; go on with --resume --out {}", folder.path().string()));
+      throw Error(Fault::interrupted, "interrupted; " + resume_hint(plasticity_command, folder.path()));
   };
   observer.finished = [&](const HeadResult& head) {
     journal.append(to_record(head));
@@ -138,7 +139,8 @@ ComparedRun read_compared_run(const fs::path& folder) {
   if (command != plasticity_command)
     fail_input("{}: is a run of '{}'; expected one of 'plasticity'", folder.string(), command);
   if (status != status_name(RunStatus::complete) && status != status_name(RunStatus::incomplete))
-    fail_input("{}: the run is not finished (status {}); go on with --resume", folder.string(), status);
+    fail_input("{}: the run is not finished (status {}); {}", folder.string(), status,
+               resume_hint(plasticity_command, folder));
   ComparedRun run;
   run.name = absolute_folder(folder).filename().string();
   run.seed = manifest.at("config").value("seed", std::uint64_t{0});

@@ -15,6 +15,10 @@ namespace headscope {
 
 constexpr const char* plasticity_command = "plasticity";
 constexpr const char* compare_command = "plasticity compare";
+constexpr const char* demo_data_name = "data";  // the folder of --demo's data in its run
+// In the manifest: whether the numbers of layers and heads were given, or found in the data.
+constexpr const char* heads_from = "heads_from";
+constexpr const char* heads_from_configuration = "configuration";
 
 struct PlasticityJob {
   std::filesystem::path data;  // empty: dataset_local_root/model_dir of the options

@@ -137,6 +137,22 @@ void check_out(const RunFolderOptions& options, const std::string& command, RunW
   usable_manifest_in(options, command, writes);
 }
 
+std::optional<ordered_json> manifest_to_resume(const RunFolderOptions& options, const std::string& command,
+                                               RunWrites writes) {
+  if (!options.resume) return std::nullopt;
+  if (options.out.empty()) fail_input("--resume needs the folder: name it with --out");
+  if (!fs::exists(options.out))
+    fail_input("--resume {}: is not there; leave --resume out to start a run", options.out.string());
+  check_out(options, command, writes);
+  std::optional<ordered_json> manifest = manifest_in(options.out);
+  if (manifest && manifest->is_null()) manifest = read_manifest(options.out / replaced_name);
+  return manifest;
+}
+
+std::string resume_hint(const std::string& command, const fs::path& out) {
+  return fmt::format("go on with: {} {} --resume --out {}", program_name, command, shell_word(out.string()));
+}
+
 RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)
     : root_(std::move(root)),
       path_(std::move(path)),
@@ -201,7 +217,7 @@ void RunFolder::open_existing(const RunFolderOptions& options, const ordered_jso
   if (description_.in_current_words) before = description_.in_current_words(before);
   const auto changed = differences(before, description_.config, description_.free_keys);
   if (!changed.empty())
-    fail_input("--resume {}: the configuration changed: {}; give the flags of the run again", path_.string(),
+    fail_input("--resume {}: the configuration changed: {}; leave that out to go on", path_.string(),
                fmt::join(changed, ", "));
   already_complete_ = manifest.at("status") == status_name(RunStatus::complete);
   started_ = manifest.at("started");

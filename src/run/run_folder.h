@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,14 @@ struct RunDescription {
 
 // Refuses what RunFolder would refuse, as far as that shows without the lock. Writes nothing.
 void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes);
+
+// The manifest of the run that --resume goes on with; nothing without --resume, or where no run is. Throws what
+// check_out would.
+std::optional<nlohmann::ordered_json> manifest_to_resume(const RunFolderOptions& options, const std::string& command,
+                                                         RunWrites writes);
+
+// What a user types to go on: "go on with: headscope train --resume --out DIR".
+std::string resume_hint(const std::string& command, const std::filesystem::path& out);
 
 class RunFolder {
  public:

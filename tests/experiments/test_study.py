@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import struct
@@ -214,15 +215,17 @@ class Stopped(Program):
             errors = process.stderr.read()
             process.stderr.close()
             self.assertEqual(process.wait(60), INTERRUPTED, errors)
-            self.assertIn(f"go on with --resume --out {out}", errors.splitlines()[-1])
+            hint = shlex.split(errors.splitlines()[-1].split("go on with: headscope ")[1])
+            self.assertEqual(hint, ["study", "--resume", "--out", str(out)])
             self.assertEqual(json.loads((out / "manifest.json").read_text())["status"], "interrupted")
-            result = run("study", *settings("train.tokens=51200"), "--out", out, "--resume")
+            self.refused("--tau: study.tau is 9.0, and 1.0 in the run", *hint, "--tau", "9")
+            result = run(*hint)
             self.assertEqual(result.returncode, DONE, result.stderr)
             self.assert_same_study(whole, out)
 
     def test_AChangedConfiguration_IsRefusedByName(self):
         out = self.study("run")
-        self.refused("optim.muon_lr", "study", *settings("optim.muon_lr=0.5"), "--out", out, "--resume")
+        self.refused("--set: optim.muon_lr is 0.5, and ", "study", *settings("optim.muon_lr=0.5"), "--out", out, "--resume")
 
     def test_ASecondProcess_IsRefused(self):
         out = self.folder / "run"

@@ -17,8 +17,10 @@ namespace fs = std::filesystem;
 
 TEST(PlasticityConfig, TheShippedFilesAreValid) {
   for (const char* name : {"smollm2_135m.yaml", "qwen3_8b.yaml"}) {
-    PlasticityOptions options;
-    EXPECT_TRUE(load_plasticity_config(fs::path("configs/plasticity") / name, options).empty());
+    std::vector<std::string> ignored;
+    const auto options =
+        resolve_options<PlasticityOptions>(read_plasticity_config(fs::path("configs/plasticity") / name, ignored));
+    EXPECT_TRUE(ignored.empty());
     validate(options);
     EXPECT_EQ(*options.num_q_heads % *options.num_k_heads, 0);
   }
@@ -26,12 +28,13 @@ TEST(PlasticityConfig, TheShippedFilesAreValid) {
 
 TEST(PlasticityConfig, RequiredAndIgnoredKeys) {
   const TemporaryFolder folder;
-  PlasticityOptions options;
+  std::vector<std::string> ignored;
   write_file(folder / "c.yaml", "model_dir: m\nnum_layers: 1\nnum_q_heads: 2\nnum_k_heads: 1\ndataset_cache_dir: x\n");
-  EXPECT_EQ(load_plasticity_config(folder / "c.yaml", options), std::vector<std::string>{"dataset_cache_dir"});
+  const auto options = resolve_options<PlasticityOptions>(read_plasticity_config(folder / "c.yaml", ignored));
+  EXPECT_EQ(ignored, std::vector<std::string>{"dataset_cache_dir"});
   EXPECT_EQ(options.num_q_heads, 2);
   write_file(folder / "c.yaml", "model_dir: m\nnum_layers: 1\nnum_k_heads: 1\n");
-  expect_error(Fault::input, "'num_q_heads' is missing", [&] { load_plasticity_config(folder / "c.yaml", options); });
+  expect_error(Fault::input, "'num_q_heads' is missing", [&] { read_plasticity_config(folder / "c.yaml", ignored); });
 }
 
 TEST(PlasticityConfig, ValuesWithoutSenseAreRefused) {

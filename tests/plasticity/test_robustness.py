@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -172,9 +173,14 @@ class Stopped(Robustness):
                 shutil.rmtree(self.out, ignore_errors=True)
                 process = self.start_and_wait_for_first_heads()
                 process.send_signal(stop)
-                self.assert_one_line(program.finish(process), INTERRUPTED, "--resume", str(self.out))
+                stopped = program.finish(process)
+                self.assert_one_line(stopped, INTERRUPTED, "--resume", str(self.out))
                 self.assert_no_part_of_a_table()
-                self.assert_resumes()
+                command, *hint = shlex.split(stopped.stderr.splitlines()[-1].split("go on with: headscope ")[1])
+                self.assertEqual(command, "plasticity")
+                done = program.plasticity(*hint, "--workers", 2)
+                self.assertEqual(done.code, DONE, done)
+                self.assertEqual(program.csv_bytes(self.out), self.expected, "the resumed run differs")
 
     def test_a_second_process_on_the_same_folder_is_refused(self) -> None:
         first = self.start_and_wait_for_first_heads()
@@ -386,7 +392,7 @@ class WrongUsage(Robustness):
 
     def test_resuming_with_other_settings_is_refused(self) -> None:
         shutil.copytree(undisturbed.out, self.out)
-        self.refuse(self.data, "--out", self.out, "--resume", "--seed", 7, words=("seed",))
+        self.refuse(self.data, "--out", self.out, "--resume", "--seed", 7, words=("--seed: seed is 7, and 0 in the run",))
         self.assertEqual(program.csv_bytes(self.out), self.expected)
 
 
