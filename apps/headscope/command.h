@@ -108,7 +108,7 @@ std::string millions(std::int64_t count);
 // to be applied after the configuration file.
 template <class Options>
 void add_option_flags(CLI::App& command, const Options& defaults, std::vector<ConfigEntry>& entries) {
-  Options::fields(defaults, [&](std::string name, const auto& value, const char* help) {
+  Options::fields(defaults, [&](std::string name, const auto& value, const char* help, const auto&...) {
     using T = std::remove_cvref_t<decltype(value)>;
     std::string flag = "--" + name;
     std::replace(flag.begin(), flag.end(), '_', '-');
@@ -155,6 +155,7 @@ void add_inspect(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_roles(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_surgery(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_config(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_bench(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_tokenize(CLI::App& app, CommonFlags& flags, Command& chosen);
 

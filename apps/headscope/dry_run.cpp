@@ -28,6 +28,7 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
              millions(each.parameters.total), millions(each.parameters.matrices));
   if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
   fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(each.tokens), each.steps, each.probes);
+  for (const std::string& notice : notices(setup)) fmt::print("  note        {}\n", notice);
   fmt::print("  memory      about {:.1f} GB\n", each.memory_mb / 1024);
   fmt::print("  threads     {}\n", each.threads);
   fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n", format_duration(seconds),

@@ -123,7 +123,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
       "the rank of the keys");
   add_key_flag(*command, flags->entries, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
   command->add_option("--config", flags->config, "Configuration file (YAML), over the preset")->type_name("FILE");
-  add_set_flag(*command, flags->entries, "Any key of the configuration; docs/study.md lists them");
+  add_set_flag(*command, flags->entries, "Any key of the configuration; 'headscope config' lists them");
   add_key_flag(*command, flags->entries, "--data", "data.path", "PATH",
                "Text or token file, or a folder [the embedded language]");
   add_key_flag(*command, flags->entries, "--seeds", "study.seeds", "N,N",

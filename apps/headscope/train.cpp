@@ -61,7 +61,7 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto& entries = flags->entries;
   add_key_flag(*command, entries, "--preset", "preset", "NAME", "Model and training: tiny, 88m or 1.5b [tiny]");
   command->add_option("--config", flags->config, "Configuration file (YAML), over the preset")->type_name("FILE");
-  add_set_flag(*command, entries, "Any key of the configuration; docs/train.md lists them");
+  add_set_flag(*command, entries, "Any key of the configuration; 'headscope config' lists them");
   add_key_flag(*command, entries, "--data", "data.path", "PATH",
                "Text or token file, or a folder [the embedded language]");
   add_key_flag(*command, entries, "--track-every", "track.every", "N",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <string_view>
 
 namespace headscope {
@@ -20,6 +21,11 @@ inline constexpr std::int64_t most_threads = 1024;
 // "train.batch is 0; expected 1 to 1048576"
 void check_size(std::string_view key, std::int64_t value, std::int64_t least, std::int64_t most);
 
+// What an option may be, and what it counts.
+struct SizeRange {
+  std::int64_t least = 0, most = 0;
+  std::string_view unit = {};
+};
 struct NumberRange {
   double low = 0, high = 0;
   bool has_low = true, has_high = true;  // whether the ends are allowed
@@ -36,6 +42,13 @@ constexpr NumberRange between(double low, double high) {
 
 // "study.tau is nan; expected more than 0 and at most 1000"
 void check_number(std::string_view key, double value, const NumberRange& range);
+
+// "1 to 1048576", "more than 0 and at most 3e+38"
+std::string range_text(const SizeRange& range);
+std::string range_text(const NumberRange& range);
+// The same with the unit, and without an upper end that is there for safety alone: "1 or more updates", "more than 0".
+std::string short_range_text(const SizeRange& range);
+std::string short_range_text(const NumberRange& range);
 
 struct Factor {
   std::string_view key;

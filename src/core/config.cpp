@@ -82,6 +82,10 @@ std::string only_longer_name(std::string_view name, std::span<const std::string>
   return *found;
 }
 
+std::string_view last_part(std::string_view key) {
+  return key.substr(key.rfind('.') + 1);  // all of it without a dot
+}
+
 void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
   if (value.is_object()) {
     out << YAML::BeginMap;
@@ -100,6 +104,22 @@ void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
 }
 
 }  // namespace
+
+std::optional<double> parse_short_number(std::string_view text) {
+  constexpr double most = 9007199254740992;  // 2^53
+  double scale = 1;
+  if (!text.empty()) {
+    const char last = text.back();
+    scale = last == 'k' || last == 'K' ? 1e3 : last == 'M' ? 1e6 : last == 'B' || last == 'G' ? 1e9 : 1;
+    if (scale != 1) text.remove_suffix(1);
+  }
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  number *= scale;
+  if (!(std::fabs(number) <= most)) return std::nullopt;
+  return number;
+}
 
 std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& origin) {
   Flattening flattening{origin, {}, 0};
@@ -158,8 +178,35 @@ std::string unknown_name(std::string_view kind, std::string_view name, std::span
                          : fmt::format("{}did you mean '{}'?", unknown, nearest);
 }
 
-void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known) {
-  fail_input("{}: {}", entry.where, unknown_name("key", entry.key, known));
+std::vector<std::string> likely_keys(std::string_view key, std::span<const std::string> known,
+                                     std::span<const UsualWord> words) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> likely;
+  const auto add = [&](const std::string& one) {
+    if (!one.empty() && likely.size() < most && std::ranges::find(likely, one) == likely.end()) likely.push_back(one);
+  };
+  std::string last = lower_case(last_part(key));
+  std::ranges::replace(last, '-', '_');
+  for (const std::string& one : known)
+    if (last_part(one) == last) add(one);
+  for (const UsualWord& word : words)
+    if (word.word == last && std::ranges::find(known, word.key) != known.end()) add(std::string(word.key));
+  if (!likely.empty()) return likely;
+  add(nearest_name(key, known));
+  std::vector<std::string> last_parts;
+  for (const std::string& one : known) last_parts.emplace_back(last_part(one));
+  const std::string nearest = nearest_name(last, last_parts);
+  for (const std::string& one : known)
+    if (!nearest.empty() && last_part(one) == nearest) add(one);
+  return likely;
+}
+
+void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known, std::span<const UsualWord> words) {
+  const std::vector<std::string> likely = likely_keys(entry.key, known, words);
+  if (likely.empty())
+    fail_input("{}: unknown key '{}'; 'headscope config' lists all keys", entry.where, excerpt(entry.key, 80));
+  fail_input("{}: unknown key '{}'; did you mean {}?", entry.where, excerpt(entry.key, 80),
+             fmt::format("'{}'", fmt::join(likely, "' or '")));
 }
 
 std::string yaml_of(const nlohmann::ordered_json& object) {

@@ -1,8 +1,9 @@
 // Options structs that can be set from YAML, from flags and from --set key=value, all by the same rules.
 //
-// A struct describes its fields once:
+// A struct describes its fields once; a number may have a range:
 //   template <class Self, class Visit> static void fields(Self& self, Visit&& visit) {
 //     visit("seed", self.seed, "Seed of every random choice");
+//     visit("train.batch", self.batch, "Sequences of one forward step", SizeRange{1, 1024, "sequences"});
 //   }
 // A name with dots ("train.lr") is a nested mapping in YAML.
 #pragma once
@@ -20,6 +21,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/bounds.h"
 #include "core/error.h"
 
 namespace headscope {
@@ -53,6 +55,9 @@ std::string expected_value() {
     return "text";
 }
 
+// "1e5", "100k", "1.5M", "2B": at most 2^53, where every whole number is exact.
+std::optional<double> parse_short_number(std::string_view text);
+
 // False when the text is not such a value.
 template <class T>
 bool parse_value(std::string_view text, T& value) {
@@ -70,8 +75,14 @@ bool parse_value(std::string_view text, T& value) {
     return text == "true" || text == "false";
   } else if constexpr (std::is_arithmetic_v<T>) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) return false;
-    if constexpr (std::is_floating_point_v<T>) return std::isfinite(value);
+    if (error == std::errc{} && end == text.data() + text.size()) {
+      if constexpr (std::is_floating_point_v<T>) return std::isfinite(value);
+      return true;
+    }
+    const std::optional<double> number = parse_short_number(text);
+    if (!number || (std::is_unsigned_v<T> && *number < 0)) return false;
+    if (static_cast<double>(static_cast<T>(*number)) != *number) return false;
+    value = static_cast<T>(*number);
     return true;
   } else {
     value = std::string(text);
@@ -115,13 +126,31 @@ std::string unknown_name(std::string_view kind, std::string_view name, const Nam
   return unknown_name(kind, name, std::span<const std::string>(std::vector<std::string>(known.begin(), known.end())));
 }
 
+// What people who know other programs may write instead of a key.
+struct UsualWord {
+  std::string_view word, key;
+};
+
+// The known keys that may be meant, best first: the same last part, a usual word for it, a similar spelling. At most 3.
+std::vector<std::string> likely_keys(std::string_view key, std::span<const std::string> known,
+                                     std::span<const UsualWord> words);
+
 // Throws Error(Fault::input): "where: unknown key 'sed'; did you mean 'seed'?"
-[[noreturn]] void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known);
+[[noreturn]] void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known,
+                                   std::span<const UsualWord> words);
+
+// Those of an options struct that has `usual_words`.
+template <class Options>
+std::span<const UsualWord> usual_words_of() {
+  if constexpr (requires { Options::usual_words(); }) return Options::usual_words();
+  return {};
+}
 
 template <class Options>
 std::vector<std::string> field_names(const Options& options) {
   std::vector<std::string> names;
-  Options::fields(options, [&](const char* name, const auto&, const char*) { names.emplace_back(name); });
+  Options::fields(options,
+                  [&](const char* name, const auto&, const char*, const auto&...) { names.emplace_back(name); });
   return names;
 }
 
@@ -129,7 +158,7 @@ std::vector<std::string> field_names(const Options& options) {
 template <class Options>
 nlohmann::json value_at(const Options& options, std::string_view key) {
   nlohmann::json found;
-  Options::fields(options, [&](const char* name, const auto& value, const char*) {
+  Options::fields(options, [&](const char* name, const auto& value, const char*, const auto&...) {
     if (key == name) found = json_value(value);
   });
   return found;
@@ -139,7 +168,7 @@ nlohmann::json value_at(const Options& options, std::string_view key) {
 template <class Options>
 void apply(Options& options, const ConfigEntry& entry) {
   bool known = false;
-  Options::fields(options, [&](const char* name, auto& value, const char*) {
+  Options::fields(options, [&](const char* name, auto& value, const char*, const auto&...) {
     if (entry.key != name) return;
     known = true;
     using T = std::remove_reference_t<decltype(value)>;
@@ -149,7 +178,48 @@ void apply(Options& options, const ConfigEntry& entry) {
     else
       fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, entry.value, expected_value<T>());
   });
-  if (!known) fail_unknown_key(entry, field_names(options));
+  if (!known) fail_unknown_key(entry, field_names(options), usual_words_of<Options>());
+}
+
+// Throws Error(Fault::input) naming the first field that is out of its range.
+template <class Options>
+void check_ranges(const Options& options) {
+  Options::fields(options, [](const char* name, const auto& value, const char*, const auto&... range) {
+    const auto check = [&](const auto& number) {
+      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(number)>>)
+        (check_size(name, number, range.least, range.most), ...);
+      else
+        (check_number(name, number, range), ...);
+    };
+    if constexpr (sizeof...(range) == 1) {
+      if constexpr (IsOptional<std::remove_cvref_t<decltype(value)>>::value) {
+        if (value) check(*value);
+      } else {
+        check(value);
+      }
+    }
+  });
+}
+
+// A key as `headscope config` and the docs show it.
+struct ConfigKey {
+  std::string key, value, range, meaning;  // the range says the unit
+};
+template <class Options>
+std::vector<ConfigKey> config_keys(const Options& options) {
+  std::vector<ConfigKey> keys;
+  Options::fields(options, [&](const char* name, const auto& value, const char* meaning, const auto&... range) {
+    using T = std::remove_cvref_t<decltype(value)>;
+    const nlohmann::json shown = json_value(value);
+    ConfigKey key{name,
+                  shown.is_string() ? shown.get<std::string>()
+                  : shown.is_null() ? ""
+                                    : shown.dump(),
+                  expected_value<T>(), meaning};
+    ((key.range = short_range_text(range)), ...);
+    keys.push_back(std::move(key));
+  });
+  return keys;
 }
 
 // The defaults with the entries in their order.
@@ -164,7 +234,7 @@ Options resolve_options(const std::vector<ConfigEntry>& entries) {
 template <class Options>
 nlohmann::ordered_json to_json(const Options& options) {
   nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  Options::fields(options, [&](std::string_view name, const auto& value, const char*) {
+  Options::fields(options, [&](std::string_view name, const auto& value, const char*, const auto&...) {
     nlohmann::ordered_json* place = &object;
     for (std::size_t dot; (dot = name.find('.')) != std::string_view::npos; name.remove_prefix(dot + 1))
       place = &(*place)[std::string(name.substr(0, dot))];

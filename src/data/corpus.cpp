@@ -215,7 +215,7 @@ std::vector<std::filesystem::path> inputs_of(const DataOptions& options) {
 }
 
 void validate(const DataOptions& options) {
-  check_number("data.validation_share", options.validation_share, between(0, 1));
+  check_ranges(options);
   if (options.text_column.empty()) fail_input("data.text_column is empty; expected a name");
   if (options.path.empty() && !options.validation.empty())
     fail_input("data.validation is '{}' and data.path is empty: the embedded language has validation of its own",

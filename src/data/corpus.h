@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "core/config.h"
 #include "core/console.h"
 #include "data/tokens.h"
 
@@ -23,7 +24,8 @@ struct DataOptions {
     visit("data.path", self.path,
           "Text (.txt, .jsonl, .parquet), a folder of it, or tokens (.bin); the embedded language");
     visit("data.validation", self.validation, "The same for validation (default: a share of the data, by hash)");
-    visit("data.validation_share", self.validation_share, "Share of the documents that is kept for validation");
+    visit("data.validation_share", self.validation_share, "Share of the documents that is kept for validation",
+          between(0, 1));
     visit("data.text_column", self.text_column, "Field or column that holds the text");
     visit("data.language_seed", self.language_seed, "Seed of the embedded language's documents");
   }

@@ -30,6 +30,7 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
   job.options.device = device.name();
   check_out(job.folder, command, RunWrites::as_it_goes);
   check_memory(job.options.model, device);
+  for (const std::string& notice : notices(job.options)) console.info(notice);
   Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   facts.update({{"device", device.description},
                 {"threads", device.threads},

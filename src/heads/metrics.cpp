@@ -95,7 +95,7 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
 }
 
 void validate(const TrackOptions& options) {
-  check_size("track.every", options.every, 0, most_tokens);
+  check_ranges(options);
   MetricSelection(options.metrics, "track.metrics");
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/config.h"
+
 namespace headscope {
 
 // What is computed together, and what --track picks.
@@ -58,7 +60,8 @@ struct TrackOptions {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("track.every", self.every, "Updates between measurements of the training batch; 0: none");
+    visit("track.every", self.every, "Between measurements of the training batch; 0: none",
+          SizeRange{0, most_tokens, "updates"});
     visit("track.metrics", self.metrics, "What is measured: groups and names of metrics, or all");
   }
 };

@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::int64_t most_measurements = 1000;  // passes over the batches; more shares than dimensions are the same
 
 constexpr const char* table_name = "surgery.parquet";
 constexpr const char* csv_name = "surgery.csv";
@@ -68,7 +67,7 @@ void validate(const SurgeryOptions& options) {
   shares_of(options);
   bits_of(options);
   if (!options.layers.empty()) parse_index_list(options.layers, "--layers");
-  check_size("--repeats", options.repeats, 1, most_measurements);
+  check_ranges(options);
 }
 
 std::vector<SurgeryBy> bys_of(const SurgeryOptions& options) {

@@ -30,6 +30,8 @@ struct EnumNames<RemovalOrder> {
   static constexpr std::array<std::string_view, 2> names = {"smallest", "largest"};
 };
 
+constexpr std::int64_t most_measurements = 1000;  // passes over the batches; more shares than dimensions are the same
+
 struct SurgeryOptions {
   std::string checkpoint;  // the folder of a checkpoint, or of a run
   std::string by;          // empty: all that the model allows
@@ -50,7 +52,7 @@ struct SurgeryOptions {
         "What to do: remove by gain, singular, random; round by tensor, channel (default: all that the model allows)");
     visit("shares", self.shares, "Shares of a head's dimensions to remove");
     visit("order", self.order, "Which gain or singular value goes first: smallest or largest");
-    visit("repeats", self.repeats, "Random orders");
+    visit("repeats", self.repeats, "Random orders", SizeRange{1, most_measurements, "orders"});
     visit("seed", self.seed, "Seed of the random orders");
     visit("bits", self.bits, "Bits to round keys to, 2 to 16");
     visit("layers", self.layers, "Layers to operate on, such as 0-3,7 (default: all)");

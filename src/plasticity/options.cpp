@@ -28,22 +28,10 @@ std::vector<ConfigEntry> read_plasticity_config(const std::filesystem::path& fil
 }
 
 void validate(const PlasticityOptions& options) {
-  constexpr std::int64_t most_per_layer = 100'000;        // as many as a folder's name has digits for
   constexpr std::int64_t most_heads_in_all = 10'000'000;  // their list is kept in memory
-  constexpr std::int64_t most_vectors = 1LL << 40;        // of a file: more than any disk holds
-  constexpr std::int64_t largest_dimension = 1 << 20;
-  constexpr std::int64_t most_draws = 1 << 20;  // of a cell, or kept of a head: more are no more exact
-  check_size("num_layers", options.num_layers.value_or(1), 1, most_per_layer);
-  check_size("num_q_heads", options.num_q_heads.value_or(1), 1, most_per_layer);
-  check_size("num_k_heads", options.num_k_heads.value_or(1), 1, most_per_layer);
+  check_ranges(options);
   checked_product({{"num_layers", options.num_layers.value_or(1)}, {"num_q_heads", options.num_q_heads.value_or(1)}},
                   most_heads_in_all, "heads");
-  check_size("max_tokens_per_head", options.max_tokens_per_head, 1, most_vectors);
-  check_size("normality_max_dims", options.normality_max_dims, 1, largest_dimension);
-  check_size("pairs_per_bucket", options.pairs_per_bucket, 1, most_draws);
-  check_size("bootstrap_replicates", options.bootstrap_replicates, 0, most_draws);
-  check_size("max_workers", options.max_workers.value_or(1), 1, most_threads);
-  check_number("p_alpha", options.p_alpha, between(0, 1));
   std::set<std::string, std::less<>> names = {head_uncertainty_csv, cell_uncertainty_csv, head_replicates_csv};
   for (const auto& [key, file] :
        {std::pair("output_csv", &options.output_csv), std::pair("bucket_csv", &options.bucket_csv),

@@ -55,27 +55,33 @@ struct PlasticityOptions {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
+    constexpr SizeRange per_layer = {1, 100'000, {}};  // as many as a folder's name has digits for
+    constexpr std::int64_t most_draws = 1 << 20;       // of a cell, or kept of a head: more are no more exact
     visit("model_dir", self.model_dir, "Folder of the model inside dataset_local_root");
     visit("dataset_name", self.dataset_name, "Where the data came from; recorded, never fetched");
     visit("dataset_local_root", self.dataset_local_root, "Folder that holds model_dir");
-    visit("num_layers", self.num_layers, "Layers of the model");
-    visit("num_q_heads", self.num_q_heads, "Query heads a layer");
-    visit("num_k_heads", self.num_k_heads, "Key heads a layer");
+    visit("num_layers", self.num_layers, "Layers of the model", per_layer);
+    visit("num_q_heads", self.num_q_heads, "Query heads a layer", per_layer);
+    visit("num_k_heads", self.num_k_heads, "Key heads a layer", per_layer);
     visit("layers", self.layers, "Layers to analyse, such as 0,4-7 (default: all)");
     visit("heads", self.heads, "Query heads to analyse, such as 0,4-7 (default: all)");
     visit("drop_nonfinite", self.drop_nonfinite, "Leave out vectors that hold NaN or infinity, and count them");
     visit("variant", self.variant, "Definition: seed (full covariance) or diagonal (as the public Python program)");
-    visit("max_tokens_per_head", self.max_tokens_per_head, "Sub-sample a file with more rows than this");
-    visit("normality_max_dims", self.normality_max_dims, "Semantic components in the Kolmogorov-Smirnov test");
-    visit("p_alpha", self.p_alpha, "Significance level of the normality tests");
-    visit("pairs_per_bucket", self.pairs_per_bucket, "Key pairs drawn for a cell");
+    visit("max_tokens_per_head", self.max_tokens_per_head, "Sub-sample a file with more rows than this",
+          SizeRange{1, 1LL << 40, "vectors"});  // more than any disk holds
+    visit("normality_max_dims", self.normality_max_dims, "Semantic components in the Kolmogorov-Smirnov test",
+          SizeRange{1, 1 << 20, "components"});
+    visit("p_alpha", self.p_alpha, "Significance level of the normality tests", between(0, 1));
+    visit("pairs_per_bucket", self.pairs_per_bucket, "Key pairs drawn for a cell", SizeRange{1, most_draws, "pairs"});
     visit("window", self.window, "What sliding_window counts: buckets (as the sources) or tokens");
     visit("seed", self.seed, "Seed of every random choice");
-    visit("bootstrap_replicates", self.bootstrap_replicates, "Bootstrap replicates over examples");
+    visit("bootstrap_replicates", self.bootstrap_replicates, "Bootstrap replicates over examples",
+          SizeRange{0, most_draws, "replicates"});
     visit("output_csv", self.output_csv, "Table of heads");
     visit("bucket_csv", self.bucket_csv, "Table of cells (query bucket, key bucket)");
     visit("component_csv", self.component_csv, "Table of component weights");
-    visit("max_workers", self.max_workers, "Heads analysed at the same time (default: all cores)");
+    visit("max_workers", self.max_workers, "Heads analysed at the same time (default: all cores)",
+          SizeRange{1, most_threads, "heads"});
   }
 };
 

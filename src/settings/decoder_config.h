@@ -32,18 +32,21 @@ struct DecoderConfig {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("model.vocabulary", self.vocabulary, "Words of the vocabulary");
-    visit("model.d_model", self.d_model, "Width of the residual stream");
-    visit("model.layers", self.layers, "Layers");
-    visit("model.heads", self.heads, "Query heads");
-    visit("model.kv_heads", self.kv_heads, "Key and value heads: a divisor of model.heads");
-    visit("model.d_k", self.d_k, "Dimension of a head, even");
-    visit("model.d_ff", self.d_ff, "Width of the feed-forward layer");
-    visit("model.qk_norm", self.qk_norm, "RMSNorm of queries and keys: true or false");
-    visit("model.norm_eps", self.norm_eps, "Added to the mean square in RMSNorm");
-    visit("model.rope_base", self.rope_base, "Base of the rotary angles");
-    visit("model.activation", self.activation, "Feed-forward activation: squared_relu");
-    visit("model.init_std", self.init_std, "Standard deviation of the initial matrices");
+    // Far beyond any model. The weights of all layers are then fewer than 2^60: counts of them, in bytes too, are
+    // exact.
+    visit("model.vocabulary", self.vocabulary, "Size of the vocabulary", SizeRange{1, 1 << 24, "tokens"});
+    visit("model.d_model", self.d_model, "Width of the residual stream", SizeRange{1, 1 << 20, "dimensions"});
+    visit("model.layers", self.layers, "Layers", SizeRange{1, 4096, "layers"});
+    visit("model.heads", self.heads, "Query heads of a layer", SizeRange{1, 1 << 16, "heads"});
+    visit("model.kv_heads", self.kv_heads, "Key and value heads of a layer: a divisor of model.heads",
+          SizeRange{1, 1 << 16, "heads"});
+    visit("model.d_k", self.d_k, "Width of a head, even", SizeRange{2, 1 << 16, "dimensions"});
+    visit("model.d_ff", self.d_ff, "Width of the feed-forward layer", SizeRange{1, 1 << 24, "dimensions"});
+    visit("model.qk_norm", self.qk_norm, "RMSNorm of queries and keys");
+    visit("model.norm_eps", self.norm_eps, "Added to the mean square in RMSNorm", positive_up_to(largest_float));
+    visit("model.rope_base", self.rope_base, "Base of the rotary angles", NumberRange{1, largest_float, false, true});
+    visit("model.activation", self.activation, "Activation of the feed-forward layer");
+    visit("model.init_std", self.init_std, "Standard deviation of the initial matrices", positive_up_to(largest_float));
   }
 };
 

@@ -58,6 +58,13 @@ void check_fits(const Setup& setup, const Corpus& corpus) {
   check_enough_validation(setup.train, corpus);
 }
 
+// "196,608"
+std::string grouped(std::int64_t count) {
+  std::string text = fmt::format("{}", count);
+  for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
+  return text;
+}
+
 struct OldWord {
   std::string_view word;
   bool qk_norm;
@@ -71,7 +78,59 @@ const OldWord* old_word(std::string_view word) {
   return found == old_words.end() ? nullptr : &*found;
 }
 
+constexpr UsualWord words[] = {{"lr", "optim.muon_lr"},
+                               {"lr", "optim.adamw_lr"},
+                               {"learning_rate", "optim.muon_lr"},
+                               {"learning_rate", "optim.adamw_lr"},
+                               {"warmup", "optim.warmup_steps"},
+                               {"min_lr", "optim.final_share"},
+                               {"lr_schedule", "optim.schedule"},
+                               {"adam_eps", "optim.eps"},
+                               {"steps", "train.tokens"},
+                               {"max_steps", "train.tokens"},
+                               {"epochs", "train.tokens"},
+                               {"max_tokens", "train.tokens"},
+                               {"batch_size", "train.batch"},
+                               {"context", "train.seq_len"},
+                               {"context_length", "train.seq_len"},
+                               {"block_size", "train.seq_len"},
+                               {"max_length", "train.seq_len"},
+                               {"sequence_length", "train.seq_len"},
+                               {"grad_accum", "train.accumulation"},
+                               {"gradient_accumulation_steps", "train.accumulation"},
+                               {"grad_clip", "train.clip"},
+                               {"max_grad_norm", "train.clip"},
+                               {"penalty", "train.max_abs_penalty"},
+                               {"random_seed", "train.seed"},
+                               {"n_layer", "model.layers"},
+                               {"n_layers", "model.layers"},
+                               {"num_layers", "model.layers"},
+                               {"num_hidden_layers", "model.layers"},
+                               {"depth", "model.layers"},
+                               {"n_head", "model.heads"},
+                               {"n_heads", "model.heads"},
+                               {"num_heads", "model.heads"},
+                               {"num_attention_heads", "model.heads"},
+                               {"num_key_value_heads", "model.kv_heads"},
+                               {"head_dim", "model.d_k"},
+                               {"d_head", "model.d_k"},
+                               {"hidden_size", "model.d_model"},
+                               {"n_embd", "model.d_model"},
+                               {"dim", "model.d_model"},
+                               {"width", "model.d_model"},
+                               {"intermediate_size", "model.d_ff"},
+                               {"ffn_dim", "model.d_ff"},
+                               {"vocab", "model.vocabulary"},
+                               {"vocab_size", "model.vocabulary"},
+                               {"rope_theta", "model.rope_base"},
+                               {"dataset", "data.path"},
+                               {"metrics", "track.metrics"}};
+
 }  // namespace
+
+std::span<const UsualWord> Setup::usual_words() {
+  return words;
+}
 
 std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) {
   std::vector<ConfigEntry> current;
@@ -118,7 +177,21 @@ void validate(const Setup& setup) {
     fail_input(
         "train.qk_gain is fixed and model.qk_norm is false; without QK-Norm there is no gain: leave train.qk_gain out");
   validate(setup.data);
-  check_size("threads", setup.threads, 0, most_threads);
+  check_ranges(setup);
+}
+
+std::vector<std::string> notices(const Setup& setup) {
+  std::vector<std::string> found;
+  const std::int64_t steps = setup.train.steps(), trained = steps * setup.train.tokens_per_step();
+  if (trained != setup.train.tokens)
+    found.push_back(
+        fmt::format("{} → {} tokens: {} whole updates", grouped(setup.train.tokens), grouped(trained), grouped(steps)));
+  const std::int64_t together = setup.model.heads * setup.model.d_k;
+  if (together != setup.model.d_model)
+    found.push_back(fmt::format(
+        "model.heads x model.d_k is {}, model.d_model is {}: the heads together are {} than the residual stream",
+        together, setup.model.d_model, together > setup.model.d_model ? "wider" : "narrower"));
+  return found;
 }
 
 Corpus load_corpus_for(const Setup& setup, Console& console) {

@@ -18,6 +18,8 @@ struct Setup {
   std::string device = "auto";
   std::int64_t threads = 0;  // of the CPU; 0: all cores
 
+  static std::span<const UsualWord> usual_words();
+
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("preset", self.preset, "What the other keys start from: tiny, 88m or 1.5b");
@@ -25,7 +27,7 @@ struct Setup {
     TrainOptions::fields(self.train, visit);
     DataOptions::fields(self.data, visit);
     visit("device", self.device, "auto, cpu or cuda");
-    visit("threads", self.threads, "Threads on the CPU; 0: all cores");
+    visit("threads", self.threads, "Threads on the CPU; 0: all cores", SizeRange{0, most_threads, "threads"});
   }
 };
 
@@ -52,6 +54,10 @@ Options resolve_setup(const std::vector<ConfigEntry>& entries) {
 
 // Throws Error(Fault::input) naming the key on values that make no sense.
 void validate(const Setup& setup);
+
+// What a user may not expect of the setup, a sentence each: tokens that are left out, heads that are not as wide as the
+// residual stream.
+std::vector<std::string> notices(const Setup& setup);
 
 // What the run needs of the data; says on the console what it is, and how often the run goes through it. Throws
 // Error(Fault::input) when its vocabulary is larger than the model's, or it has not tokens enough.

@@ -62,27 +62,39 @@ struct TrainOptions {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    visit("train.tokens", self.tokens, "Tokens to train on");
-    visit("train.batch", self.batch, "Sequences of one forward step");
-    visit("train.seq_len", self.seq_len, "Tokens of a sequence");
-    visit("train.accumulation", self.accumulation, "Forward steps of one update");
-    visit("train.clip", self.clip, "Limit of the gradient's norm");
+    // Of sequences, tokens of a sequence, forward steps and batches: beyond any memory, and three of them multiplied
+    // fit in 64 bits.
+    constexpr std::int64_t most_of_a_batch = std::int64_t{1} << 20;
+    constexpr std::int64_t most_kept = 1'000'000;  // checkpoints: more folders in a folder than is sane
+    constexpr NumberRange rate = positive_up_to(largest_float), decay = {0, 1, false, false};
+    visit("train.tokens", self.tokens, "Tokens to train on, in whole updates", SizeRange{1, most_tokens, "tokens"});
+    visit("train.batch", self.batch, "Sequences of one forward step", SizeRange{1, most_of_a_batch, "sequences"});
+    visit("train.seq_len", self.seq_len, "Length of a sequence", SizeRange{1, most_of_a_batch, "tokens"});
+    visit("train.accumulation", self.accumulation, "Forward steps of one update",
+          SizeRange{1, most_of_a_batch, "forward steps"});
+    visit("train.clip", self.clip, "Limit of the gradient's norm", rate);
     visit("train.qk_gain", self.qk_gain, "Gains of QK-Norm: learned, or fixed at 1");
-    visit("train.probe_every", self.probe_every, "Forward steps between probes");
-    visit("train.validation_batches", self.validation_batches, "Fixed batches of the validation loss");
-    visit("train.checkpoint_every", self.checkpoint_every, "Updates between checkpoints");
-    visit("train.keep_checkpoints", self.keep_checkpoints, "Checkpoints that are kept");
-    visit("train.max_abs_penalty", self.max_abs_penalty, "Weight of the mean of max|k_i| in the loss");
-    visit("optim.muon_lr", self.optim.muon_lr, "Learning rate of Muon (matrices of the layers)");
-    visit("optim.adamw_lr", self.optim.adamw_lr, "Learning rate of AdamW (embedding and gains)");
-    visit("optim.momentum", self.optim.muon.momentum, "Momentum of Muon");
-    visit("optim.beta1", self.optim.adamw.beta1, "AdamW: decay of the first moment");
-    visit("optim.beta2", self.optim.adamw.beta2, "AdamW: decay of the second moment");
-    visit("optim.eps", self.optim.adamw.eps, "AdamW: added to the root of the second moment");
-    visit("optim.weight_decay", self.optim.adamw.weight_decay, "AdamW: weight decay");
-    visit("optim.schedule", self.schedule.kind, "Learning rate: constant or cosine");
-    visit("optim.warmup_steps", self.schedule.warmup_steps, "Updates of linear warm-up");
-    visit("optim.final_share", self.schedule.final_share, "Where the cosine ends, as a share of the learning rate");
+    visit("train.probe_every", self.probe_every, "Between measurements on the fixed held-out batch",
+          SizeRange{1, most_tokens, "forward steps"});
+    visit("train.validation_batches", self.validation_batches, "Fixed batches of the validation loss",
+          SizeRange{1, most_of_a_batch, "batches"});
+    visit("train.checkpoint_every", self.checkpoint_every, "Between checkpoints", SizeRange{1, most_tokens, "updates"});
+    visit("train.keep_checkpoints", self.keep_checkpoints, "Newest checkpoints that are kept",
+          SizeRange{1, most_kept, "checkpoints"});
+    visit("train.max_abs_penalty", self.max_abs_penalty, "Weight of the mean of max|k_i| in the loss; 0: no penalty",
+          zero_up_to(largest_float));
+    visit("optim.muon_lr", self.optim.muon_lr, "Learning rate of Muon, for the matrices of the layers", rate);
+    visit("optim.adamw_lr", self.optim.adamw_lr, "Learning rate of AdamW, for the embedding and the gains", rate);
+    visit("optim.momentum", self.optim.muon.momentum, "Momentum of Muon", NumberRange{0, 1, true, false});
+    visit("optim.beta1", self.optim.adamw.beta1, "AdamW: decay of the first moment", decay);
+    visit("optim.beta2", self.optim.adamw.beta2, "AdamW: decay of the second moment", decay);
+    visit("optim.eps", self.optim.adamw.eps, "AdamW: added to the root of the second moment", rate);
+    visit("optim.weight_decay", self.optim.adamw.weight_decay, "AdamW: weight decay", zero_up_to(largest_float));
+    visit("optim.schedule", self.schedule.kind, "How the learning rates change after the warm-up");
+    visit("optim.warmup_steps", self.schedule.warmup_steps, "Linear warm-up of the learning rates",
+          SizeRange{0, most_tokens, "updates"});
+    visit("optim.final_share", self.schedule.final_share,
+          "cosine: the last learning rate, as a share of the highest one", zero_up_to(largest_float));
   }
 
   // Of options that validate() accepts.

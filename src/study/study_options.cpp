@@ -13,7 +13,7 @@ void validate(const StudyOptions& options) {
   validate(options.track);
   if (!MetricSelection(options.track.metrics, "track.metrics").has("k_pr"))
     fail_input("track.metrics is '{}'; expected k_pr among them: the verdict rests on it", options.track.metrics);
-  check_number("study.tau", options.tau, positive_up_to(largest_float));
+  check_ranges(options);
   seeds_of(options);
   conditions_of(options);
 }

@@ -25,12 +25,12 @@ struct StudyOptions : Setup {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    Setup::fields(self, [&](const char* name, auto& value, const char* meaning) {
-      if (!varies_between_conditions(name)) visit(name, value, meaning);
+    Setup::fields(self, [&](const char* name, auto& value, const char* meaning, const auto&... range) {
+      if (!varies_between_conditions(name)) visit(name, value, meaning, range...);
     });
     visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
     visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
-    visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none");
+    visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none", positive_up_to(largest_float));
     TrackOptions::fields(self.track, visit);
   }
 };

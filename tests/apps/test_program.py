@@ -184,6 +184,35 @@ class Folders(Program):
         self.assertEqual(json.loads((self.out / "manifest.json").read_text())["status"], "failed")
         self.assertEqual(self.train("--resume").returncode, DONE)
 
+    def test_ConfigListsEveryKeyThatARunWrites(self):
+        self.assertEqual(self.train().returncode, DONE)
+        listed = {key["key"]: key for key in json.loads(run("config", "--json").stdout)["keys"]
+                  if key["commands"] == "train, study"}
+        def keys(part, prefix=""):
+            for name, value in part.items():
+                yield from keys(value, f"{prefix}{name}.") if isinstance(value, dict) else [prefix + name]
+        written = json.loads((self.out / "manifest.json").read_text())["config"]
+        self.assertEqual(set(keys(written)), set(listed))
+        self.assertEqual(run("config", "optim.muon_lr", "--preset", "88m", "--json").stdout.count('"0.024"'), 1)
+
+    def test_TheDocsHaveTheTablesOfConfig(self):
+        page = (Path(__file__).resolve().parents[2] / "docs" / "config.md").read_text()
+        self.assertEqual(page[page.index("## train"):], run("config", "--markdown").stdout)
+
+    def test_AWrongKeyNamesTheLikelyOnes(self):
+        for key, likely in {"layers": "'model.layers'", "optim.lr": "'optim.muon_lr' or 'optim.adamw_lr'",
+                            "optim.learning_rate": "'optim.muon_lr' or 'optim.adamw_lr'", "trian.tokens": "'train.tokens'",
+                            "model.n_layer": "'model.layers'", "final_share": "'optim.final_share'"}.items():
+            self.refused("train", "--dry-run", "--set", f"{key}=1", words=(f"did you mean {likely}?",))
+        self.refused("train", "--dry-run", "--set", "xyzzy=1", words=("'headscope config' lists all keys",))
+
+    def test_NumbersHaveShortFormsAndWhatIsLeftOutIsSaid(self):
+        for text in ("1e5", "100k", "0.1M", "100000"):
+            said = run("train", "--dry-run", "--set", f"train.tokens={text}")
+            self.assertIn("100,000 → 98,304 tokens: 24 whole updates", said.stdout)  # 24 x 16 x 256
+        self.assertIn("model.heads x model.d_k is 128, model.d_model is 96: the heads together are wider",
+                      run("train", "--dry-run", "--set", "model.d_model=96").stdout)
+
     def test_AModelThatNoMemoryHolds_IsRefusedBeforeAFolderIsMade(self):
         self.refused("train", *settings("model.d_model=1048576", "model.d_ff=16777216"), "--out", self.out,
                      words=("parameters", "the machine has"))
@@ -240,9 +269,11 @@ class Gnuplot(Program):
 
 
 class Numbers(Program):
+    fixed_in_a_study = {"train": (), "study": ("model.qk_norm", "train.qk_gain", "train.seed")}
+
     def keys(self, command: str) -> list[str]:
-        known = run(command, "--set", "there_is_no_such_key=1").stderr
-        return re.search("known are (.*)", known)[1].split(", ")
+        return [key["key"] for key in json.loads(run("config", "--json").stdout)["keys"]
+                if command in key["commands"].split(", ") and key["key"] not in self.fixed_in_a_study[command]]
 
     def test_TheLargestNumber_IsRefusedOrEstimatedForEveryKey(self):
         """tests/settings/options_test.cpp tries more values, faster."""

@@ -82,6 +82,37 @@ TEST(Config, NullLeavesTheDefault) {
   EXPECT_EQ(from_yaml("limit: null\ncount: ~\n").count, 3);
 }
 
+TEST(Config, NumbersHaveShortForms) {
+  const auto whole = [](const char* text) {
+    std::int64_t value = -1;
+    return parse_value(text, value) ? std::optional(value) : std::nullopt;
+  };
+  EXPECT_EQ(whole("1e5"), 100'000);
+  EXPECT_EQ(whole("100k"), 100'000);
+  EXPECT_EQ(whole("1.5M"), 1'500'000);
+  EXPECT_EQ(whole("2B"), 2'000'000'000);
+  EXPECT_EQ(whole("-3k"), -3'000);
+  EXPECT_EQ(whole("9007199254740993"), 9007199254740993);  // 2^53 + 1: as it is, not through a double
+  for (const char* text : {"1.5", "1e30", "k", "1kk", "1 k", "nan", "inf", "0x10k", "1e5x", "M1", ""})
+    EXPECT_EQ(whole(text), std::nullopt) << text;
+  std::uint64_t seed = 0;
+  EXPECT_FALSE(parse_value("-1k", seed));
+  double rate = 0;
+  EXPECT_TRUE(parse_value("2k", rate));
+  EXPECT_EQ(rate, 2000);
+}
+
+TEST(Config, LikelyKeysShareTheLastPartAreUsualWordsOrSpeltAlike) {
+  const std::vector<std::string> known = {"model.layers", "optim.muon_lr", "optim.adamw_lr", "train.tokens"};
+  const std::vector<UsualWord> words = {{"lr", "optim.muon_lr"}, {"lr", "optim.adamw_lr"}, {"lr", "not.there"}};
+  const auto likely = [&](const char* key) { return likely_keys(key, known, words); };
+  EXPECT_EQ(likely("layers"), std::vector<std::string>{"model.layers"});
+  EXPECT_EQ(likely("Optim.LR"), (std::vector<std::string>{"optim.muon_lr", "optim.adamw_lr"}));
+  EXPECT_EQ(likely("trian.tokens").front(), "train.tokens");
+  EXPECT_EQ(likely("token").front(), "train.tokens");
+  EXPECT_TRUE(likely("colour").empty());
+}
+
 TEST(Config, ErrorsNameFileLineAndNearestKey) {
   expect_error(Fault::input, "f.yaml:2: unknown key 'cuont'; did you mean 'count'?",
                [] { from_yaml("rate: 1\ncuont: 3"); });
@@ -96,7 +127,8 @@ TEST(Config, ErrorsNameFileLineAndNearestKey) {
   expect_error(Fault::input, "f.yaml:2: 'rate' is given twice", [] { from_yaml("rate: 1\nrate: 2"); });
   expect_error(Fault::input, "f.yaml:1: not valid YAML", [] { from_yaml("a: [1, 2"); });
   expect_error(Fault::input, "expected 'key: value' lines", [] { from_yaml("- 1\n- 2"); });
-  expect_error(Fault::input, "known are count, seed", [] { from_yaml("something_else_entirely: 1"); });
+  expect_error(Fault::input, "unknown key 'something_else_entirely'; 'headscope config' lists all keys",
+               [] { from_yaml("something_else_entirely: 1"); });
   expect_error(Fault::input, "nested list", [] { from_yaml("name: [[1]]"); });
 }
 

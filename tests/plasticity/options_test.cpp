@@ -51,7 +51,7 @@ TEST(PlasticityConfig, ValuesWithoutSenseAreRefused) {
 
 TEST(PlasticityConfig, EverySizeHasAnUpperEnd) {
   const PlasticityOptions defaults;
-  PlasticityOptions::fields(defaults, [](const char* key, const auto& value, const char*) {
+  PlasticityOptions::fields(defaults, [](const char* key, const auto& value, const char*, const auto&...) {
     using T = std::remove_cvref_t<decltype(value)>;
     if constexpr (std::is_same_v<T, std::int64_t> || IsOptional<T>::value)
       for (const char* hostile : {"-1", "4611686018427387904", "9223372036854775807"}) {

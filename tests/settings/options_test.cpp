@@ -60,11 +60,11 @@ TEST(Options, HostileValuesOfEveryKeyAreRefusedByNameOrWork) {
 // No number is accepted that YAML or JSON cannot give back.
 TEST(Options, NoNumberMayBeNanOrInfinite) {
   const TrainRunOptions defaults;
-  TrainRunOptions::fields(defaults, [](const char* key, const auto& value, const char*) {
+  TrainRunOptions::fields(defaults, [](const char* key, const auto& value, const char*, const auto&...) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, double>)
       for (const double hostile : {std::nan(""), std::numeric_limits<double>::infinity()}) {
         TrainRunOptions options;
-        TrainRunOptions::fields(options, [&](std::string_view name, auto& field, const char*) {
+        TrainRunOptions::fields(options, [&](std::string_view name, auto& field, const char*, const auto&...) {
           if constexpr (std::is_same_v<std::remove_cvref_t<decltype(field)>, double>)
             if (name == key) field = hostile;
         });

@@ -45,7 +45,8 @@ struct RoleKey {
 RoleKey split_key(const ConfigEntry& entry) {
   const std::size_t first = entry.key.find('.');
   const std::string top = entry.key.substr(0, first);
-  if (top != "roles") fail_unknown_key({top, entry.value, entry.where}, std::vector<std::string>{"id", "roles"});
+  if (top != "roles")
+    fail_input("{}: {}", entry.where, unknown_name("key", top, std::vector<std::string>{"id", "roles"}));
   const std::size_t second = first == std::string::npos ? first : entry.key.find('.', first + 1);
   if (second == std::string::npos)
     fail_input("{}: '{}' is '{}'; expected scores and their minimums: {{focused: 0.5}}", entry.where, entry.key,

@@ -154,7 +154,7 @@ TEST_F(Surgery, BadInputHasItsLineAndLeavesNoFolder) {
     refused("expected whole numbers from 2 to 16", with([&](auto& o) { o.bits = bits; }));
   refused("the model has no layer 2; expected 0-1", with([](auto& o) { o.layers = "0-2"; }));
   refused("expected numbers and ranges", with([](auto& o) { o.layers = "first"; }));
-  refused("--repeats is 0; expected 1 to 1000", with([](auto& o) { o.repeats = 0; }));
+  refused("repeats is 0; expected 1 to 1000", with([](auto& o) { o.repeats = 0; }));
   refused("missing.txt", with([&](auto& o) { o.data = folder / "missing.txt"; }));
   refused("unknown device 'tpu'", with([](auto& o) { o.device = "tpu"; }));
   SurgeryJob themed = job_of("learned");
