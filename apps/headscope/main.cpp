@@ -117,6 +117,20 @@ Error current_error() {
   }
 }
 
+// Scripts that asked for JSON get it on a failure, too. What to do stands behind the last semicolon of a message.
+void print_json(const Error& error) {
+  const std::string message = error.what();
+  const std::size_t hint = message.rfind("; ");
+  fmt::print("{}", json_text({{"error", message},
+                              {"hint", hint == std::string::npos ? "" : message.substr(hint + 2)},
+                              {"exit", error.exit_code()}}));
+  std::fflush(stdout);
+}
+
+bool asks_for_json(int argc, char** argv) {
+  return std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -136,6 +150,7 @@ int main(int argc, char** argv) {
   } catch (...) {
     const Error error = current_error();
     Console().error(error.what());
+    if (asks_for_json(argc, argv) && std::ferror(stdout) == 0) print_json(error);
     return error.exit_code();
   }
 }

@@ -184,6 +184,17 @@ class Folders(Program):
         self.assertEqual(json.loads((self.out / "manifest.json").read_text())["status"], "failed")
         self.assertEqual(self.train("--resume").returncode, DONE)
 
+    def test_AFailureIsOneObjectToo(self):
+        for line, code in ((["train", "--set", "model.layers=0", "--json", "--out", self.out], WRONG_USAGE),
+                           (["inspect", self.folder / "nothing", "--json"], WRONG_USAGE),
+                           (["fly", "--json"], WRONG_USAGE)):
+            result = run(*line)
+            said = json.loads(result.stdout)
+            self.assertEqual((result.returncode, said["exit"]), (code, code))
+            self.assertEqual(f"headscope: {said['error']}", result.stderr.strip())
+            self.assertTrue(said["error"].endswith(said["hint"]))
+        self.assertEqual(json.loads(run("train", "--set", "model.layers=0", "--json").stdout)["hint"], "expected 1 to 4096")
+
     def test_ConfigListsEveryKeyThatARunWrites(self):
         self.assertEqual(self.train().returncode, DONE)
         listed = {key["key"]: key for key in json.loads(run("config", "--json").stdout)["keys"]
