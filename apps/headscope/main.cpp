@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   add_train(app, flags, chosen);
   add_study(app, flags, chosen);
   add_inspect(app, flags, chosen);
+  add_heads(app, flags, chosen);
   add_roles(app, flags, chosen);
   add_plasticity(app, flags, chosen);
   add_surgery(app, flags, chosen);

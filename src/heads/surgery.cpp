@@ -18,7 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-
 constexpr const char* table_name = "surgery.parquet";
 constexpr const char* csv_name = "surgery.csv";
 constexpr const char* summary_name = "summary.json";

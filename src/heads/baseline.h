@@ -1,0 +1,26 @@
+// What a measurement would give of a head that does nothing: uniform attention, or keys whose components are
+// independent and Gaussian. A value means something as far as it differs from that.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace headscope {
+
+// What the measured batch was like.
+struct BatchShape {
+  std::int64_t seq_len = 0;  // 0: not known
+  std::int64_t d_k = 0;      // likewise
+};
+
+struct Baseline {
+  double value = 0;
+  std::string_view of;  // "uniform attention gives" or "Gaussian keys give"
+};
+
+// Nothing for a measurement that has none (norms), or when the shape that it depends on is not known. Ranks are those
+// of many more keys than dimensions.
+std::optional<Baseline> baseline_of(std::string_view metric, const BatchShape& shape);
+
+}  // namespace headscope

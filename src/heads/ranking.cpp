@@ -1,0 +1,240 @@
+#include "heads/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/config.h"
+#include "core/error.h"
+#include "core/missing.h"
+#include "run/manifest.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view change = "change";
+constexpr std::size_t recent = 10;  // measurements that an error is estimated from
+
+const Tracks& source_of(const RunTracks& tracks, const RankingOptions& options) {
+  if (!options.source.empty() && options.source != "probe" && options.source != "train")
+    fail_input("--source {}: expected probe (fixed held-out batch) or train (training batches)", options.source);
+  const auto has = [&](const Tracks& one) {
+    return !one.moments.empty() && (options.by == change || one.has(options.by));
+  };
+  for (const Tracks* one : {&tracks.probe, &tracks.train})
+    if (has(*one) && (options.source.empty() || one->source == options.source)) return *one;
+  fail_input("{} was not measured{}; see --track of 'headscope train'", options.by,
+             options.source.empty() ? "" : " on " + options.source + " batches");
+}
+
+// The standard deviation of a single measurement, from differences of neighbours: a slow trend does not count.
+double error_of(const std::vector<double>& values) {
+  const std::size_t first = values.size() > recent ? values.size() - recent : 0;
+  double squares = 0, count = 0;
+  for (std::size_t i = first + 1; i < values.size(); ++i) {
+    const double difference = values[i] - values[i - 1];
+    if (!std::isfinite(difference)) continue;
+    squares += difference * difference;
+    ++count;
+  }
+  return count < 2 ? missing : std::sqrt(squares / count / 2);
+}
+
+// The first moment from which on at least half of the way from the first to the last value is gone.
+std::size_t half_way(const std::vector<double>& values) {
+  const double way = values.back() - values.front();
+  if (way == 0) return 0;
+  std::size_t since = values.size() - 1;
+  while (since > 0 && (values[since - 1] - values.front()) / way >= 0.5) --since;
+  return since;
+}
+
+// The values of a head up to the moment.
+RankedHead head_of(const Tracks& tracks, const Metric& metric, std::int64_t layer, std::int64_t head,
+                   std::size_t last) {
+  std::vector<double> values = tracks.of_head(metric.name, layer, head);
+  values.resize(last + 1);
+  const double value = values.back();
+  return {layer,
+          head,
+          metric.kind,
+          std::string(metric.name),
+          value,
+          value,
+          values.front(),
+          error_of(values),
+          tracks.moments[half_way(values)].step};
+}
+
+// How far the values of all heads are apart, at the first moment and the last: the unit of a change.
+double spread_of(const Tracks& tracks, std::string_view metric, std::size_t last) {
+  double sum = 0, squares = 0, count = 0;
+  for (const std::size_t moment : {std::size_t{0}, last})
+    for (const double value : tracks.at(metric, moment)) {
+      if (!std::isfinite(value)) continue;
+      sum += value;
+      squares += value * value;
+      ++count;
+    }
+  return count < 2 ? 0 : std::sqrt(std::max(squares / count - sum / count * (sum / count), 0.0));
+}
+
+// The root mean square over the metrics of a head of its change in units of the spread over heads.
+std::vector<RankedHead> by_change(const Tracks& tracks, std::size_t last) {
+  struct Sum {
+    double squares = 0, count = 0, most = -1;
+    RankedHead shown;
+  };
+  std::map<std::tuple<HeadKind, std::int64_t, std::int64_t>, Sum> sums;
+  for (const Metric& metric : head_metrics()) {
+    const double spread = tracks.has(metric.name) && metric.averaged ? spread_of(tracks, metric.name, last) : 0;
+    if (!(spread > 0)) continue;
+    const std::int64_t heads = tracks.heads_of(metric.name);
+    for (std::int64_t i = 0; i < tracks.counts.layers * heads; ++i) {
+      const RankedHead head = head_of(tracks, metric, i / heads, i % heads, last);
+      const double way = (head.value - head.start) / spread;
+      if (!std::isfinite(way)) continue;
+      Sum& sum = sums[{metric.kind, head.layer, head.head}];
+      sum.squares += way * way;
+      ++sum.count;
+      if (std::fabs(way) > sum.most) sum.most = std::fabs(way), sum.shown = head;
+    }
+  }
+  std::vector<RankedHead> ranked;
+  for (auto& [key, sum] : sums) {
+    sum.shown.score = std::sqrt(sum.squares / sum.count);
+    ranked.push_back(std::move(sum.shown));
+  }
+  return ranked;
+}
+
+std::string number(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::fabs(value);
+  return fmt::format("{:.{}f}", value + 0.0, size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
+}
+
+}  // namespace
+
+std::string RankedHead::name() const {
+  return fmt::format("L{}{}{}", layer, kind == HeadKind::key ? 'K' : 'H', head);
+}
+
+BatchShape read_batch_shape(const std::filesystem::path& run) {
+  const std::filesystem::path around = run_around(run);
+  if (around.empty()) return {};
+  const ordered_json config = read_manifest(around)["config"].flatten();
+  const auto size = [&](const char* pointer) {
+    const auto found = config.find(pointer);
+    return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
+  return {size("/train/seq_len"), size("/model/d_k")};
+}
+
+Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const RankingOptions& options) {
+  if (options.by != change) metric_named(options.by, "--by");
+  check_size("--top", options.top, 1, 1'000'000);
+  const Tracks& source = source_of(tracks, options);
+  Ranking ranking;
+  ranking.options = options;
+  ranking.source = source.source;
+  std::size_t last = source.moments.size() - 1;
+  while (options.step && last > 0 && source.moments[last].step > *options.step) --last;
+  ranking.moment = source.moments[last];
+  ranking.first = source.moments.front();
+  ranking.measurements = last + 1;
+  if (options.layer && (*options.layer < 0 || *options.layer >= source.counts.layers))
+    fail_input("--layer {}: the run has layers 0 to {}", *options.layer, source.counts.layers - 1);
+  if (options.by == change && last == 0)
+    fail_input("one measurement shows no change; name a metric with --by, such as --by sink");
+  if (options.by == change) {
+    ranking.ranked = by_change(source, last);
+  } else {
+    const Metric& metric = metric_named(options.by, "--by");
+    const std::int64_t heads = source.heads_of(metric.name);
+    for (std::int64_t i = 0; i < source.counts.layers * heads; ++i)
+      ranking.ranked.push_back(head_of(source, metric, i / heads, i % heads, last));
+    ranking.baseline = baseline_of(metric.name, shape);
+  }
+  std::erase_if(ranking.ranked, [&](const RankedHead& head) {
+    return !std::isfinite(head.score) || (options.layer && head.layer != *options.layer);
+  });
+  std::ranges::stable_sort(ranking.ranked, [&](const RankedHead& a, const RankedHead& b) {
+    return options.lowest ? a.score < b.score : a.score > b.score;
+  });
+  ranking.heads = ranking.ranked.size();
+  for (const RankedHead& head : ranking.ranked) {
+    const double beyond = ranking.baseline ? (head.value - ranking.baseline->value) * (options.lowest ? -1 : 1) : 0;
+    const double error = std::isfinite(head.error) ? head.error : 0;
+    if (ranking.baseline && beyond > 2 * error && beyond >= 0.05 * std::fabs(ranking.baseline->value)) ++ranking.beyond;
+  }
+  ranking.ranked.resize(std::min(ranking.heads, static_cast<std::size_t>(options.top)));
+  return ranking;
+}
+
+std::string to_terminal(const Ranking& ranking) {
+  const RankingOptions& options = ranking.options;
+  const bool one_moment = ranking.measurements == 1;
+  std::string text;
+  if (options.by == change) {
+    text = fmt::format("heads that changed most, step {} to {} ({} batch)\n\n  {:<8}{:<10}{}\n", ranking.first.step,
+                       ranking.moment.step, ranking.source, "head", "change", "most of it");
+    for (const RankedHead& head : ranking.ranked)
+      text += fmt::format("  {:<8}{:<10.2f}{} {} → {}, half of it by step {}\n", head.name(), head.score, head.metric,
+                          number(head.start), number(head.value), head.since);
+    return text +
+           "\nchange: root mean square over a head's measurements, each in units of its standard deviation over "
+           "heads\n";
+  }
+  const Metric& metric = metric_named(options.by, "--by");
+  text = fmt::format("{}: {}\n{} first at step {} ({} batch)\n\n  {:<8}{:<20}{}\n", metric.name, metric.meaning,
+                     options.lowest ? "lowest" : "highest", ranking.moment.step, ranking.source, "head", "value",
+                     one_moment ? "" : "at the start, half of the way by step");
+  for (const RankedHead& head : ranking.ranked) {
+    const std::string value =
+        std::isfinite(head.error) ? fmt::format("{} ± {}", number(head.value), number(head.error)) : number(head.value);
+    text += fmt::format("  {:<8}{:<{}}{}\n", head.name(), value, std::isfinite(head.error) ? 21 : 20,
+                        one_moment ? "" : fmt::format("{}, {}", number(head.start), head.since));
+  }
+  text += "\n";
+  if (ranking.measurements > 2) text += "±: standard deviation of one measurement, from the last ones\n";
+  if (!ranking.baseline) return text + "nothing to compare with: no value stands for a head that does nothing\n";
+  text +=
+      fmt::format("{} {}: {} {} by 5 % or more{}\n", ranking.baseline->of, number(ranking.baseline->value),
+                  ranking.beyond == 0 ? "no head is" : fmt::format("{} of {} heads are", ranking.beyond, ranking.heads),
+                  options.lowest ? "below it" : "above it",
+                  ranking.measurements > 2 ? ", and by more than twice their error"
+                                           : "; fewer than three measurements give no error");
+  return text;
+}
+
+ordered_json to_json(const Ranking& ranking) {
+  ordered_json heads = ordered_json::array();
+  for (const RankedHead& head : ranking.ranked)
+    heads.push_back({{"head", head.name()},
+                     {"layer", head.layer},
+                     {"index", head.head},
+                     {"kind", head_kind_names[static_cast<std::size_t>(head.kind)]},
+                     {"metric", head.metric},
+                     {"score", head.score},
+                     {"value", head.value},
+                     {"error", head.error},
+                     {"start", head.start},
+                     {"half_by_step", head.since}});
+  ordered_json object = {{"by", ranking.options.by},
+                         {"source", ranking.source},
+                         {"step", ranking.moment.step},
+                         {"tokens", ranking.moment.tokens},
+                         {"measurements", ranking.measurements}};
+  object["baseline"] = ranking.baseline
+                           ? ordered_json{{"value", ranking.baseline->value},
+                                          {"of", ranking.baseline->of.substr(0, ranking.baseline->of.rfind(' '))},
+                                          {"heads_beyond", ranking.beyond}}
+                           : ordered_json();
+  object["heads_in_all"] = ranking.heads;
+  object["heads"] = std::move(heads);
+  return object;
+}
+
+}  // namespace headscope

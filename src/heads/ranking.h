@@ -1,0 +1,55 @@
+// `headscope heads`: which heads have most of a measurement, or changed most.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "heads/baseline.h"
+#include "heads/tracks.h"
+
+namespace headscope {
+
+struct RankingOptions {
+  std::string by = "change";               // a metric, or how much all of them changed
+  std::int64_t top = 10;                   // heads that are listed
+  std::optional<std::int64_t> step = {};   // the last measurement up to there; none: the last one
+  std::optional<std::int64_t> layer = {};  // of this layer alone
+  std::string source = {};                 // probe or train; empty: probe where it has the metric
+  bool lowest = false;                     // those with least of it first
+};
+
+struct RankedHead {
+  std::int64_t layer = 0, head = 0;
+  HeadKind kind = HeadKind::query;
+  std::string metric;  // that is shown: of a ranking by change, the one that changed most
+  double score = 0;    // what the order is by: the value, or the change of all metrics
+  double value = 0, start = 0;
+  double error = 0;                        // between neighbouring measurements; NaN with fewer than three
+  std::int64_t since = 0;                  // the step by which half of the way from start to value was gone for good
+  [[nodiscard]] std::string name() const;  // L0H1 of a query head, L0K1 of a key head
+};
+
+struct Ranking {
+  RankingOptions options;
+  std::string source;
+  Moment moment, first;
+  std::size_t measurements = 0;      // up to that moment
+  std::optional<Baseline> baseline;  // of the metric
+  std::size_t heads = 0,
+              beyond = 0;  // in all; those beyond the baseline by more than twice their error, on the side asked for
+  std::vector<RankedHead> ranked;  // the first `top`
+};
+
+// Throws Error(Fault::input): an unknown or unmeasured metric, a layer or a source that is not there.
+Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const RankingOptions& options);
+
+// What the run's configuration says.
+BatchShape read_batch_shape(const std::filesystem::path& run);
+
+std::string to_terminal(const Ranking& ranking);
+nlohmann::ordered_json to_json(const Ranking& ranking);
+
+}  // namespace headscope
