@@ -81,9 +81,8 @@ std::optional<double> of_gaussian_keys(std::string_view metric, std::int64_t d_k
 }  // namespace
 
 std::optional<Baseline> baseline_of(std::string_view metric, const BatchShape& shape) {
-  if (const auto value = of_uniform_attention(metric, shape.seq_len))
-    return Baseline{*value, "uniform attention gives"};
-  if (const auto value = of_gaussian_keys(metric, shape.d_k)) return Baseline{*value, "Gaussian keys give"};
+  if (const auto value = of_uniform_attention(metric, shape.seq_len)) return Baseline{*value, {"uniform", "attention"}};
+  if (const auto value = of_gaussian_keys(metric, shape.d_k)) return Baseline{*value, {"Gaussian", "keys"}};
   return std::nullopt;
 }
 

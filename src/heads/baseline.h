@@ -2,6 +2,7 @@
 // independent and Gaussian. A value means something as far as it differs from that.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -16,7 +17,7 @@ struct BatchShape {
 
 struct Baseline {
   double value = 0;
-  std::string_view of;  // "uniform attention gives" or "Gaussian keys give"
+  std::array<std::string_view, 2> of;  // "uniform attention" or "Gaussian keys": two words
 };
 
 // Nothing for a measurement that has none (norms), or when the shape that it depends on is not known. Ranks are those

@@ -109,6 +109,11 @@ std::vector<RankedHead> by_change(const Tracks& tracks, std::size_t last) {
   return ranked;
 }
 
+// "uniform attention gives"
+std::string given_by(const Baseline& baseline) {
+  return fmt::format("{} give{}", fmt::join(baseline.of, " "), baseline.of[1].ends_with('s') ? "" : "s");
+}
+
 std::string number(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::fabs(value);
@@ -201,7 +206,7 @@ std::string to_terminal(const Ranking& ranking) {
   if (ranking.measurements > 2) text += "±: standard deviation of one measurement, from the last ones\n";
   if (!ranking.baseline) return text + "nothing to compare with: no value stands for a head that does nothing\n";
   text +=
-      fmt::format("{} {}: {} {} by 5 % or more{}\n", ranking.baseline->of, number(ranking.baseline->value),
+      fmt::format("{} {}: {} {} by 5 % or more{}\n", given_by(*ranking.baseline), number(ranking.baseline->value),
                   ranking.beyond == 0 ? "no head is" : fmt::format("{} of {} heads are", ranking.beyond, ranking.heads),
                   options.lowest ? "below it" : "above it",
                   ranking.measurements > 2 ? ", and by more than twice their error"
@@ -227,11 +232,10 @@ ordered_json to_json(const Ranking& ranking) {
                          {"step", ranking.moment.step},
                          {"tokens", ranking.moment.tokens},
                          {"measurements", ranking.measurements}};
-  object["baseline"] = ranking.baseline
-                           ? ordered_json{{"value", ranking.baseline->value},
-                                          {"of", ranking.baseline->of.substr(0, ranking.baseline->of.rfind(' '))},
-                                          {"heads_beyond", ranking.beyond}}
-                           : ordered_json();
+  object["baseline"] = ranking.baseline ? ordered_json{{"value", ranking.baseline->value},
+                                                       {"of", fmt::format("{}", fmt::join(ranking.baseline->of, " "))},
+                                                       {"heads_beyond", ranking.beyond}}
+                                        : ordered_json();
   object["heads_in_all"] = ranking.heads;
   object["heads"] = std::move(heads);
   return object;

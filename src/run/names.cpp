@@ -31,7 +31,8 @@ constexpr const char* of_a_training[] = {
 };
 constexpr const char* figures =
     "{bucket_heatmap,bucket_heatmap_l#,component_concentration,component_weights,effective_rank,entropy_norm_scatter,"
-    "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,norm_divergence,outlier_magnitude,"
+    "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,metric_*,norm_divergence,outlier_"
+    "magnitude,"
     "plasticity_by_layer,plasticity_comparison,plasticity_difference,plasticity_distance,plasticity_map,"
     "plasticity_ranked,qk_ratio,role_map,role_timeline,surgery_quantisation,surgery_removal}";
 
