@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include "command.h"
+#include "core/lists.h"
 #include "heads/terminal_map.h"
 #include "torch_half.h"
 
@@ -11,9 +12,23 @@ using nlohmann::ordered_json;
 
 struct InspectFlags {
   InspectOptions options;
-  std::string show;  // empty: see shown_metric
+  std::string show;  // comma-separated; empty: see shown_metrics
   RunFolderOptions folder;
 };
+
+// {metric: [layer][head]}
+ordered_json heads_json(const Tracks& tracks) {
+  ordered_json object = ordered_json::object();
+  for (const Metric& metric : head_metrics()) {
+    if (!tracks.has(metric.name)) continue;
+    ordered_json& layers = object[std::string(metric.name)] = ordered_json::array();
+    for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer) {
+      const auto values = tracks.at(metric.name, 0, layer, layer);
+      layers.push_back(std::vector<double>(values.begin(), values.end()));
+    }
+  }
+  return object;
+}
 
 ordered_json json_of(const Inspection& inspection, const std::filesystem::path& out) {
   return {{"out", out.string()},
@@ -22,23 +37,28 @@ ordered_json json_of(const Inspection& inspection, const std::filesystem::path& 
           {"tokens", inspection.moment.tokens},
           {"val_loss", inspection.val_loss},
           {"findings", inspection.summary.findings ? to_json(*inspection.summary.findings) : ordered_json()},
+          {"roles", inspection.summary.roles ? to_json(*inspection.summary.roles) : ordered_json()},
+          {"heads", heads_json(inspection.tracks.probe)},
           {"device", inspection.device}};
 }
 
-// The metric asked for; otherwise the sharpness of attention, or the first that is measured.
-const Metric& shown_metric(const InspectFlags& flags) {
+// The metrics asked for; otherwise the sharpness of attention, or the first that is measured.
+std::vector<const Metric*> shown_metrics(const InspectFlags& flags) {
   const MetricSelection chosen(flags.options.metrics, "--track");
-  if (flags.show.empty() && chosen.has("entropy_norm")) return metric_named("entropy_norm", "--show");
-  if (flags.show.empty()) {
-    const auto first = std::ranges::find_if(head_metrics(), [&](const Metric& one) { return chosen.has(one.name); });
-    if (first == head_metrics().end())
-      fail_input("--track {}: measures nothing of heads; add a metric of theirs", flags.options.metrics);
-    return *first;
+  std::vector<const Metric*> shown;
+  for (const std::string& name :
+       comma_separated(flags.show.empty() && chosen.has("entropy_norm") ? "entropy_norm" : flags.show)) {
+    if (name.empty()) continue;
+    const Metric& asked = metric_named(name, "--show");
+    if (!chosen.has(asked.name))
+      fail_input("--show {}: is not among --track {}; add it there", name, flags.options.metrics);
+    shown.push_back(&asked);
   }
-  const Metric& asked = metric_named(flags.show, "--show");
-  if (!chosen.has(asked.name))
-    fail_input("--show {}: is not among --track {}; add it there", flags.show, flags.options.metrics);
-  return asked;
+  if (!shown.empty()) return shown;
+  const auto first = std::ranges::find_if(head_metrics(), [&](const Metric& one) { return chosen.has(one.name); });
+  if (first == head_metrics().end())
+    fail_input("--track {}: measures nothing of heads; add a metric of theirs", flags.options.metrics);
+  return {&*first};
 }
 
 // An inspection that is gone on with: of the same checkpoint, on the same data.
@@ -59,7 +79,7 @@ void add_resumed(InspectFlags& flags) {
 int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   add_resumed(flags);
-  const Metric& shown = shown_metric(flags);
+  const std::vector<const Metric*> shown = shown_metrics(flags);
   InspectJob job{flags.options, flags.folder};
   choose_out(job.folder, common, "inspect");
   check_out(job.folder, inspect_command, RunWrites::at_the_end);
@@ -69,7 +89,8 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   } else if (!common.console.quiet) {
     fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint),
                inspection.moment.step, millions(inspection.moment.tokens), inspection.val_loss, inspection.source);
-    fmt::print("{}\n", terminal_map(inspection.tracks.probe, 0, shown, ::isatty(STDOUT_FILENO) == 1, 100));
+    for (const Metric* metric : shown)
+      fmt::print("{}\n", terminal_map(inspection.tracks.probe, 0, *metric, ::isatty(STDOUT_FILENO) == 1, 100));
     fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", visible(job.folder.out));
   }
   return 0;
@@ -89,8 +110,8 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
   add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");
   command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
-  command->add_option("--show", flags->show, "The metric that the map shows [entropy_norm, or the first of --track]")
-      ->type_name("NAME");
+  command->add_option("--show", flags->show, "The metrics that maps show [entropy_norm, or the first of --track]")
+      ->type_name("NAME,NAME");
   command->add_option("--device", options.device, "auto, cpu or cuda [auto]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
