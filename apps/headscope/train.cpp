@@ -1,3 +1,4 @@
+#include "core/lists.h"
 #include "dry_run.h"
 #include "torch_half.h"
 
@@ -10,6 +11,7 @@ struct TrainFlags {
   std::filesystem::path config;
   std::vector<ConfigEntry> entries;
   std::string theme = "light";
+  std::string seeds;  // comma-separated; empty: train.seed
   RunFolderOptions folder;
   bool dry_run = false;
 };
@@ -37,15 +39,62 @@ void print(const TrainRunOutcome& outcome) {
   fmt::print("summary.md, tables and plots/: {}\n", visible(outcome.out));
 }
 
-int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
-  Console console(common.console);
-  TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
-                  flags.folder, flags.theme};
-  choose_out(job.folder, common, "train-" + job.options.preset);
+TrainRunJob job_of(const TrainFlags& flags, const RunFolderOptions& folder, const std::vector<ConfigEntry>& entries) {
+  return {setup_over<TrainRunOptions>(folder, train_command, entries), folder, flags.theme};
+}
+
+TrainRunOutcome train_one(TrainRunJob job, Console& console) {
   validate(job.options);  // this and the folder before torch is loaded
   check_out(job.folder, train_command, RunWrites::as_it_goes);
+  return torch_half().train(job, console);
+}
+
+// One run after another, each in a folder of its own: OUT/seed_42.
+int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
+  Console console(common.console);
+  std::vector<TrainRunJob> jobs;
+  RunFolderOptions folder = flags.folder;
+  const std::vector<ConfigEntry> given = all_entries(flags.config, flags.entries);
+  choose_out(folder, common, "train-" + resolve_setup<TrainRunOptions>(given).preset);
+  if (is_run(folder.out))
+    fail_input("--out {}: is a run itself; seeds go into folders of their own", folder.out.string());
+  for (const std::string& seed : comma_separated(flags.seeds)) {
+    std::vector<ConfigEntry> entries = given;
+    entries.push_back({"train.seed", seed, "--seeds"});
+    RunFolderOptions of_seed = folder;
+    of_seed.out = folder.out / ("seed_" + seed);
+    of_seed.resume = folder.resume && std::filesystem::exists(of_seed.out);  // those that had not begun begin
+    jobs.push_back(job_of(flags, of_seed, entries));
+    if (std::ranges::count(jobs, jobs.back().options.seed, [](const TrainRunJob& job) { return job.options.seed; }) > 1)
+      fail_input("--seeds {}: {} is there twice", flags.seeds, seed);
+    validate(jobs.back().options);
+    check_out(jobs.back().folder, train_command, RunWrites::as_it_goes);
+  }
+  if (flags.dry_run)
+    return dry_run(jobs.front().options, flags.theme, static_cast<std::int64_t>(jobs.size()), "seeds " + flags.seeds,
+                   common);
+  ordered_json runs = ordered_json::array();
+  for (const TrainRunJob& job : jobs) {
+    console.info(fmt::format("seed {}", job.options.seed));
+    const TrainRunOutcome outcome = train_one(job, console);
+    runs.push_back(json_of(outcome));
+    if (!common.json && !common.console.quiet)
+      fmt::print("seed {}: validation loss {:.3f} nats; summary.md, tables and plots/: {}\n", job.options.seed,
+                 outcome.val_loss, visible(outcome.out));
+  }
+  if (common.json) fmt::print("{}", json_text({{"runs", std::move(runs)}}));
+  return 0;
+}
+
+int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
+  if (!flags.seeds.empty()) return train_seeds(flags, common);
+  Console console(common.console);
+  TrainRunJob job = job_of(flags, flags.folder, all_entries(flags.config, flags.entries));
+  choose_out(job.folder, common, "train-" + job.options.preset);
+  validate(job.options);
+  check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
-  const TrainRunOutcome outcome = torch_half().train(job, console);
+  const TrainRunOutcome outcome = train_one(std::move(job), console);
   if (common.json)
     fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)
@@ -73,6 +122,8 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
       "What is measured: groups (norm, outlier, rank, redundancy, attention, pattern, induction, gain) or single "
       "metrics [all]");
   add_key_flag(*command, entries, "--seed", "train.seed", "N", "Seed of the weights and of the order of the data [42]");
+  command->add_option("--seeds", flags->seeds, "Several seeds, one run after another: OUT/seed_42, OUT/seed_43")
+      ->type_name("N,N");
   add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
   add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");

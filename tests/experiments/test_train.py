@@ -243,6 +243,16 @@ class Running(Program):
             moments = Counter(step for step, source in zip(table["step"], table["source"]) if source == "train")
             self.assertEqual(len(set(moments.values())), 1, moments)
 
+    def test_SeveralSeeds_AreTheRunsOfEachSeed(self):
+        self.done("train", *settings(steps(2)), "--seeds", "3,4", "--out", self.folder / "both")
+        self.done("train", *settings(steps(2)), "--seed", "4", "--out", self.folder / "one")
+        self.assertEqual(sorted(path.name for path in (self.folder / "both").iterdir()), ["seed_3", "seed_4"])
+        for table in ("heads", "probes"):
+            self.assertEqual(rows(self.folder / "both" / "seed_4", table), rows(self.folder / "one", table))
+            self.assertNotEqual(rows(self.folder / "both" / "seed_3", table), rows(self.folder / "one", table))
+        refused = run("train", *settings(steps(2)), "--seeds", "3,3", "--out", self.folder / "twice")
+        self.assertEqual((refused.returncode, refused.stderr), (2, "headscope: --seeds 3,3: 3 is there twice\n"))
+
     def test_AFailureInTheFirstStep_IsResumedWithoutASecondFirstProbe(self):
         out = self.folder / "run"
         flags = ["train", *settings(steps(2), "train.max_abs_penalty=3e38"), "--out", out]
