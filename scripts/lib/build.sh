@@ -9,22 +9,32 @@ STAMP=$RELEASE/configured
 # configure PRESET [-DNAME=VALUE...]
 configure() {
   local folder=$ROOT/build/$1 log=$ROOT/build/$1/configure.log pyarrow torch
+  local -a libraries=()
   forget_moved_cache "$folder"
   pyarrow=$(pyarrow_folder)
   torch=$(torch_folder)
+  [[ -z $UNPACKED ]] || libraries=("-DCMAKE_PREFIX_PATH=$UNPACKED/usr")
   (cd "$ROOT" && cmake --preset "$@" "-DHEADSCOPE_PYARROW=$pyarrow" "-DHEADSCOPE_TORCH=$torch" \
-    "-DHEADSCOPE_COMPILER_CACHE=$CACHE/compiler" </dev/null >"$log" 2>&1) || {
+    "-DHEADSCOPE_COMPILER_CACHE=$CACHE/compiler" "${libraries[@]}" </dev/null >"$log" 2>&1) || {
     sed -n '/^CMake Error/,$p' "$log" >&2
     die 1 "CMake failed; all it said is in $log"
   }
 }
 
 # A folder that was copied or moved with its clone still names the old place; CMake refuses it, and Ninja would build
-# the old clone.
+# the old clone. The same where a folder of unpacked packages is gone.
 forget_moved_cache() {
   local cache=$1/CMakeCache.txt
   [[ -e $cache ]] || return 0
-  grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$cache" || rm -rf "$cache" "$1/CMakeFiles" "$1/build.ninja"
+  { grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$ROOT" "$cache" && names_unpacked_that_are_there "$cache"; } ||
+    rm -rf "$cache" "$1/CMakeFiles" "$1/build.ninja"
+}
+
+names_unpacked_that_are_there() {
+  local folder
+  while read -r folder; do
+    [[ -d $folder ]] || return 1
+  done < <(sed -n 's/.*=\(.*\/packages-[0-9a-f]\{16\}\)\/.*/\1/p' "$1" | sort -u)
 }
 
 # build PRESET WHAT TARGET...
@@ -77,19 +87,20 @@ announce() {
 configure_release() {
   rm -f "$STAMP"
   configure release "$@"
-  stamp_text "$(pyarrow_folder)" "$(torch_folder)" >"$STAMP"
+  stamp_text "$(pyarrow_folder)" "$(torch_folder)" "$UNPACKED" >"$STAMP"
 }
 
 stamp_text() {
-  printf '%s\n' "$1" "$2" "$ROOT" "${HEADSCOPE_PYARROW:-}" "${HEADSCOPE_TORCH:-}" \
+  printf '%s\n' "$1" "$2" "$3" "$ROOT" "${HEADSCOPE_PYARROW:-}" "${HEADSCOPE_TORCH:-}" \
     "$(<"$ROOT/lock/debian.txt")" "$(<"$ROOT/lock/build.txt")" "$(<"$ROOT/lock/torch.txt")"
 }
 
 release_is_configured() {
-  local pyarrow torch
+  local pyarrow torch unpacked
   [[ -e $STAMP && -e $RELEASE/build.ninja ]] || return 1
-  { read -r pyarrow && read -r torch; } <"$STAMP"
-  [[ -e $pyarrow/include && -e $torch/include && $(<"$STAMP") == "$(stamp_text "$pyarrow" "$torch")" ]]
+  { read -r pyarrow && read -r torch && read -r unpacked; } <"$STAMP"
+  [[ -e $pyarrow/include && -e $torch/include && $(<"$STAMP") == "$(stamp_text "$pyarrow" "$torch" "$unpacked")" ]] &&
+    [[ -z $unpacked || -d $unpacked ]] && use_unpacked "$unpacked"
 }
 
 # The program and its tests for NVIDIA GPUs; needs none here.
@@ -111,4 +122,18 @@ update_program() {
     configure_release "${fresh[@]}"
   fi
   build release "$what" headscope_program
+}
+
+# The program, up to date, with what it needs on PATH. Who may not write here, such as a user of an administrator's checkout, runs
+# what is built.
+ready_program() {
+  local unpacked=
+  if [[ -x $PROGRAM && ! -w $RELEASE ]]; then
+    [[ -e $STAMP ]] || return 0
+  else
+    mkdir -p "$RELEASE" 2>/dev/null && [[ -w $RELEASE ]] || die 2 "cannot write to $RELEASE, where the program is built"
+    exclusively "$RELEASE" "building in $RELEASE" update_program
+  fi
+  { read -r _ && read -r _ && read -r unpacked; } <"$STAMP" || true
+  use_unpacked "$unpacked"
 }

@@ -1,10 +1,13 @@
 # shellcheck shell=bash
 # What every script shares. A script sources this file first; it brings the others.
-#   packages.sh  Debian packages      wheels.sh  Python wheels      build.sh  CMake and Ninja
+#   packages.sh  Debian packages      unpack.sh  the same without root      wheels.sh  Python wheels      build.sh  CMake and Ninja
 set -euo pipefail
 
 LIB=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 ROOT=${LIB%/scripts/lib}
+
+# Without HOME, ~ is the folder that the system's list of users names.
+[[ -n ${HOME:-} ]] || { unset HOME; HOME=~; }
 
 # Standard output belongs to the program (--json): everything that we say goes to standard error.
 say() { printf 'headscope: %s\n' "$*" >&2; }
@@ -31,6 +34,8 @@ exclusively() {
 
 # shellcheck source=scripts/lib/packages.sh
 source "$LIB/packages.sh"
+# shellcheck source=scripts/lib/unpack.sh
+source "$LIB/unpack.sh"
 # shellcheck source=scripts/lib/wheels.sh
 source "$LIB/wheels.sh"
 # shellcheck source=scripts/lib/build.sh

@@ -1,6 +1,9 @@
 # shellcheck shell=bash
 # Debian and Ubuntu packages, listed in lock/debian.txt.
 
+# Which package lists apt-cache reads: the system's, unless unpack.sh has lists of its own.
+APT_OPTIONS=()
+
 # missing_packages GROUP...: the packages to install, one per line.
 missing_packages() {
   local package installed
@@ -44,9 +47,9 @@ fuzzer_packages() {
     version=$(clang++ -dumpversion)
     version=${version%%.*}
   else
-    version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p' || true)
+    version=$(apt-cache "${APT_OPTIONS[@]}" depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p' || true)
   fi
-  [[ -z $(apt-cache search --names-only "^libclang-rt-$version-dev\$" 2>/dev/null) ]] ||
+  [[ -z $(apt-cache "${APT_OPTIONS[@]}" search --names-only "^libclang-rt-$version-dev\$" 2>/dev/null) ]] ||
     printf '%s\n' "libclang-rt-$version-dev"
 }
 
@@ -61,24 +64,72 @@ has_fuzzer_library() {
 
 install_command() { printf 'apt-get install -y --no-install-recommends %s' "$*"; }
 
+# install_packages GROUP...: through apt-get as root, or as an ordinary user into a folder of the cache (unpack.sh).
 install_packages() {
-  [[ -z ${HEADSCOPE_NO_APT:-} ]] || return 0
-  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-    die 2 "this is not Debian or Ubuntu: install $(listed_packages "$@" | paste -sd' ')" \
-      "and Python $(supported_pythons) with pip under the names they have here, and run again with HEADSCOPE_NO_APT=1"
+  local folder
+  local -a missing
+  if [[ -n ${HEADSCOPE_NO_APT:-} ]]; then
+    check_programs
+    return
   fi
-  [[ -n $(missing_packages "$@") ]] || return 0
-  mkdir -p "$CACHE"
-  : >>"$CACHE/packages.lock"
-  exclusively "$CACHE/packages.lock" 'installing Debian packages' install_missing_packages "$@"
+  is_debian || die 2 "$(needed_elsewhere)"
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]})) || return 0
+  folder=$(unpacked_folder "${missing[@]}")
+  if [[ -z $folder ]]; then
+    make_cache
+    : >>"$CACHE/packages.lock"
+    exclusively "$CACHE/packages.lock" 'installing Debian packages' install_missing_packages "$@"
+    mapfile -t missing < <(missing_packages "$@")
+    ((${#missing[@]} == 0)) || folder=$(unpacked_folder "${missing[@]}")
+  fi
+  use_unpacked "$folder"
   find_python  # there may be a new one
+}
+
+is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; }
+
+# One line for every other system: what must be there, and how to point at it.
+needed_elsewhere() {
+  printf '%s' "this is not Debian or Ubuntu: put $(needed_programs | paste -sd' ') (CMake 3.22 or newer) on PATH, install the C++" \
+    " libraries $(needed_libraries | paste -sd' ') (Debian's names), the DejaVu fonts and Python $(supported_pythons) with pip, and" \
+    " run again with HEADSCOPE_NO_APT=1; CMAKE_PREFIX_PATH=DIR1:DIR2 names the folders of libraries that are not in /usr," \
+    " HEADSCOPE_PYTHON the Python"
+}
+
+needed_programs() { listed build program; }
+needed_libraries() { listed build library; }
+
+# listed GROUP program|library: what lock/debian.txt lists of the group.
+listed() {
+  local group package program
+  while read -r group package program; do
+    [[ $group == "$1" ]] || continue
+    if [[ $2 == program && -n $program ]]; then
+      printf '%s\n' "$program"
+    elif [[ $2 == library && $package == *-dev ]]; then
+      printf '%s\n' "$package"
+    fi
+  done <"$ROOT/lock/debian.txt"
+}
+
+check_programs() {
+  local program
+  local -a absent=()
+  for program in $(needed_programs); do
+    command -v "$program" >/dev/null || absent+=("$program")
+  done
+  ((${#absent[@]} == 0)) || die 2 "not on PATH: ${absent[*]}; HEADSCOPE_NO_APT is set, so nothing is installed"
 }
 
 install_missing_packages() {
   local -a missing
   mapfile -t missing < <(missing_packages "$@")
   ((${#missing[@]})) || return 0
-  become_root "${missing[@]}"
+  if ! become_root; then
+    [[ -n $(unpacked_folder "${missing[@]}") ]] || unpack_packages "$@"
+    return
+  fi
   apt_install "${missing[@]}"
   # Which version clang has is known only once the package lists are there: ask again.
   find_python
@@ -86,18 +137,13 @@ install_missing_packages() {
   ((${#missing[@]} == 0)) || apt_install "${missing[@]}"
 }
 
-# become_root PACKAGE...: sets AS_ROOT, the words to put before a command that only root may run.
+# Sets AS_ROOT, the words to put before a command that only root may run; fails for an ordinary user. Nobody is asked for a
+# password: without root, the packages are unpacked.
 become_root() {
   AS_ROOT=()
   [[ $(id -u) != 0 ]] || return 0
   AS_ROOT=(sudo)
-  may_sudo || die 2 "Debian packages are missing; run as root: apt-get update && $(install_command "$@")"
-}
-
-# sudo asks for a password only where somebody can type one.
-may_sudo() {
-  command -v sudo >/dev/null || return 1
-  sudo -n true 2>/dev/null || { [[ -t 2 ]] && say 'sudo is needed to install Debian packages' && sudo -v; }
+  command -v sudo >/dev/null && sudo -n true 2>/dev/null
 }
 
 apt_install() {

@@ -2,8 +2,13 @@
 # Python wheels, pinned with their hashes in lock/GROUP.txt. Each group is unpacked once per machine into a folder of
 # the cache, named by what is in it, and used from there by all clones: no virtual environment, nothing to activate.
 
-[[ ${XDG_CACHE_HOME:-} == /* ]] || XDG_CACHE_HOME=${HOME:?}/.cache
+[[ ${XDG_CACHE_HOME:-} == /* ]] || XDG_CACHE_HOME=$HOME/.cache
 CACHE=$XDG_CACHE_HOME/headscope
+
+make_cache() {
+  mkdir -p "$CACHE" 2>/dev/null && [[ -w $CACHE ]] ||
+    die 2 "cannot write to the cache folder $CACHE; name another place with XDG_CACHE_HOME=DIR"
+}
 
 # wheel_groups GROUP...: those of the groups that are made of wheels to fetch.
 wheel_groups() {
@@ -25,6 +30,8 @@ find_python() {
   PYTHON='' PYTHON_VERSION='' PYTHON_HAS_PIP=''
   for candidate in "${candidates[@]}"; do
     read -r version pip path < <(describe_python "$candidate") || continue
+    # An unpacked Python finds its libraries only through the program that starts it.
+    [[ $(command -v "$candidate") != "$CACHE"/* ]] || path=$(command -v "$candidate")
     grep -qxF "$version" "$ROOT/lock/python.txt" || continue
     [[ -z $PYTHON || $pip == yes ]] || continue
     PYTHON=$path PYTHON_VERSION=$version PYTHON_HAS_PIP=$pip
@@ -60,7 +67,7 @@ install_wheels() {
   folder=$(wheel_folder "$1")
   [[ ! -d $folder ]] || return 0
   [[ $PYTHON_HAS_PIP == yes ]] || die 2 "$PYTHON has no pip; name another Python with HEADSCOPE_PYTHON"
-  mkdir -p "$CACHE"
+  make_cache
   : >>"$CACHE/$1.lock"
   exclusively "$CACHE/$1.lock" "fetching $(wheel_names "$1")" unpack_wheels "$1" "$folder"
 }

@@ -1,116 +1,15 @@
-"""The wrapper and scripts/bootstrap, in a clone of their own where every tool that installs or builds is a stub.
-
-No network, no root. Processes that must overlap meet at a named pipe (GATE): the tests wait for events, not for time.
-"""
+"""The wrapper and scripts/bootstrap, with stubs in the place of all that installs or builds."""
 
 import os
 import shutil
 import signal
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-STUBS = Path(__file__).resolve().parent / "stubs"
-# What the scripts may use of the system; all else, such as sudo or clang, is there only if a test says so.
-TOOLS = """bash cat chmod cut dirname env flock grep mkdir mktemp mv paste readlink realpath rm sed sha256sum sort tail
-touch uname""".split()
-PACKAGES = """fonts-dejavu-core libcli11-dev libeigen3-dev libfmt-dev libxxhash-dev libyaml-cpp-dev
-nlohmann-json3-dev""".split()
-PROGRAMS = ["g++", "gnuplot"]
+from stub_clone import PACKAGES, ROOT, STUBS, StubClone
 
 
-class Setup(unittest.TestCase):
-    def setUp(self):
-        # Opening a gate to which nobody comes would wait for ever.
-        signal.signal(signal.SIGALRM, lambda *_: self.fail("still waiting after a minute"))
-        signal.alarm(60)
-        self.addCleanup(signal.alarm, 0)
-        temporary = tempfile.TemporaryDirectory(prefix="headscope setup ")
-        self.addCleanup(temporary.cleanup)
-        self.home = Path(temporary.name).resolve()
-        self.clone = self.home / "a clone"
-        self.cache = self.home / "a cache" / "headscope"
-        self.bin = self.home / "bin"
-        for folder in (self.clone, self.bin, self.cache.parent):
-            folder.mkdir()
-        shutil.copy2(ROOT / "headscope", self.clone)
-        for folder in ("scripts", "lock"):
-            shutil.copytree(ROOT / folder, self.clone / folder)
-        for tool in TOOLS:
-            (self.bin / tool).symlink_to(shutil.which(tool))
-        for stub in STUBS.iterdir():
-            shutil.copy2(stub, self.bin)
-        for program in PROGRAMS:
-            shutil.copy2(self.bin / "id", self.bin / program)
-        (self.bin / "sudo").unlink()
-        self.write_packages(PACKAGES)
-        self.torch = self.home / "my own" / "torch"
-        (self.torch / "include/ATen").mkdir(parents=True)
-        (self.torch / "include/ATen/ATen.h").touch()
-        self.environment = {
-            "PATH": str(self.bin),
-            "HOME": str(self.home),
-            "STATE": str(self.home),
-            "XDG_CACHE_HOME": str(self.cache.parent),
-            "HEADSCOPE_TORCH": str(self.torch),  # so that there is one wheel to fetch, unless a test says otherwise
-        }
-
-    # -- what the tests say -------------------------------------------------------------------------------------------
-
-    def write_packages(self, names):
-        (self.home / "packages").write_text("".join(f"{name}\n" for name in names))
-
-    def start(self, *command, cwd=None, **environment):
-        process = subprocess.Popen(
-            [str(part) for part in command],
-            cwd=cwd or "/",
-            env={**self.environment, **{name: str(value) for name, value in environment.items()}},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-            # Wherever this test runs, the interrupt that some tests send must not be ignored.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        self.addCleanup(self.reap, process)
-        return process
-
-    @staticmethod
-    def reap(process):
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
-
-    def run_script(self, *command, **environment):
-        process = self.start(*command, **environment)
-        output, errors = process.communicate(timeout=60)
-        return process.returncode, output, errors
-
-    def bootstrap(self, *arguments, **environment):
-        return self.run_script(self.clone / "scripts/bootstrap", *arguments, **environment)
-
-    def headscope(self, *arguments, **environment):
-        return self.run_script(self.clone / "headscope", *arguments, **environment)
-
-    def calls(self, program):
-        """What was asked of a stub; the answer forgets nothing, so a test may compare before and after."""
-        path = self.home / "calls"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return [line for line in lines if line.split()[0] == program]
-
-    def gate(self):
-        path = self.home / "gate"
-        os.mkfifo(path)
-        return path
-
-    def cached(self):
-        return sorted(path.name.split("-")[0] for path in self.cache.iterdir() if path.suffix != ".lock")
-
+class Setup(StubClone):
     # -- packages -----------------------------------------------------------------------------------------------------
 
     def test_AllInstalled_TouchesNeitherAptNorPip(self):
@@ -127,21 +26,120 @@ class Setup(unittest.TestCase):
         self.assertIn("headscope: installing Debian packages: fonts-dejavu-core libcli11-dev\n", errors)
         self.assertTrue(self.calls("apt-get")[-1].endswith("--no-install-recommends fonts-dejavu-core libcli11-dev"))
 
-    def test_NeitherRootNorSudo_PrintsTheLineToRun(self):
+    def unpacked(self):
+        (folder,) = self.cache.glob("packages-*")
+        return folder
+
+    def test_NeitherRootNorSudo_UnpacksWhatIsMissing(self):
         self.write_packages(PACKAGES[1:])
         code, output, errors = self.bootstrap(USER_ID=1000)
-        self.assertEqual((code, output), (2, ""))
-        line = "apt-get update && apt-get install -y --no-install-recommends fonts-dejavu-core"
-        self.assertEqual(errors, f"headscope: Debian packages are missing; run as root: {line}\n")
-        self.assertEqual(self.calls("apt-get"), [])
+        self.assertEqual((code, output), (0, ""))
+        self.assertIn(f"headscope: not root: unpacking Debian packages into {self.cache}: fonts-dejavu-core\n", errors)
+        folder = self.unpacked()
+        self.assertTrue((folder / "usr/share/fonts-dejavu-core").is_dir())
+        for call in self.calls("apt-get"):  # nothing of the system's is written to
+            self.assertIn(f"-o Dir::State::lists={self.cache}/packages.partial.", call)
+            self.assertIn(f"-o Dir::Cache={self.cache}/packages.partial.", call)
+        self.assertEqual(self.cached(), ["build", "packages"])
+        asked = self.calls("apt-get")
+        self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
+        self.assertEqual(self.calls("apt-get"), asked)
+        self.assertIn(f"packages: unpacked in {folder}\n", self.bootstrap("--print", USER_ID=1000)[1])
 
-    def test_SudoThatNeedsAPasswordWithoutATerminal_PrintsTheLineToRun(self):
+    def test_Unpacked_ProgramsFindTheirLibraries(self):
+        self.write_packages(PACKAGES[1:])
+        self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
+        library = self.unpacked() / "usr/lib/x86_64-linux-gnu"
+        library.mkdir(parents=True)
+        program = self.unpacked() / "usr/bin/fonts-dejavu-core"
+        self.assertEqual(self.run_script(program)[1], f"fonts-dejavu-core of {library}\n")
+        self.assertEqual(self.run_script(program, LD_LIBRARY_PATH="/mine")[1], f"fonts-dejavu-core of {library}:/mine\n")
+
+    def test_Unpacked_IsWhatTheProgramIsBuiltAndRunWith(self):
+        self.write_packages(PACKAGES[1:])
+        for again in (False, True):  # the second time, nothing is looked for
+            self.assertEqual(self.headscope("x", USER_ID=1000)[:2], (0, "<x>"))
+            path = (self.home / "program-path").read_text().strip()
+            self.assertEqual(path, f"{self.bin}:{self.unpacked()}/usr/bin")
+        (configured,) = self.calls("cmake")
+        self.assertIn(f"-DCMAKE_PREFIX_PATH={self.unpacked()}/usr", configured)
+
+    def test_Unpacked_FolderThatIsGoneIsMadeAgain(self):
+        self.write_packages(PACKAGES[1:])
+        self.assertEqual(self.headscope("x", USER_ID=1000)[0], 0)
+        folder = self.unpacked()
+        shutil.rmtree(folder)
+        self.assertEqual(self.headscope("x", USER_ID=1000)[:2], (0, "<x>"))
+        self.assertEqual(self.unpacked(), folder)
+        self.assertEqual(len(self.calls("cmake")), 2)
+
+    def test_Unpacked_FolderWithMoreServesAgain(self):
+        self.write_packages(PACKAGES[2:])
+        self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
+        asked = self.calls("apt-get")
+        self.write_packages(PACKAGES[1:])
+        self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
+        self.assertEqual(self.calls("apt-get"), asked)
+        self.write_packages([])
+        self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
+        self.assertEqual(self.cached(), ["build", "packages", "packages"])
+
+    def test_SudoThatNeedsAPassword_IsNotUsed(self):
         shutil.copy2(STUBS / "sudo", self.bin)
         self.write_packages([])
-        code, _, errors = self.bootstrap(USER_ID=1000, SUDO_REFUSES="yes")
-        self.assertEqual(code, 2)
-        self.assertIn("run as root: apt-get update && ", errors)
-        self.assertEqual(self.calls("apt-get"), [])
+        self.assertEqual(self.bootstrap(USER_ID=1000, SUDO_REFUSES="yes")[0], 0)
+        self.assertEqual(self.calls("sudo"), ["sudo -n true"])
+        self.assertEqual(self.cached(), ["build", "packages"])
+
+    def test_ListsThatCannotBeFetched_AreOneLineAndLeaveNothing(self):
+        self.write_packages(PACKAGES[1:])
+        code, output, errors = self.headscope("x", USER_ID=1000, OFFLINE=1)
+        self.assertEqual((code, output), (1, ""))
+        self.assertEqual(len(errors.splitlines()), 2, errors)  # what it is doing, and why it stops
+        self.assertIn("headscope: apt-get could not fetch the package lists (Err:1 a mirror); ", errors)
+        self.assertIn("apt-get install -y --no-install-recommends fonts-dejavu-core\n", errors)
+        self.assertEqual(self.cached(), [])
+        self.assertEqual(self.headscope("x", USER_ID=1000)[:2], (0, "<x>"))
+
+    def test_PackageThatIsNotThere_IsOneLineAndLeavesNothing(self):
+        self.write_packages([])
+        code, _, errors = self.bootstrap(USER_ID=1000, NO_PACKAGE="libcli11-dev")
+        self.assertEqual((code, len(errors.splitlines())), (1, 2), errors)
+        self.assertIn("apt-get could not fetch the packages (Unable to locate package libcli11-dev); ", errors)
+        self.assertEqual(self.cached(), [])
+
+    def test_TwoUnpackAtOnce_MakeOneFolder(self):
+        self.write_packages(PACKAGES[1:])
+        gate = self.gate()
+        first = self.start(self.clone / "scripts/bootstrap", APT_GATE=gate, USER_ID=1000)
+        with open(gate, "w") as opened:
+            second = self.start(self.clone / "scripts/bootstrap", USER_ID=1000)
+            self.assertIn("waiting for another process: installing Debian packages", second.stderr.readline())
+            opened.write("go on\n")
+        self.assertEqual((first.wait(60), second.wait(60)), (0, 0))
+        self.assertEqual(len([call for call in self.calls("apt-get") if "--download-only" in call]), 1)
+        self.assertEqual(self.cached(), ["build", "packages"])
+
+    def test_InterruptedUnpack_LeavesNothing(self):
+        self.write_packages(PACKAGES[1:])
+        gate = self.gate()
+        process = self.start(self.clone / "scripts/bootstrap", APT_GATE=gate, USER_ID=1000)
+        with open(gate, "w"):
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.wait(60), 130)
+        self.assertEqual(self.cached(), [])
+
+    def test_KilledUnpack_IsSweptAndDoneAgain(self):
+        self.write_packages(PACKAGES[1:])
+        gate = self.gate()
+        killed = self.start(self.clone / "scripts/bootstrap", APT_GATE=gate, USER_ID=1000)
+        with open(gate, "w"):
+            os.killpg(killed.pid, signal.SIGKILL)
+            killed.wait(60)
+        (left_over,) = self.cached()
+        self.assertTrue(left_over.startswith("packages.partial."))
+        self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
+        self.assertEqual(self.cached(), ["build", "packages"])
 
     def test_Sudo_IsUsed(self):
         shutil.copy2(STUBS / "sudo", self.bin)
@@ -162,12 +160,36 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.bootstrap()[0], 0)
         self.assertIn("packages: all installed", self.bootstrap("--print", **without_pip)[1])
 
-    def test_NotDebian_SaysWhatIsNeeded(self):
+    def test_NotDebian_SaysWhatIsNeededInOneLine(self):
         (self.bin / "dpkg-query").unlink()
         code, output, errors = self.bootstrap()
         self.assertEqual((code, output, errors.count("\n")), (2, "", 1))
-        self.assertIn("libyaml-cpp-dev", errors)
+        listed = [line.split() for line in (ROOT / "lock/debian.txt").read_text().splitlines() if line.startswith("build ")]
+        for _, package, *program in listed:  # every one is named, but for the fonts by their Debian name
+            self.assertIn((program or [package if package.endswith("-dev") else "fonts"])[0], errors)
+        for setting in ("HEADSCOPE_NO_APT=1", "CMAKE_PREFIX_PATH=", "HEADSCOPE_PYTHON", "Python 3.10 to 3.13"):
+            self.assertIn(setting, errors)
         self.assertEqual(self.bootstrap(HEADSCOPE_NO_APT=1)[0], 0)
+
+    def test_NotDebian_NamesAProgramThatIsNotThere(self):
+        (self.bin / "dpkg-query").unlink()
+        (self.bin / "gnuplot").unlink()
+        code, _, errors = self.bootstrap(HEADSCOPE_NO_APT=1)
+        self.assertEqual((code, errors), (2, "headscope: not on PATH: gnuplot; HEADSCOPE_NO_APT is set, so nothing is installed\n"))
+
+    def test_CacheThatCannotBeWritten_IsNamed(self):
+        (self.home / "a file").touch()
+        for cache in (self.home / "a file", "/proc"):
+            code, output, errors = self.headscope("x", XDG_CACHE_HOME=cache)
+            self.assertEqual((code, output), (2, ""))
+            self.assertEqual(errors, f"headscope: cannot write to the cache folder {cache}/headscope; "
+                                     "name another place with XDG_CACHE_HOME=DIR\n")
+
+    def test_WithoutHome_TheCacheFolderServes(self):
+        for home in ({"HOME": ""}, {}):
+            environment = {name: value for name, value in self.environment.items() if name != "HOME"}
+            result = subprocess.run([self.clone / "headscope", "x"], env={**environment, **home}, capture_output=True, text=True)
+            self.assertEqual((result.returncode, result.stdout), (0, "<x>"), result.stderr)
 
     def test_OldCMake_IsNamed(self):
         code, _, errors = self.bootstrap(CMAKE_VERSION="3.18.4")
