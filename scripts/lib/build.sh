@@ -1,6 +1,21 @@
 # shellcheck shell=bash
 # CMake and Ninja: one folder build/PRESET for each preset, quiet unless something is wrong.
 
+# plain_root: ROOT, or where its path has characters that Ninja cannot read in lists of headers, such as quotes, a link to it in the
+# cache. With them, everything would be compiled again each time.
+plain_root() {
+  local link hash
+  [[ $ROOT == *[!a-zA-Z0-9\ /_.,+@%=~\(\)-]* && $CACHE != *[!a-zA-Z0-9\ /_.,+@%=~\(\)-]* ]] || { printf '%s\n' "$ROOT"; return; }
+  hash=$(sha256sum <<<"$ROOT")
+  link=$CACHE/checkouts/${hash:0:16}
+  if [[ $(readlink "$link") != "$ROOT" ]]; then
+    { mkdir -p "$CACHE/checkouts" && ln -sfn "$ROOT" "$link"; } 2>/dev/null || link=$ROOT
+  fi
+  printf '%s\n' "$link"
+}
+
+CHECKOUT=$ROOT
+ROOT=$(plain_root)
 RELEASE=$ROOT/build/release
 PROGRAM=$RELEASE/headscope
 # Says what the release folder was configured from. While it is true, nothing need be checked or installed.

@@ -68,7 +68,7 @@ read_places() {
 install_launcher() {
   local file
   read_places install "$@"
-  [[ $LAUNCHER$SHARE$ROOT != *$'\n'* ]] || die 2 'a path with a line break cannot be installed to or from'
+  [[ $LAUNCHER$SHARE$CHECKOUT != *$'\n'* ]] || die 2 'a path with a line break cannot be installed to or from'
   for file in "$LAUNCHER" "${COMPLETION[@]}"; do
     [[ ! -e $file && ! -L $file ]] || is_ours "$file" ||
       die 2 "$file is there and was not made by headscope install; nothing was changed"
@@ -128,7 +128,7 @@ completion_text() {
   while IFS= read -r line; do
     case $line in
       *@MARK@*) printf '# %s; headscope uninstall removes it.\n' "$MARK" ;;
-      *@CHECKOUT@*) printf '%s%s\n' "${line%@CHECKOUT@*}" "$("quote_$([[ $1 == fish ]] && echo fish || echo bourne)" "$ROOT")" ;;
+      *@CHECKOUT@*) printf '%s%s\n' "${line%@CHECKOUT@*}" "$("quote_$([[ $1 == fish ]] && echo fish || echo bourne)" "$CHECKOUT")" ;;
       *) printf '%s\n' "$line" ;;
     esac
   done <"$ROOT/scripts/completion/$1"
@@ -142,7 +142,7 @@ launcher_text() {
   printf '#!/usr/bin/env bash\n# %s; headscope uninstall removes it, and what is listed here.\n' "$MARK"
   printf '#file %s\n' "${COMPLETION[@]}"
   { listed_in_launcher folder; ((${#MADE_FOLDERS[@]} == 0)) || printf '%s\n' "${MADE_FOLDERS[@]}"; } | sort -u | sed 's/^/#folder /'
-  printf 'checkout=%s\n' "$(quote_bourne "$ROOT")"
+  printf 'checkout=%s\n' "$(quote_bourne "$CHECKOUT")"
   cat <<'END'
 [[ -x $checkout/headscope ]] || {
   printf 'headscope: the checkout %s is gone; run ./headscope install in its new place\n' "$checkout" >&2
@@ -192,6 +192,6 @@ uninstall_launcher() {
 refuse_other_checkout() {
   local other
   other=$(sed -n "s/^checkout='\(.*\)'\$/\1/p" "$LAUNCHER" | sed "s/'\\\\''/'/g")
-  [[ $other == "$ROOT" || ! -x $other/headscope ]] ||
+  [[ $other == "$CHECKOUT" || ! -x $other/headscope ]] ||
     die 2 "$LAUNCHER belongs to the checkout $other; run uninstall there, or install here first"
 }

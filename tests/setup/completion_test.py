@@ -153,8 +153,8 @@ class Completion(unittest.TestCase):
     @unittest.skipUnless(shutil.which("zsh"), "zsh is not installed")
     def test_Zsh(self):
         # A terminal in which the tabulator is pressed, then what is on the line is printed.
-        script = r"""zmodload zsh/zpty; zpty -b z zsh -f -i
-        wait_for() { while zpty -r z line; do [[ $line == *$1* ]] && break; done }
+        script = r"""zmodload zsh/zpty; zpty z zsh -f -i
+        wait_for() { while zpty -r z line; do [[ $line == *${~1}* ]] && break; done }
         zpty -w z "PS1=; fpath=('$1' \$fpath); autoload -Uz compinit; compinit -u -D"
         zpty -w z "report() { print -r -- \"<\"\"<\$BUFFER>\"\">\"; BUFFER= }; zle -N report; bindkey '^X' report; print READ''Y"
         wait_for READY

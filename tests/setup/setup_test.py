@@ -313,6 +313,15 @@ class Setup(StubClone):
         self.assertIn("-DHEADSCOPE_TESTS=OFF", self.calls("cmake")[1])
         self.assertTrue(self.calls("ninja")[1].startswith(f"ninja -C {moved}/build/release"))
 
+    def test_Headscope_PathThatNinjaCannotReadIsBuiltThroughALink(self):
+        self.clone = self.clone.rename(self.home / "it's a \"clone\" for $1; really")
+        self.assertEqual(self.headscope("x")[:2], (0, "<x>"))
+        self.assertEqual(self.headscope("y")[:2], (0, "<y>"))
+        (link,) = (self.cache / "checkouts").iterdir()
+        self.assertEqual(link.resolve(), self.clone)
+        self.assertEqual(self.calls("ninja"), [f"ninja -C {link}/build/release headscope_program"] * 2)
+        self.assertEqual(len(self.calls("cmake")), 1)
+
     def test_Headscope_UsesThePyarrowThatItIsGiven(self):
         own = self.home / "my own" / "pyarrow"
         (own / "include/parquet/api").mkdir(parents=True)

@@ -1,0 +1,28 @@
+// One line from every package.
+#include <arrow/api.h>
+#include <fmt/format.h>
+#include <xxhash.h>
+#include <yaml-cpp/yaml.h>
+
+#include <CLI/CLI.hpp>
+#include <Eigen/Dense>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+int main(int argc, char** argv) {
+  CLI::App app;
+  std::string text;
+  app.add_option("--text", text);
+  CLI11_PARSE(app, argc, argv);
+  const YAML::Node list = YAML::Load(text);
+  Eigen::Matrix2d matrix;
+  matrix << list[0].as<double>(), list[1].as<double>(), list[2].as<double>(), list[3].as<double>();
+  double determinant = 0;
+  std::thread([&] { determinant = matrix.determinant(); }).join();
+  nlohmann::json result;
+  result["determinant"] = determinant;
+  result["hash"] = fmt::format("{:016x}", XXH64("abc", 3, 0));
+  result["arrow"] = arrow::int64()->ToString();
+  std::puts(result.dump().c_str());
+}
