@@ -12,7 +12,8 @@ done
 # The compiler finds its own files beside itself, but not those of the C library. They come last, as those of the system do: the
 # headers of the C++ library look for them behind themselves. What is linked must find its libraries when it runs.
 case $name in
-  g++ | gcc | g++-[0-9]* | gcc-[0-9]* | *-linux-gnu-g++* | *-linux-gnu-gcc*)
+  g++ | gcc | g++-[0-9]* | gcc-[0-9]* | *-linux-gnu-g++* | *-linux-gnu-gcc | *-linux-gnu-gcc-[0-9]* | clang | clang++ | clang-[0-9]* | clang++-[0-9]*)
+    [[ $name != clang* ]] || flags=(-Wno-unused-command-line-argument)
     flags+=("-B$root/programs/bin")
     for folder in "$root"/usr/include/*-linux-gnu* "$root/usr/include"; do
       [[ ! -d $folder ]] || flags+=(-idirafter "$folder")

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import unittest
+from pathlib import Path
 
 from stub_clone import PACKAGES, ROOT, STUBS, StubClone
 
@@ -83,6 +84,29 @@ class Setup(StubClone):
         self.write_packages([])
         self.assertEqual(self.bootstrap(USER_ID=1000)[0], 0)
         self.assertEqual(self.cached(), ["build", "packages", "packages"])
+
+    def test_Unpacked_LinksAndLinkerScriptsLeadToWhatIsThere(self):
+        (library,) = [path for path in Path("/usr/lib").glob("*-linux-gnu/libstdc++.so.6")]  # of this system, a link to the file
+        real = library.readlink().name
+        root = self.home / "root"
+        folder = root / str(library.parent)[1:]
+        folder.mkdir(parents=True)
+        (folder / "libstdc++.so").symlink_to(library.name)
+        (folder / "libnowhere.so").symlink_to("libnowhere.so.1")
+        (folder / "libown.so").symlink_to(library.parent / "own/libown.so.1")  # absolute, to a file of the packages
+        (folder / "own").mkdir()
+        (folder / "own/libown.so.1").write_text("own")
+        (folder / "libc_nonshared.a").touch()
+        (folder / "libc.so").write_text(f"GROUP ( /lib/libc.so.6 {library.parent}/libc_nonshared.a AS_NEEDED ( {library.parent}/libother.a ) )")
+        joined = self.run_script("bash", "-c", 'source "$0/scripts/lib/common.sh"; join_with_system "$1"', self.clone, root)
+        self.assertEqual(joined[0], 0, joined)
+        root = root.rename(self.home / "moved root")  # the folder is renamed when it is complete
+        folder = root / str(library.parent)[1:]
+        for name in ("libstdc++.so", library.name, real):  # CMake's files name the last
+            self.assertEqual((folder / name).resolve(), library.resolve(), name)
+        self.assertEqual((folder / "libown.so").read_text(), "own")
+        self.assertEqual((folder / "libc.so").read_text(),
+                         f"GROUP ( /lib/libc.so.6 libc_nonshared.a AS_NEEDED ( {library.parent}/libother.a ) )")
 
     def test_SudoThatNeedsAPassword_IsNotUsed(self):
         shutil.copy2(STUBS / "sudo", self.bin)

@@ -110,8 +110,9 @@ class WithoutRoot(unittest.TestCase):
         # This project, as ./headscope does it, and a small program against the same packages.
         self.as_user("""source scripts/lib/common.sh && install_all build torch && mkdir -p "$RELEASE" &&
             configure_release -DHEADSCOPE_TESTS=OFF &&
-            cmake -S tests/setup/small -B ~/small -G Ninja "-DHEADSCOPE_ROOT=$ROOT" "-DHEADSCOPE_PYARROW=$(pyarrow_folder)" &&
-            ninja -C ~/small""")
+            cmake -S "$ROOT/tests/setup/small" -B ~/small -G Ninja "-DHEADSCOPE_ROOT=$ROOT" "-DHEADSCOPE_PYARROW=$(pyarrow_folder)" &&
+            ninja -C ~/small && ninja -C ~/small | tee ~/second.log""")
+        self.assertIn("ninja: no work to do.", (self.home / "second.log").read_text())  # it can follow the headers
         said = json.loads(self.as_user("~/small/small --text '[1, 2, 3, 4]'"))  # without PATH or LD_LIBRARY_PATH: it finds its libraries
         self.assertEqual(said, {"determinant": -2.0, "hash": "44bc2cf5ad770999", "arrow": "int64"})  # of xxHash's own tests
         self.as_user("""source scripts/lib/common.sh && install_all build torch && cd ~ && gnuplot -e '
