@@ -69,7 +69,7 @@ fetch_lists() {
   shift
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
   APT_OPTIONS=(-o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o Debug::NoLocking=1 -o APT::Sandbox::User=
-    -o Acquire::Languages=none -o Acquire::Retries=2)
+    -o Acquire::Languages=none -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20)
   # A list that no package of ours is in may fail; the download then tells whether it mattered.
   apt-get "${APT_OPTIONS[@]}" -q update </dev/null >"$apt/log" 2>&1 || true
   for kept in "$apt/lists"/*_Packages*; do
@@ -91,7 +91,7 @@ fetch_packages() {
 # What apt-get said was wrong, in one line.
 first_complaint() {
   local line
-  line=$(grep -m 1 '^E: ' "$1" || grep -m 1 '^Err' "$1" || grep -m 1 '^W: ' "$1" || tail -n 1 "$1")
+  line=$(grep -m 1 '^E: ' "$1" || grep -m 1 '^W: ' "$1" || grep -m 1 '^Err' "$1" || tail -n 1 "$1")
   line=${line#[EW]: }
   printf '%s\n' "${line:-it did not say why}"
 }

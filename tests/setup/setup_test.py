@@ -120,7 +120,7 @@ class Setup(StubClone):
         code, output, errors = self.headscope("x", USER_ID=1000, OFFLINE=1)
         self.assertEqual((code, output), (1, ""))
         self.assertEqual(len(errors.splitlines()), 2, errors)  # what it is doing, and why it stops
-        self.assertIn("headscope: apt-get could not fetch the package lists (Err:1 a mirror); ", errors)
+        self.assertIn("headscope: apt-get could not fetch the package lists (Failed to fetch the list); ", errors)
         self.assertIn("apt-get install -y --no-install-recommends fonts-dejavu-core\n", errors)
         self.assertEqual(self.cached(), [])
         self.assertEqual(self.headscope("x", USER_ID=1000)[:2], (0, "<x>"))
