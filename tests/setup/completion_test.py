@@ -108,6 +108,28 @@ class Completion(unittest.TestCase):
                               (("train", "--theme", "="), ["light", "dark"]), (("train", "--seed", ""), [])):
             self.assertEqual(self.complete(*words), values, words)
 
+    def test_ValuesThatTheirNameLists(self):
+        program = self.clone / "build/release/headscope"
+        program.unlink()
+        try:
+            program.write_text("""#!/bin/sh
+cat <<'END'
+Options:
+  --source probe|train        Where from
+  --theme TEXT:{light,dark}   Colours
+  --by METRIC|change          What is ranked
+  --metric NAME               What is drawn
+END
+""")
+            program.chmod(0o755)
+            self.assertEqual(self.complete("--source", ""), ["probe", "train"])
+            self.assertEqual(self.complete("--theme", "d"), ["dark"])
+            self.assertEqual(self.complete("--by", "c"), ["constancy", "consistency", "change"])
+            self.assertEqual(self.complete("--metric", "sin"), ["sink"])
+        finally:
+            program.unlink()
+            program.symlink_to(PROGRAM)
+
     def test_RunFolders(self):
         self.assertEqual(self.complete("plot", ""), ["elsewhere/", "runs/", "runs/first", "runs/second run"])
         self.assertEqual(self.complete("plot", "runs/f"), ["runs/first"])
