@@ -5,8 +5,12 @@ bash is asked always, zsh and fish where they are installed.
 """
 
 import os
+import pty
 import re
+import select
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -163,6 +167,39 @@ END
         for words, answers in zip(self.CASES, self.ANSWERS):
             result = subprocess.run(["bash", "-uc", script, self.texts["bash"], *words], cwd=self.work, capture_output=True, text=True)
             self.assertEqual(result.stdout.splitlines(), [*answers, "complete -F _headscope headscope"], words)
+
+    def test_Bash_OnATerminal(self):
+        for words, answers in zip(self.CASES, self.ANSWERS):
+            end = "/" if (self.work / answers[0]).is_dir() else " "
+            typed = " ".join(["headscope", *words[:-1], answers[0].replace(" ", "\\ ")]) + end
+            self.assertEqual(self.typed_in_bash(f"headscope {' '.join(words)}"), typed)
+        self.assertEqual(self.typed_in_bash("headscope plot elsew"), "headscope plot elsewhere/")  # goes on without a space
+
+    def typed_in_bash(self, text):
+        """What is on the line after the tabulator is pressed."""
+        start = self.home / "bashrc"
+        start.write_text(f"""PS1=; source {shlex.quote(str(self.texts['bash']))}; bind 'set enable-bracketed-paste off'
+report() {{ printf '<''<%s>''>' "$READLINE_LINE"; }}; bind -x '"\\C-g": report'; printf 'REA''DY'\n""")
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.work)
+            os.execvpe("bash", ["bash", "--noprofile", "--rcfile", str(start), "-i"], {**os.environ, "TERM": "dumb", "HOME": str(self.home)})
+        try:
+            said = self.read_until(terminal, b"READY")
+            os.write(terminal, text.encode() + b"\t\x07")
+            said = self.read_until(terminal, b">>").decode()
+            return said[said.index("<<") + 2:said.index(">>")]
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            os.close(terminal)
+
+    def read_until(self, terminal, mark):
+        said = b""
+        while mark not in said:
+            self.assertTrue(select.select([terminal], [], [], 60)[0], said)
+            said += os.read(terminal, 4096)
+        return said
 
     @unittest.skipUnless(shutil.which("fish"), "fish is not installed")
     def test_Fish(self):
