@@ -80,8 +80,9 @@ class Completion(unittest.TestCase):
         count = 0
         for command in all_commands():
             inner = subcommands(*command) + ([] if command else ["install", "uninstall"])
-            offered = [word for word in self.complete(*command, "") if "/" not in word and not (self.work / word).exists()]
-            self.assertEqual(offered, inner, command)
+            offered = self.complete(*command, "")
+            self.assertEqual(offered[:len(inner)], inner, command)  # arguments of the command come behind
+            self.assertEqual([word for word in offered[len(inner):] if not command or word in subcommands()], [], command)
             lines = [line for line in help_of(*command).splitlines() if line.startswith("  -")]
             flags = [flag for line in lines for flag in re.match(r"  ((?:-[\w-]+,?)+)", line)[1].split(",")]
             self.assertEqual(self.complete(*command, "-"), flags, command)
@@ -104,6 +105,15 @@ class Completion(unittest.TestCase):
         groups = {"norm", "outlier", "rank", "redundancy", "attention", "pattern", "induction", "gain"}
         self.assertEqual(set(self.complete("train", "--track", "")), groups | set(documented))
         self.assertEqual(self.complete("train", "--track", "norm,sin"), ["norm,sink"])
+
+    def test_EveryKeyOfTheConfiguration(self):
+        tables = re.findall(r"^## ([a-z, ]+)\n(.*?)(?=^## |\Z)", (ROOT / "docs/config.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+        documented = [(commands.split(", "), re.findall(r"^\| `([\w.]+)` \|", table, flags=re.MULTILINE)) for commands, table in tables]
+        self.assertGreater(len(documented), 3)
+        for command in {command for commands, _ in documented for command in commands}:
+            keys = [key for commands, table in documented if command in commands for key in table]
+            self.assertEqual(self.complete(command, "--set", ""), [f"{key}=" for key in keys], command)
+        self.assertEqual(self.complete("config", ""), [key for _, table in documented for key in table])
 
     def test_ValuesThatTheMeaningLists(self):
         for words, values in ((("train", "--device", ""), ["auto", "cpu", "cuda"]), (("plot", "--theme", ""), ["light", "dark"]),
