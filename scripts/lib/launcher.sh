@@ -7,7 +7,6 @@ MARK='made by headscope install'  # a file without these words is not ours
 # Printed below the program's own --help. scripts/complete reads these three texts, too.
 wrapper_commands() {
   cat <<'END'
-
 Of this checkout:
   install                     Put a launcher and completion for bash, zsh and fish into ~/.local
   uninstall                   Remove what install has made
