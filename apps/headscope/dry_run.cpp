@@ -1,5 +1,6 @@
 #include "dry_run.h"
 
+#include "core/text.h"
 #include "figures/theme.h"
 #include "torch_half.h"
 
@@ -27,7 +28,7 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
   fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", setup.preset,
              millions(each.parameters.total), millions(each.parameters.matrices));
   if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
-  fmt::print("  each run    {} tokens in {} steps, {} probes\n", millions(each.tokens), each.steps, each.probes);
+  fmt::print("  each run    {} in {} steps, {} probes\n", tokens_text(each.tokens), each.steps, each.probes);
   for (const std::string& notice : notices(setup)) fmt::print("  note        {}\n", notice);
   fmt::print("  memory      about {:.1f} GB\n", each.memory_mb / 1024);
   fmt::print("  threads     {}\n", each.threads);

@@ -2,6 +2,7 @@
 
 #include "command.h"
 #include "core/lists.h"
+#include "core/text.h"
 #include "heads/terminal_map.h"
 #include "torch_half.h"
 
@@ -87,8 +88,8 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
   } else if (!common.console.quiet) {
-    fmt::print("{}: step {}, {} tokens; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint),
-               inspection.moment.step, millions(inspection.moment.tokens), inspection.val_loss, inspection.source);
+    fmt::print("{}: step {}, {}; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint),
+               inspection.moment.step, tokens_text(inspection.moment.tokens), inspection.val_loss, inspection.source);
     for (const Metric* metric : shown)
       fmt::print("{}\n", terminal_map(inspection.tracks.probe, 0, *metric, ::isatty(STDOUT_FILENO) == 1, 100));
     fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", visible(job.folder.out));

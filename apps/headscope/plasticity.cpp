@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "plasticity/run.h"
 
 namespace headscope {
@@ -78,16 +79,24 @@ void print_json(const PlasticityOutcome& outcome) {
   fmt::print("{}", json_text(object));
 }
 
+// "L3H5"
+std::string query_head(const HeadId& id) {
+  return fmt::format("L{}H{}", id.layer, id.q_head);
+}
+
+// "L3H5 0.412 (standard error 0.013)"; an error that three digits do not show has more.
 std::string with_error(const HeadResult& head) {
-  return fmt::format("{} {:.3f} ± {:.3f}", head.id.name(), head.ap_overall, head.uncertainty.overall.standard_error());
+  const double error = head.uncertainty.overall.standard_error();
+  const std::string text = error < 0.0005 ? fmt::format("{:.1g}", error) : fixed_text(error, 3);
+  return fmt::format("{} {} (standard error {})", query_head(head.id), fixed_text(head.ap_overall, 3), text);
 }
 
 void print_demo(const std::vector<DemoRow>& rows) {
   fmt::print("\n  head     truth   estimate  std. error  difference / error\n");
   for (const DemoRow& row : rows) {
     const double error = row.estimate.standard_error();
-    fmt::print("  {}  {:.4f}  {:.4f}    {:.4f}      {:+.2f}\n", row.id.name(), row.truth, row.estimate.value, error,
-               (row.estimate.value - row.truth) / error);
+    fmt::print("  {:<6}  {:.4f}  {:.4f}    {:.4f}      {}\n", query_head(row.id), row.truth, row.estimate.value, error,
+               signed_text((row.estimate.value - row.truth) / error, 2));
   }
   fmt::print("\n");
 }
@@ -137,8 +146,8 @@ void print(const CompareOutcome& outcome, const CommonFlags& common) {
     });
     fmt::print("{} heads compared{}: {} differ (false discovery rate 5 %)\n", heads.size(),
                only_in_one > 0 ? fmt::format(" ({} are in one run only)", only_in_one) : "", significant);
-    fmt::print("  largest difference: {} {:+.3f} [{:+.3f}, {:+.3f}]\n", largest.id.name(), largest.difference,
-               largest.low, largest.high);
+    fmt::print("  largest difference: {} {} (95 % interval {} to {})\n", query_head(largest.id),
+               signed_text(largest.difference, 3), signed_text(largest.low, 3), signed_text(largest.high, 3));
     fmt::print("table and figures: {}\n", visible(outcome.out));
   }
 }

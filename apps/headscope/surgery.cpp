@@ -1,5 +1,6 @@
 #include "command.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "heads/figures/surgery_figures.h"
 #include "model/checkpoint_files.h"
 #include "torch_half.h"
@@ -41,9 +42,10 @@ void print_changes(const std::vector<SurgeryCurve>& curves, const std::string& h
   for (std::size_t i = 0; i < curves.front().x.size(); ++i) {
     line = fmt::format("  {:>9}", x_text(curves.front().x[i]));
     for (const SurgeryCurve& curve : curves) {
-      std::string cell = fmt::format("{:+.4f}", curve.loss[i] - unmodified);
+      std::string cell = signed_text(curve.loss[i] - unmodified, 4);
       if (curve.repeats > 1)
-        cell += fmt::format(" ({:+.4f} to {:+.4f})", curve.lowest[i] - unmodified, curve.highest[i] - unmodified);
+        cell += fmt::format(" ({} to {})", signed_text(curve.lowest[i] - unmodified, 4),
+                            signed_text(curve.highest[i] - unmodified, 4));
       line += fmt::format("  {:<{}}", cell, wide);
     }
     fmt::print("{}\n", line.substr(0, line.find_last_not_of(' ') + 1));

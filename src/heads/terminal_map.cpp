@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace headscope {
 namespace {
@@ -37,7 +38,7 @@ std::size_t step_of(double place) {
 std::string number(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::fabs(value);
-  return fmt::format("{:.{}f}", value, size < 10 ? 2 : size < 1000 ? 1 : 0);
+  return fixed_text(value, size < 10 ? 2 : size < 1000 ? 1 : 0);
 }
 
 // One head: a number, or a shade where there is no room for it.
@@ -61,7 +62,7 @@ std::string terminal_map(const Tracks& tracks, std::size_t moment, const Metric&
   std::string map = fmt::format("  {:<{}}", metric.name, row_label_width - 2);
   if (metric.name.size() > row_label_width - 2) map = fmt::format("  {}\n{:>{}}", metric.name, "", row_label_width);
   for (std::size_t head = 0; with_numbers && head < heads; ++head)
-    map += fmt::format("{:>{}}", fmt::format("{}{}", metric.kind == HeadKind::key ? "K" : "Q", head), number_width);
+    map += fmt::format("{:>{}}", fmt::format("{}{}", metric.kind == HeadKind::key ? "K" : "H", head), number_width);
   map += "\n";
   for (std::size_t layer = 0; layer < values.size() / heads; ++layer) {
     map += fmt::format("  {:<{}}", fmt::format("layer {}", layer), row_label_width - 2);

@@ -1,6 +1,7 @@
 #include "settings/setup.h"
 
 #include "core/bounds.h"
+#include "core/text.h"
 #include "data/blocks.h"
 
 namespace headscope {
@@ -203,7 +204,7 @@ Corpus load_corpus_for(const Setup& setup, Console& console) {
                              *corpus.unigram_entropy, *corpus.true_entropy));
   else
     console.info(
-        fmt::format("data: {}, {:.1f} M tokens", corpus.source, static_cast<double>(corpus.train.size()) / 1e6));
+        fmt::format("data: {}, {}", corpus.source, tokens_text(static_cast<std::int64_t>(corpus.train.size()))));
   if (wanted.train - 1 > corpus.train.size())
     console.info(fmt::format("the data is shorter than the run: it is read {:.1f} times",
                              static_cast<double>(wanted.train - 1) / static_cast<double>(corpus.train.size())));

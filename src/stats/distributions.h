@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "core/text.h"
+
 namespace headscope {
 
 // Phi(z), to full double accuracy in both tails: relative error below 4 eps for all z whose Phi is a normal number
@@ -27,10 +29,11 @@ double student_t_two_sided(double t, double df);
 // The t with P(T <= t) = p, 0 < p < 1: 0.975 gives the half width of a 95 % interval in standard errors.
 double student_t_quantile(double p, double df);
 
-// "p = 0.42", "p < 0.001", "p unknown"
+// "p = 0.42", "p < 0.001", "p unknown". A p below 0.05 never reads 0.05: it gets more digits.
 inline std::string p_text(double p) {
   if (std::isnan(p)) return "p unknown";
-  return p < 0.001 ? "p < 0.001" : fmt::format("p = {:.2g}", p);
+  if (p < 0.001) return "p < 0.001";
+  return p < 0.05 && p >= 0.0495 ? "p = " + fixed_text(p, 4, {0.05}) : fmt::format("p = {:.2g}", p);
 }
 
 }  // namespace headscope

@@ -70,5 +70,16 @@ TEST(StudentT, EdgesAreDefined) {
     EXPECT_TRUE(std::isnan(value));
 }
 
+// A sentence that calls p < 0.05 significant must not print 0.05.
+TEST(PText, DoesNotRoundUpToTheLevel) {
+  EXPECT_EQ(p_text(0.0498), "p = 0.0498");
+  EXPECT_EQ(p_text(0.04999), "p = 0.04999");
+  EXPECT_EQ(p_text(0.0494), "p = 0.049");
+  EXPECT_EQ(p_text(0.0504), "p = 0.05");
+  EXPECT_EQ(p_text(0.424), "p = 0.42");
+  EXPECT_EQ(p_text(0.0009), "p < 0.001");
+  EXPECT_EQ(p_text(NAN), "p unknown");
+}
+
 }  // namespace
 }  // namespace headscope

@@ -1,0 +1,85 @@
+#include "core/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace headscope {
+namespace {
+
+constexpr int most_extra_digits = 9;  // a value nearer to a limit than this counts as the limit
+
+int side_of(double value, double limit) {
+  return value < limit ? -1 : value > limit ? 1 : 0;
+}
+
+bool same_sides(double value, double rounded, std::initializer_list<double> limits) {
+  for (const double limit : limits)
+    if (side_of(value, limit) != side_of(rounded, limit)) return false;
+  return true;
+}
+
+std::string rounded_text(double value, int digits) {
+  const std::string text = fmt::format("{:.{}f}", value, digits);
+  return text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos ? text.substr(1) : text;
+}
+
+// "614,400"
+std::string with_separators(std::int64_t count) {
+  return count < 1000 ? std::to_string(count) : fmt::format("{},{:03}", with_separators(count / 1000), count % 1000);
+}
+
+}  // namespace
+
+std::string fixed_text(double value, int digits, std::initializer_list<double> limits) {
+  const std::string least = rounded_text(value, digits);
+  for (int extra = 0; extra <= most_extra_digits; ++extra) {
+    const std::string text = extra == 0 ? least : rounded_text(value, digits + extra);
+    if (same_sides(value, std::strtod(text.c_str(), nullptr), limits)) return text;
+  }
+  return least;
+}
+
+std::string signed_text(double value, int digits, std::initializer_list<double> limits) {
+  const std::string text = fixed_text(value, digits, limits);
+  return value > 0 && text.find_first_not_of("0.") != std::string::npos ? "+" + text : text;
+}
+
+std::string tokens_text(std::int64_t count) {
+  if (count < 1'000'000) return with_separators(count) + (count == 1 ? " token" : " tokens");
+  return fmt::format("{:.1f} M tokens", static_cast<double>(count) / 1e6);
+}
+
+std::size_t width_of(std::string_view text) {
+  std::size_t width = 0;
+  for (const char byte : text) width += (static_cast<unsigned char>(byte) & 0xC0) == 0x80 ? 0 : 1;
+  return width;
+}
+
+std::string wrapped(std::string_view text, std::size_t width, std::size_t indent, std::size_t column) {
+  std::string lines;
+  bool first = true;  // of the line
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find(' ', start), text.size());
+    const std::string_view word = text.substr(start, end - start);
+    start = end + 1;
+    const std::size_t size = width_of(word);
+    if (!first && column + 1 + size > width) {
+      lines += '\n';
+      lines.append(indent, ' ');
+      column = indent;
+      first = true;
+    }
+    if (!first) {
+      lines += ' ';
+      ++column;
+    }
+    lines += word;
+    column += size;
+    first = false;
+  }
+  return lines;
+}
+
+}  // namespace headscope
