@@ -73,9 +73,7 @@ HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts) {
 
 void write_summary(const HeadSummary& summary, const RunFacts& facts, const fs::path& out) {
   if (summary.findings) {
-    const std::string title =
-        facts.title.empty() ? "Heads in training" : fmt::format("Heads in training: {}", facts.title);
-    write_file(out / "summary.md", to_markdown(*summary.findings, title));
+    write_file(out / "summary.md", to_markdown(*summary.findings, facts.title));
     write_file(out / "summary.json", json_text(to_json(*summary.findings)));
   }
   if (summary.roles) write_roles(*summary.roles, out);

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "core/text.h"
 
 namespace headscope {
 namespace {
@@ -15,9 +18,15 @@ std::string line(const Row& cells) {
 
 }  // namespace
 
+const Tracks& main_source(const RunTracks& run) {
+  return run.probe.moments.empty() ? run.train : run.probe;
+}
+
 const Tracks& source_for(const RunTracks& run, std::initializer_list<std::string_view> metrics) {
   const std::span<const std::string_view> wanted(metrics.begin(), metrics.size());
-  return !run.finest().has_all(wanted) && run.other().has_all(wanted) ? run.other() : run.finest();
+  const Tracks& main = main_source(run);
+  const Tracks& other = &main == &run.probe ? run.train : run.probe;
+  return !main.has_all(wanted) && other.has_all(wanted) ? other : main;
 }
 
 Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> metrics) {
@@ -55,16 +64,41 @@ std::string number_text(double value) {
   return (value < 0 ? "−" : "") + digits;
 }
 
-std::string percent_text(double share) {
-  return std::isfinite(share) ? fmt::format("{:.0f} %", 100 * share) : "–";
+std::string percent_text(double share, std::initializer_list<double> limits) {
+  if (!std::isfinite(share)) return "–";
+  // A percentage is a share with its point moved by two places; the limits are compared as shares.
+  for (int digits = 0; digits <= 6; ++digits) {
+    const std::string text = fixed_text(100 * share, digits);
+    const double rounded = std::stod(text) / 100;
+    const bool kept = std::ranges::all_of(limits, [&](double limit) {
+      return (share < limit) == (rounded < limit) && (share > limit) == (rounded > limit);
+    });
+    if (kept) return text + " %";
+  }
+  return fixed_text(100 * share, 0) + " %";
 }
 
 std::string interval_text(double low, double high) {
   return std::isnan(low) || std::isnan(high) ? "–" : fmt::format("{} to {}", number_text(low), number_text(high));
 }
 
-std::string head_text(std::int64_t layer, std::int64_t head) {
+std::string query_head_text(std::int64_t layer, std::int64_t head) {
   return fmt::format("L{}H{}", layer, head);
+}
+
+std::string key_head_text(std::int64_t layer, std::int64_t head) {
+  return fmt::format("L{}K{}", layer, head);
+}
+
+std::string source_text(std::string_view source) {
+  return source == "probe" ? "the fixed held-out batch (probe)" : "training batches (train)";
+}
+
+std::string layers_text(const GroupLayers& group) {
+  const std::string_view name = name_of(group.group);
+  if (group.first == group.last) return fmt::format("{} layer ({})", name, group.first);
+  return fmt::format("{} layers ({} {} {})", name, group.first, group.last == group.first + 1 ? "and" : "to",
+                     group.last);
 }
 
 std::string joined(std::span<const std::string> parts) {
@@ -93,7 +127,8 @@ std::string step_cell(const std::optional<Moment>& moment) {
 }
 
 std::string p_cell(double p) {
-  return p < 0.001 ? "< 0.001" : number_text(p);
+  if (p < 0.001) return "< 0.001";
+  return p < 0.05 && p >= 0.0495 ? fixed_text(p, 4, {0.05}) : number_text(p);  // 0.04998 is not 0.05
 }
 
 ordered_json moment_json(const Moment& moment) {

@@ -20,6 +20,7 @@ namespace headscope {
 // How an answer is reached, in a sentence for the reader of the answer.
 struct Rule {
   std::string_view name, sentence;
+  bool of_a_course = false;  // says nothing where there is one moment
 };
 
 // What an answer rests on.
@@ -32,7 +33,11 @@ struct Basis {
   [[nodiscard]] bool has_course() const { return moments.size() > 1; }
 };
 
-// The finest source; the other one where only that has all these metrics.
+// The fixed batch of the probes wherever it was measured, otherwise the training batches: values of the fixed batch
+// differ by the weights alone, those of training batches by the text, too.
+const Tracks& main_source(const RunTracks& run);
+
+// The main source; the other one where only that has all these metrics.
 const Tracks& source_for(const RunTracks& run, std::initializer_list<std::string_view> metrics);
 
 Basis basis_of(const Tracks& tracks, std::initializer_list<std::string_view> metrics);
@@ -52,11 +57,14 @@ double group_mean(const Tracks& tracks, std::string_view metric, std::size_t mom
 
 // Three significant digits with a true minus sign; "–" for a number that is not known.
 std::string number_text(double value);
-std::string percent_text(double share);                        // "83 %"
-std::string interval_text(double low, double high);            // "−0.7 to −0.53"
-std::string head_text(std::int64_t layer, std::int64_t head);  // "L5H1"
-std::string joined(std::span<const std::string> parts);        // "a, b and c"
-std::string counted(std::size_t n, std::string_view thing);    // "1 head", "3 heads"
+std::string percent_text(double share, std::initializer_list<double> limits = {});  // "83 %"; see fixed_text
+std::string interval_text(double low, double high);                                 // "−0.7 to −0.53"
+std::string query_head_text(std::int64_t layer, std::int64_t head);                 // "L5H1"
+std::string key_head_text(std::int64_t layer, std::int64_t head);                   // "L5K1"
+std::string source_text(std::string_view source);            // "the fixed held-out batch (probe)"
+std::string layers_text(const GroupLayers& group);           // "early layers (0 to 7)", "middle layer (2)"
+std::string joined(std::span<const std::string> parts);      // "a, b and c"
+std::string counted(std::size_t n, std::string_view thing);  // "1 head", "3 heads"
 
 // "Not answered: entropy was not tracked."
 std::string not_tracked_text(std::span<const std::string> metrics);

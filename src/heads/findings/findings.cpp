@@ -1,5 +1,6 @@
 #include "heads/findings/findings.h"
 
+#include "core/text.h"
 #include "heads/findings/answer.h"
 
 namespace headscope {
@@ -7,60 +8,97 @@ namespace {
 
 constexpr std::size_t label_width = 14, line_width = 100;
 
-// Characters as a terminal shows them: bytes that continue a UTF-8 sequence take no place.
-std::size_t width_of(std::string_view text) {
-  std::size_t width = 0;
-  for (const char byte : text) width += (static_cast<unsigned char>(byte) & 0xC0) == 0x80 ? 0 : 1;
-  return width;
-}
+// A question: its key in the JSON, and how it is asked on a terminal and on a page, over a course and of one moment.
+struct Question {
+  std::string_view key, label, question, label_of_one, question_of_one;
+};
 
-// "Label         words words", continued under the words.
-std::string paragraph(std::string_view label, std::string_view text) {
-  std::string lines = fmt::format("{:<{}}", label, label_width);
-  std::size_t column = label_width;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find(' ', start), text.size());
-    const std::string_view word = text.substr(start, end - start);
-    start = end + 1;
-    const std::size_t width = width_of(word);
-    if (column > label_width && column + 1 + width > line_width) {
-      lines += '\n';
-      lines.append(label_width, ' ');
-      column = label_width;
-    }
-    if (column > label_width) {
-      lines += ' ';
-      ++column;
-    }
-    lines += word;
-    column += width;
-  }
-  return lines + "\n";
-}
+constexpr Question split_question{"norm_split", "Heads split", "Do the heads of a layer split by key norm?",
+                                  "Heads split", "Do the heads of a layer split by key norm?"};
+constexpr Question sharpness_question{"norm_entropy", "Sharpness", "Does a high key norm mean sharp attention?",
+                                      "Sharpness", "Does a high key norm mean sharp attention?"};
+constexpr Question rank_question{"rank_collapse", "Rank", "Do keys lose dimensions?", "Rank",
+                                 "How many dimensions do keys use?"};
+constexpr Question volume_question{"growth", "Volume knob", "Do keys or queries turn the volume up?", "", ""};
+constexpr Question keys_question{"key_evolution", "Key evolution", "How do keys evolve by depth?", "Keys by depth",
+                                 "How do keys differ by depth?"};
 
-// Calls visit(key in the JSON, label on a terminal, question, finding, rules) for each question, in order.
+// Calls visit(question, finding, rules) for each, in order.
 template <class Visit>
 void for_each_question(const Findings& all, Visit visit) {
-  visit("norm_split", "Heads split", "Do the heads of a layer split by key norm?", all.norm_split, norm_split_rules);
-  visit("norm_entropy", "Sharpness", "Does a high key norm mean sharp attention?", all.norm_entropy,
-        norm_entropy_rules);
-  visit("rank_collapse", "Rank", "Do keys lose dimensions?", all.rank_collapse, rank_collapse_rules);
-  visit("growth", "Volume knob", "Do keys or queries turn the volume up?", all.volume_knob, volume_knob_rules);
-  visit("key_evolution", "Key evolution", "How do keys evolve by depth?", all.key_evolution, key_evolution_rules);
+  visit(split_question, all.norm_split, norm_split_rules);
+  visit(sharpness_question, all.norm_entropy, norm_entropy_rules);
+  visit(rank_question, all.rank_collapse, rank_collapse_rules);
+  visit(volume_question, all.volume_knob, volume_knob_rules);
+  visit(keys_question, all.key_evolution, key_evolution_rules);
+}
+
+// The same for a reader: what needs a course is left out where there is one moment. Calls visit(label, question,
+// finding, rules).
+template <class Visit>
+void for_each_answer(const Findings& all, Visit visit) {
+  const bool course = all.basis().has_course();
+  for_each_question(all, [&](const Question& asked, const auto& finding, const auto& rules) {
+    if (course)
+      visit(asked.label, asked.question, finding, rules);
+    else if (!asked.question_of_one.empty())
+      visit(asked.label_of_one, asked.question_of_one, finding, rules);
+  });
+}
+
+// "Heads of tiny over training, measured on the fixed held-out batch (probe)"
+std::string title_text(const Findings& findings, std::string_view name) {
+  const Basis& basis = findings.basis();
+  std::string text = name.empty() ? "Heads" : fmt::format("Heads of {}", name);
+  if (basis.moments.empty()) return text;
+  text += basis.has_course() ? " over training" : fmt::format(" at step {}", basis.moments.front().step);
+  return fmt::format("{}, measured on {}", text, source_text(basis.source));
+}
+
+// "at 16 moments from step 0 to 150 (614,400 tokens)"
+std::string moments_text(const Basis& basis) {
+  const Moment last = basis.moments.back();
+  if (!basis.has_course()) return fmt::format("at step {} ({})", last.step, tokens_text(last.tokens));
+  return fmt::format("at {} moments from step {} to {} ({})", basis.moments.size(), basis.moments.front().step,
+                     last.step, tokens_text(last.tokens));
 }
 
 // What was measured, when.
 std::string basis_text(const Findings& findings) {
-  const Basis& basis = findings.norm_split.basis;
+  const Basis& basis = findings.basis();
   std::string text =
       fmt::format("{}, each with {} and {}", counted(static_cast<std::size_t>(findings.counts.layers), "layer"),
                   counted(static_cast<std::size_t>(findings.counts.key_heads), "key head"),
                   counted(static_cast<std::size_t>(findings.counts.query_heads), "query head"));
-  if (basis.moments.empty()) return text + ".";
-  const std::string_view data = basis.source == "probe" ? "a fixed batch" : "training batches";
-  if (!basis.has_course()) return fmt::format("{}; measured on {} at step {}.", text, data, basis.moments.front().step);
-  return fmt::format("{}; measured on {} at {} from step {} to {}.", text, data,
-                     counted(basis.moments.size(), "moment"), basis.moments.front().step, basis.moments.back().step);
+  if (!basis.moments.empty()) text += "; measured " + moments_text(basis);
+  return text + ". L1K0 is key head 0 of layer 1, L1H0 query head 0.";
+}
+
+// Where something comes from another source than the rest.
+std::string other_source(const Findings& all, const Basis& basis, std::string_view what) {
+  if (basis.source == all.basis().source || basis.moments.empty()) return "";
+  return fmt::format(" {} from {}, {}.", what, source_text(basis.source), moments_text(basis));
+}
+
+std::string source_note(const Findings& all, const auto& finding) {
+  return other_source(all, finding.basis, "This is");
+}
+
+std::string source_note(const Findings& all, const RankCollapse& found) {
+  return other_source(all, found.ranks, "The effective rank is") +
+         other_source(all, found.outliers, "One-hot heads and privileged dimensions are");
+}
+
+std::string every_layer_text(const Findings& findings) {
+  const std::string tables = tables_of(findings.by_layer);
+  if (tables.empty()) return "";
+  const Basis& basis = findings.basis();
+  const std::string when =
+      basis.has_course() ? fmt::format("at step {} → at step {}", basis.moments.front().step, basis.moments.back().step)
+                         : fmt::format("at step {}", basis.moments.front().step);
+  return fmt::format(
+      "## Every layer\n\nMeans over the heads of a layer {}, on {}. docs/measurements.md defines them.\n\n{}", when,
+      source_text(basis.source), tables);
 }
 
 }  // namespace
@@ -68,39 +106,52 @@ std::string basis_text(const Findings& findings) {
 Findings find(const RunTracks& run) {
   DipTester tester;
   Findings findings;
-  findings.counts = run.finest().counts;
+  findings.counts = main_source(run).counts;
   findings.norm_split = find_norm_split(run, tester);
   findings.norm_entropy = find_norm_entropy(run, tester);
   findings.rank_collapse = find_rank_collapse(run);
   findings.volume_knob = find_volume_knob(run);
   findings.key_evolution = find_key_evolution(run);
+  findings.by_layer = find_by_layer(run);
   return findings;
 }
 
 nlohmann::ordered_json to_json(const Findings& findings) {
   nlohmann::ordered_json object, rules;
-  for_each_question(findings, [&](const std::string& key, auto, auto, const auto& finding, const auto& list) {
+  for_each_question(findings, [&](const Question& asked, const auto& finding, const auto& list) {
+    const std::string key(asked.key);
     if (key == "growth") object["volume_knob"] = known(findings.volume_knob.knob_name());
     object[key] = to_json(finding);
     for (const Rule& rule : list) rules[key][std::string(rule.name)] = rule.sentence;
   });
+  object["by_layer"] = to_json(findings.by_layer);
   object["rules"] = rules;
   return object;
 }
 
-std::string to_markdown(const Findings& findings, std::string_view title) {
-  std::string text = fmt::format("# {}\n\n{}\n\n", title, basis_text(findings)), rules = "## Rules\n\n";
-  for_each_question(findings, [&](auto, auto, std::string_view question, const auto& finding, const auto& list) {
-    text += fmt::format("## {}\n\n{}\n\n{}", question, finding.sentence, tables_of(finding));
-    for (const Rule& rule : list) rules += fmt::format("- `{}`: {}\n", rule.name, rule.sentence);
+std::string to_markdown(const Findings& findings, std::string_view name) {
+  std::string text = fmt::format("# {}\n\n{}\n\n", title_text(findings, name), basis_text(findings)),
+              rules = "## Rules\n\n";
+  for_each_answer(findings, [&](auto, std::string_view question, const auto& finding, const auto& list) {
+    text += fmt::format("## {}\n\n{}{}\n\n{}", question, finding.sentence, source_note(findings, finding),
+                        tables_of(finding));
+    for (const Rule& rule : list)
+      if (findings.basis().has_course() || !rule.of_a_course)
+        rules += fmt::format("- `{}`: {}\n", rule.name, rule.sentence);
   });
-  return text + rules;
+  return text + every_layer_text(findings) + rules;
 }
 
 std::string to_terminal(const Findings& findings) {
   std::string text;
-  for_each_question(findings, [&](auto, std::string_view label, auto, const auto& finding, auto) {
-    text += paragraph(label, finding.sentence);
+  const auto paragraph = [&](std::string_view label, const std::string& words) {
+    text += fmt::format("{:<{}}{}\n", label, label_width, wrapped(words, line_width, label_width, label_width));
+  };
+  if (!findings.basis().moments.empty())
+    paragraph("Measured",
+              fmt::format("on {} {}.", source_text(findings.basis().source), moments_text(findings.basis())));
+  for_each_answer(findings, [&](std::string_view label, auto, const auto& finding, auto) {
+    paragraph(label, finding.sentence + source_note(findings, finding));
   });
   return text;
 }

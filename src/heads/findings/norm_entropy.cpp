@@ -78,19 +78,21 @@ std::string correlation_text(const NormEntropy& found) {
                       counted(all.n, "query head"), number_text(all.rho),
                       std::isnan(all.low) ? "" : fmt::format("95 % interval {}, ", interval_text(all.low, all.high)),
                       p_text(all.p_value));
-  if (found.shared_key_heads) text += " Heads that share a key head are not independent: both are too confident.";
+  if (found.shared_key_heads)
+    text += " Query heads that share a key head are not independent: this interval is too narrow and this p too small.";
   const auto falling = std::ranges::count_if(found.layers, [](const RankCorrelation& layer) { return layer.rho < 0; });
   const auto known =
       std::ranges::count_if(found.layers, [](const RankCorrelation& layer) { return !std::isnan(layer.rho); });
   if (found.layers.size() > 1 && known > 0)
-    text += fmt::format(" It is negative in {} of {}.", falling, counted(static_cast<std::size_t>(known), "layer"));
+    text += fmt::format(" The correlation is negative in {} of {}.", falling,
+                        counted(static_cast<std::size_t>(known), "layer"));
   return text;
 }
 
 std::string cluster_text(const NormEntropy& found) {
   if (std::isnan(found.cluster_test.p_value)) return "";
   if (!found.clusters_found())
-    return fmt::format(" The heads show no two clusters (dip test, {}).", p_text(found.cluster_test.p_value));
+    return fmt::format(" The heads do not fall into two clusters (dip test, {}).", p_text(found.cluster_test.p_value));
   return fmt::format(
       " The heads fall into two clusters (dip test, {}): {} of norm {} and entropy {}, {} of norm {} and "
       "entropy {}.",
@@ -115,7 +117,7 @@ Row cluster_row(const std::string& name, const HeadCluster& cluster) {
   std::vector<std::string> heads;
   for (const HeadPoint& head : cluster.heads) {
     if (heads.size() == most_listed) break;
-    heads.push_back(head_text(head.layer, head.head));
+    heads.push_back(query_head_text(head.layer, head.head));
   }
   if (cluster.heads.size() > most_listed) heads.push_back(fmt::format("{} more", cluster.heads.size() - most_listed));
   return {name, std::to_string(cluster.heads.size()), number_text(cluster.norm), number_text(cluster.entropy),

@@ -1,4 +1,4 @@
-// Phase 2 (seeds 000, 001, 002): does a high key norm go with sharp attention?
+// Phase 2 of the research plan: does a high key norm go with sharp attention?
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@ inline constexpr std::array norm_entropy_rules = {
     Rule{"rho",
          "rho is Spearman's rank correlation of the entropy of a query head's attention and the k_norm of the key head "
          "it reads, over query heads; its 95 % interval is Fisher's with the standard error of Bonett and Wright "
-         "(2000). Query heads that share a key head are not independent: the interval and p are then too confident."},
+         "(2000). Query heads that share a key head are not independent: the interval is then too narrow and p too "
+         "small."},
     Rule{"high_norm_means_sharp",
          "\"High norm means sharp\" is supported when the interval of rho over all heads lies below 0, contradicted "
          "when it lies above 0, undecided otherwise."},

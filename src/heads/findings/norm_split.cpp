@@ -11,6 +11,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::optional<Moment> beginning(std::span<const double> shares, std::span<const Moment> moments) {
+  if (moments.size() < 2) return std::nullopt;
   std::size_t first = shares.size();
   while (first > 0 && shares[first - 1] > 0.5) --first;
   return first == shares.size() ? std::nullopt : std::optional(moments[first]);
@@ -56,10 +57,20 @@ std::string layers_have(std::span<const std::int64_t> layers) {
   return layers.size() == 1 ? fmt::format("Layer {} has", names.front()) : fmt::format("Layers {} have", joined(names));
 }
 
+// "a layer has 2", "4 such heads have a known norm"
+std::string too_few_text(const NormSplit& split) {
+  const std::size_t heads = split.layers.empty() ? 0 : split.layers.front().norms.size();
+  if (heads < 3) return fmt::format("a layer has {}", heads);
+  return fmt::format("{} of them {} measured", split.within_layers.n, split.within_layers.n == 1 ? "was" : "were");
+}
+
 std::string populations_text(const NormSplit& split) {
   const DipTest& all = split.within_layers;
   if (std::isnan(all.p_value))
-    return "Too few heads to tell one population from two: the test needs four, in layers of three or more.";
+    return fmt::format(
+        "Whether the key heads of a layer are one population or two cannot be tested: the test needs layers with three "
+        "key heads or more, and four such heads in all; here {}.",
+        too_few_text(split));
   std::string text;
   if (all.rejects())
     text = "Within layers the heads are more than one population by key norm";
@@ -67,12 +78,12 @@ std::string populations_text(const NormSplit& split) {
     text = layers_have(split.named_layers) + " more than one population of heads by key norm, the model as a whole not";
   else
     text = "Within layers the heads show no second population by key norm";
-  text += fmt::format(" (dip test over {}, {}", counted(all.n, "head"), p_text(all.p_value));
+  text += fmt::format(" (dip test over {}, {}).", counted(all.n, "key head"), p_text(all.p_value));
   if (split.tested_layers > 1)
-    text += fmt::format("; {} of {} layers pass it alone, {} expected by chance",
+    text += fmt::format(" Tested one by one, {} of {} layers have p < 0.05; chance alone gives {} on average.",
                         std::ranges::count_if(split.layers, [](const auto& layer) { return layer.groups.found(); }),
                         split.tested_layers, number_text(0.05 * static_cast<double>(split.tested_layers)));
-  return text + ").";
+  return text;
 }
 
 std::string share_text(const NormSplit& split) {
@@ -81,7 +92,7 @@ std::string share_text(const NormSplit& split) {
                        joined(split.basis.not_tracked));
   if (std::isnan(split.between_share)) return "";
   std::string text = fmt::format(" Differences between heads make {} of the variance of the key norm",
-                                 percent_text(split.between_share));
+                                 percent_text(split.between_share, {0.5}));
   if (!split.basis.has_course()) return text + ".";
   text += fmt::format(" at step {} ({} at step {}), ", split.basis.moments.back().step,
                       percent_text(split.share_over_time.front()), split.basis.moments.front().step);
@@ -188,11 +199,21 @@ std::string tables_of(const NormSplit& split) {
   std::vector<Row> rows;
   for (const LayerSplit& layer : split.layers)
     rows.push_back({std::to_string(layer.layer), number_text(layer.mean), norm_range(layer),
-                    percent_text(layer.between_share), step_cell(layer.begins), p_cell(layer.groups.test.p_value),
-                    population_cell(layer)});
-  return table_text({"layer", "mean key norm", "range of its heads", "between-head share", "split since step",
-                     "p of the dip test", "populations"},
-                    rows);
+                    percent_text(layer.between_share, {0.5}), step_cell(layer.begins),
+                    p_cell(layer.groups.test.p_value), population_cell(layer)});
+  Row head = {"layer",
+              "mean key norm",
+              "range of its heads",
+              "between-head share",
+              "split since step",
+              "p of the dip test",
+              "populations"};
+  if (!split.basis.has_course()) {
+    constexpr std::ptrdiff_t since = 4;
+    head.erase(head.begin() + since);
+    for (Row& row : rows) row.erase(row.begin() + since);
+  }
+  return table_text(head, rows);
 }
 
 }  // namespace headscope

@@ -1,4 +1,4 @@
-// Phase 1 (seeds 000, 001): is a layer's mean key norm that of all its heads, or does it hide two populations?
+// Phase 1 of the research plan: is a layer's mean key norm that of all its heads, or does it hide two populations?
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@ inline constexpr std::array norm_split_rules = {
          "between heads; 0 when nothing varies by more than a millionth, unknown for one head. The model's share is "
          "the mean over layers."},
     Rule{"begins",
-         "A split begins at the first moment from which on the between-head share stays above one half until the end."},
+         "A split begins at the first moment from which on the between-head share stays above one half until the end.",
+         /*of_a_course=*/true},
     Rule{"two_populations",
          "The heads are more than one population when the dip test of Hartigan and Hartigan (1985) against the uniform "
          "distribution has p < 0.05 (2000 simulated samples; at least four heads): for a layer over its heads, for the "
@@ -31,8 +32,8 @@ struct LayerSplit {
   double mean = missing;                // of the norms
   double between_share = missing;       // at the end
   std::vector<double> share_over_time;  // by moment
-  std::optional<Moment> begins;
-  TwoGroups groups;  // of the norms
+  std::optional<Moment> begins;         // nothing where there is one moment
+  TwoGroups groups;                     // of the norms
 };
 
 struct NormSplit {

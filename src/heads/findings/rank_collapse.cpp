@@ -38,14 +38,14 @@ void find_privileged(const Tracks& tracks, RankCollapse& found) {
   std::ranges::stable_sort(found.privileged, std::greater{}, &PrivilegedDimension::top_share);
 }
 
-// "24.1 to 11 in middle layers (lowest 10.2 at step 300)"
+// "24.1 to 11 in the middle layers (8 to 14), lowest 10.2 at step 300"
 std::string curve_text(const RankCurve& rank, bool has_course) {
-  const std::string_view group = name_of(rank.group);
+  const std::string group = layers_text(rank.group);
   const GroupCurve& curve = rank.curve;
-  if (!has_course) return fmt::format("{} in {} layers", number_text(curve.end), group);
-  std::string text = fmt::format("{} to {} in {} layers", number_text(curve.start), number_text(curve.end), group);
+  if (!has_course) return fmt::format("{} in the {}", number_text(curve.end), group);
+  std::string text = fmt::format("{} to {} in the {}", number_text(curve.start), number_text(curve.end), group);
   if (curve.lowest < 0.98 * std::min(curve.start, curve.end))  // else the two ends say it
-    text += fmt::format(" (lowest {} at step {})", number_text(curve.lowest), curve.lowest_at->step);
+    text += fmt::format(", lowest {} at step {}", number_text(curve.lowest), curve.lowest_at->step);
   return text;
 }
 
@@ -56,7 +56,7 @@ std::string rank_text(const RankCollapse& found) {
   for (const RankCurve& rank : found.curves)
     if (rank.metric == metric) groups.push_back(curve_text(rank, found.ranks.has_course()));
   return fmt::format("The effective rank of the keys ({}) {} {}.", metric,
-                     found.ranks.has_course() ? "goes from" : "is", joined(groups));
+                     found.ranks.has_course() ? "went from" : "is", fmt::join(groups, "; "));
 }
 
 std::string outlier_text(const RankCollapse& found) {
@@ -64,15 +64,16 @@ std::string outlier_text(const RankCollapse& found) {
     return " One-hot heads and privileged dimensions: k_axis and k_top_share were not tracked.";
   std::string text;
   if (found.axis_heads > 0)
-    text += fmt::format(" {} of {} {} one-hot.", found.one_hot, counted(found.axis_heads, "key head"),
-                        found.one_hot == 1 ? "is" : "are");
+    text += fmt::format(" {} of {} {} one-hot (the largest component is 0.9 of the norm or more).", found.one_hot,
+                        counted(found.axis_heads, "key head"), found.one_hot == 1 ? "is" : "are");
   if (found.share_heads > 0)
-    text += fmt::format(" {} of {} {} a privileged dimension", found.privileged.size(),
-                        counted(found.share_heads, "key head"), found.privileged.size() == 1 ? "has" : "have");
+    text += fmt::format(" {} of {} {} a privileged dimension (it is the largest in half of the keys or more)",
+                        found.privileged.size(), counted(found.share_heads, "key head"),
+                        found.privileged.size() == 1 ? "has" : "have");
   if (found.privileged.empty()) return text + (found.share_heads > 0 ? "." : "");
   const PrivilegedDimension& first = found.privileged.front();
   return text + fmt::format(", above all {}{}: largest in {} of its keys, with {} of the energy.",
-                            head_text(first.layer, first.head),
+                            key_head_text(first.layer, first.head),
                             first.dimension ? fmt::format(" (dimension {})", *first.dimension) : "",
                             percent_text(first.top_share), percent_text(first.top_energy));
 }
@@ -81,7 +82,7 @@ std::string outlier_text(const RankCollapse& found) {
 const Tracks& source_of_ranks(const RunTracks& run) {
   for (const std::string_view metric : effective_ranks)
     if (run.train.has(metric) || run.probe.has(metric)) return source_for(run, {metric});
-  return run.finest();
+  return main_source(run);
 }
 
 }  // namespace
@@ -95,7 +96,7 @@ RankCollapse find_rank_collapse(const RunTracks& run) {
   for (const std::string_view metric : effective_ranks) {
     if (!ranks.has(metric)) continue;
     for (const GroupLayers& group : layer_groups(ranks.counts.layers))
-      found.curves.push_back({metric, group.group, group_curve(ranks, metric, group)});
+      found.curves.push_back({metric, group, group_curve(ranks, metric, group)});
   }
   find_one_hot(outliers, found);
   find_privileged(outliers, found);
@@ -107,7 +108,7 @@ ordered_json to_json(const RankCollapse& found) {
   ordered_json ranks;
   for (const std::string_view metric : effective_ranks) ranks[std::string(metric)] = nullptr;
   for (const RankCurve& rank : found.curves)
-    ranks[std::string(rank.metric)][std::string(name_of(rank.group))] = curve_json(rank.curve);
+    ranks[std::string(rank.metric)][std::string(name_of(rank.group.group))] = curve_json(rank.curve);
   ordered_json privileged = ordered_json::array();
   for (const PrivilegedDimension& one : found.privileged)
     privileged.push_back({{"layer", one.layer},
@@ -127,18 +128,24 @@ ordered_json to_json(const RankCollapse& found) {
 
 std::string tables_of(const RankCollapse& found) {
   std::vector<Row> ranks, privileged;
-  for (const RankCurve& rank : found.curves)
-    ranks.push_back({fmt::format("`{}`", rank.metric), std::string(name_of(rank.group)), number_text(rank.curve.start),
-                     number_text(rank.curve.lowest), step_cell(rank.curve.lowest_at), number_text(rank.curve.end)});
+  const bool has_course = found.ranks.has_course();
+  for (const RankCurve& rank : found.curves) {
+    const std::string metric = fmt::format("`{}`", rank.metric), end = number_text(rank.curve.end);
+    ranks.push_back(has_course ? Row{metric, layers_text(rank.group), number_text(rank.curve.start),
+                                     number_text(rank.curve.lowest), step_cell(rank.curve.lowest_at), end}
+                               : Row{metric, layers_text(rank.group), end});
+  }
   for (const PrivilegedDimension& one : found.privileged) {
     if (privileged.size() == most_listed) break;
-    privileged.push_back({std::to_string(one.layer), std::to_string(one.head),
-                          one.dimension ? std::to_string(*one.dimension) : "–", percent_text(one.top_share),
-                          percent_text(one.top_energy)});
+    privileged.push_back({key_head_text(one.layer, one.head), one.dimension ? std::to_string(*one.dimension) : "–",
+                          percent_text(one.top_share), percent_text(one.top_energy)});
   }
   const std::size_t more = found.privileged.size() - privileged.size();
-  return table_text({"effective rank", "layers", "start", "lowest", "at step", "end"}, ranks) +
-         table_text({"layer", "key head", "privileged dimension", "largest in", "of the energy"}, privileged) +
+  const Row head = has_course ? Row{"effective rank", "layers", "start", "lowest", "at step", "end"}
+                              : Row{"effective rank", "layers", "value"};
+  return table_text(head, ranks) +
+         table_text({"key head", "privileged dimension", "largest in (share of its keys)", "share of the energy"},
+                    privileged) +
          (more > 0 ? fmt::format("And {} more heads.\n\n", more) : "");
 }
 

@@ -1,4 +1,4 @@
-// Phase 3 (seeds 000, 001): do keys lose dimensions, and do they put their energy into single ones?
+// Phase 3 of the research plan: do keys lose dimensions, and do they put their energy into single ones?
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ inline constexpr std::array<std::string_view, 3> effective_ranks = {"k_pr", "k_e
 
 struct RankCurve {
   std::string_view metric;
-  LayerGroup group = LayerGroup::early;
+  GroupLayers group;
   GroupCurve curve;
 };
 

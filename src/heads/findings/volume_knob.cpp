@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/text.h"
 #include "stats/welch.h"
 
 namespace headscope {
@@ -11,9 +12,33 @@ using nlohmann::ordered_json;
 
 constexpr double least_growth = 1.1;
 
-Growth growth_of(const Tracks& tracks, std::string_view metric) {
-  Growth growth{metric};
+// The heads' values at the first and at the last moment.
+struct Ends {
+  std::vector<double> start, end;
+};
+
+Ends ends_of(const Tracks& tracks, std::string_view metric) {
   const std::span<const double> start = tracks.at(metric, 0), end = heads_at_end(tracks, metric);
+  return {{start.begin(), start.end()}, {end.begin(), end.end()}};
+}
+
+// q_norm times k_norm of the key head that the query head reads.
+Ends product_ends(const Tracks& tracks) {
+  Ends ends = ends_of(tracks, "q_norm");
+  const Ends keys = ends_of(tracks, "k_norm");
+  for (std::size_t i = 0; i < ends.start.size(); ++i) {
+    const auto place = static_cast<std::int64_t>(i);
+    const std::int64_t layer = place / tracks.counts.query_heads, head = place % tracks.counts.query_heads;
+    const auto key = static_cast<std::size_t>(layer * tracks.counts.key_heads + tracks.key_head_of(head));
+    ends.start[i] *= keys.start[key];
+    ends.end[i] *= keys.end[key];
+  }
+  return ends;
+}
+
+Growth growth_of(std::string_view metric, const Ends& ends) {
+  Growth growth{metric};
+  const auto& [start, end] = ends;
   std::vector<double> logs;
   for (std::size_t i = 0; i < start.size(); ++i) {
     if (!(start[i] > 0 && end[i] > 0 && std::isfinite(start[i]) && std::isfinite(end[i]))) continue;
@@ -33,39 +58,60 @@ Growth growth_of(const Tracks& tracks, std::string_view metric) {
   return growth;
 }
 
-VolumeKnob knob_of(const Growth& keys, const Growth& queries, const Growth& ratio) {
-  const double growth_of_ratio = std::isnan(ratio.mean) ? queries.mean / keys.mean : ratio.mean;
-  if (!keys.grown && !queries.grown) return VolumeKnob::neither;
-  if (!queries.grown && growth_of_ratio < 1 / least_growth) return VolumeKnob::keys;
-  if (!keys.grown && growth_of_ratio >= least_growth) return VolumeKnob::queries;
-  return VolumeKnob::both;
+VolumeKnob knob_of(const VolumeKnobFinding& found) {
+  if (!found.product.grown || (!found.keys.grown && !found.queries.grown)) return VolumeKnob::neither;
+  if (found.keys.grown && found.queries.grown) return VolumeKnob::both;
+  return found.keys.grown ? VolumeKnob::keys : VolumeKnob::queries;
 }
 
-// Limits of 10 % ask for more digits than other numbers.
+// Limits of 10 % ask for more digits than other numbers; a factor is never printed on the other side of a limit.
 std::string factor_text(double factor) {
-  return factor < 10 ? fmt::format("{:.3f}", factor) : number_text(factor);
+  return factor < 10 ? fixed_text(factor, 3, {1 / least_growth, 1, least_growth}) : number_text(factor);
 }
 
-// "key norms grew by a factor of 1.31 (95 % interval 1.2 to 1.4; 12 of 16 heads grew, 0 shrank)"
+std::string factor_interval(const Growth& growth) {
+  return std::isnan(growth.low) ? "–" : fmt::format("{} to {}", factor_text(growth.low), factor_text(growth.high));
+}
+
+// "grew by a factor of 1.310 (95 % interval 1.200 to 1.400; 12 of 16 heads grew, 0 shrank)"; heads only when asked for.
+std::string growth_text(const Growth& growth, bool with_heads) {
+  const auto percent = [](double share) { return percent_text(share, {1 / least_growth, 1}); };
+  std::vector<std::string> details;
+  if (!std::isnan(growth.low))
+    details.push_back("95 % interval " + (growth.shrunk
+                                              ? fmt::format("{} to {}", percent(growth.low), percent(growth.high))
+                                              : factor_interval(growth)));
+  if (with_heads)
+    details.push_back(fmt::format("{} of {} grew, {} shrank", growth.grown_heads, counted(growth.heads, "head"),
+                                  growth.shrunk_heads));
+  const std::string factor = factor_text(growth.mean), rest = fmt::format("{}", fmt::join(details, "; "));
+  const std::string in_brackets = rest.empty() ? "" : fmt::format(" ({})", rest);
+  if (growth.shrunk) return fmt::format("shrank to {}{}", percent(growth.mean), in_brackets);
+  if (growth.grown) return fmt::format("grew by a factor of {}{}", factor, in_brackets);
+  const bool small = growth.mean < least_growth && growth.mean >= 1 / least_growth;
+  return fmt::format("on average {} (factor {}{}{})",
+                     small ? "stayed within a factor of 1.1" : "did not change clearly", factor,
+                     rest.empty() ? "" : ", ", rest);
+}
+
 std::string growth_text(std::string_view what, const Growth& growth) {
   if (std::isnan(growth.mean)) return fmt::format("{} are not known at both ends of the run", what);
-  const std::string factor = factor_text(growth.mean);
-  const std::string change = growth.grown    ? fmt::format("grew by a factor of {} (", factor)
-                             : growth.shrunk ? fmt::format("shrank by a factor of {} (", factor)
-                                             : fmt::format("changed by a factor of {} (", factor);
-  const std::string interval =
-      std::isnan(growth.low) ? ""
-                             : fmt::format("95 % interval {}; ",
-                                           fmt::format("{} to {}", factor_text(growth.low), factor_text(growth.high)));
-  return fmt::format("{} {}{}{} of {} grew, {} shrank)", what, change, interval, growth.grown_heads,
-                     counted(growth.heads, "head"), growth.shrunk_heads);
+  return fmt::format("{} {}", what, growth_text(growth, /*with_heads=*/true));
 }
 
-std::string_view headline(VolumeKnob knob) {
-  constexpr std::array<std::string_view, 4> headlines = {
-      "The keys are the volume knob", "The queries are the volume knob", "Keys and queries both turn the volume up",
-      "Neither keys nor queries turn the volume up"};
-  return headlines[static_cast<std::size_t>(knob)];
+std::string headline(const VolumeKnobFinding& found) {
+  constexpr std::array<std::string_view, 3> headlines = {"The keys turned the volume up",
+                                                         "The queries turned the volume up",
+                                                         "Keys and queries both turned the volume up"};
+  if (*found.knob != VolumeKnob::neither) return std::string(headlines[static_cast<std::size_t>(*found.knob)]);
+  if (found.product.grown)
+    return "Neither keys nor queries alone turned the volume up (only the product of both norms grew)";
+  if (found.keys.grown || found.queries.grown)
+    return fmt::format("Neither turned the volume up ({} grew, but the product of both norms did not)",
+                       found.keys.grown && found.queries.grown ? "both"
+                       : found.keys.grown                      ? "keys"
+                                                               : "queries");
+  return "Neither keys nor queries turned the volume up";
 }
 
 ordered_json growth_json(const Growth& one) {
@@ -94,32 +140,36 @@ VolumeKnobFinding find_volume_knob(const RunTracks& run) {
     found.sentence = "Not answered: growth needs two moments, and there is one.";
     return found;
   }
-  found.queries = growth_of(tracks, "q_norm");
-  found.keys = growth_of(tracks, "k_norm");
-  found.ratio = growth_of(tracks, "qk_ratio");
-  const bool known = found.keys.heads > 0 && found.queries.heads > 0;
-  if (known) found.knob = knob_of(found.keys, found.queries, found.ratio);
-  found.sentence = fmt::format("{}: {}; {}.", known ? headline(*found.knob) : "Not answered",
-                               growth_text("key norms", found.keys), growth_text("query norms", found.queries));
-  if (!std::isnan(found.ratio.mean))
-    found.sentence += fmt::format(" Their ratio ‖q‖/‖k‖ changed by a factor of {}.", factor_text(found.ratio.mean));
+  found.queries = growth_of("q_norm", ends_of(tracks, "q_norm"));
+  found.keys = growth_of("k_norm", ends_of(tracks, "k_norm"));
+  found.ratio = growth_of("qk_ratio", ends_of(tracks, "qk_ratio"));
+  found.product = growth_of("qk_product", product_ends(tracks));
+  const std::string both =
+      fmt::format("{}; {}.", growth_text("key norms", found.keys), growth_text("query norms", found.queries));
+  if (found.product.heads == 0) {
+    found.sentence = "Not answered: " + both;
+    return found;
+  }
+  found.knob = knob_of(found);
+  found.sentence = fmt::format("{}: {} The product ‖q‖·‖k‖ {}.", headline(found), both,
+                               growth_text(found.product, /*with_heads=*/false));
   return found;
 }
 
 ordered_json to_json(const VolumeKnobFinding& found) {
   ordered_json object = answer_json(found.sentence, found.basis);
-  for (const Growth* one : {&found.queries, &found.keys, &found.ratio})
+  for (const Growth* one : {&found.queries, &found.keys, &found.ratio, &found.product})
     object[std::string(one->metric)] = growth_json(*one);
   return object;
 }
 
 std::string tables_of(const VolumeKnobFinding& found) {
   std::vector<Row> rows;
-  for (const Growth* growth : {&found.queries, &found.keys, &found.ratio})
+  for (const Growth* growth : {&found.queries, &found.keys, &found.ratio, &found.product})
     if (growth->heads > 0)
-      rows.push_back({fmt::format("`{}`", growth->metric), number_text(growth->mean),
-                      interval_text(growth->low, growth->high), std::to_string(growth->heads),
-                      std::to_string(growth->grown_heads), std::to_string(growth->shrunk_heads)});
+      rows.push_back({fmt::format("`{}`", growth->metric), factor_text(growth->mean), factor_interval(*growth),
+                      std::to_string(growth->heads), std::to_string(growth->grown_heads),
+                      std::to_string(growth->shrunk_heads)});
   return table_text({"quantity", "end / start", "95 % interval", "heads", "grew", "shrank"}, rows);
 }
 

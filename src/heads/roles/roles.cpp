@@ -6,6 +6,8 @@
 
 #include "core/error.h"
 #include "core/missing.h"
+#include "core/text.h"
+#include "heads/findings/answer.h"
 
 namespace headscope {
 namespace {
@@ -78,9 +80,24 @@ std::string letter_candidates(std::string_view name) {
   return starts + rest + std::string(any_letter);
 }
 
+// "I induction 0, P previous_token 1, …" in lines of at most 100 characters.
+std::string legend_lines(const RolesResult& result, const std::string& letters) {
+  const std::vector<std::int64_t> counts = result.role_counts();
+  std::string text;
+  std::size_t column = 0;
+  for (std::size_t label = 0; label < counts.size(); ++label) {
+    const std::string entry = fmt::format("{} {} {}", letters[label], result.definition.name_of(label), counts[label]);
+    const bool fits = column + 2 + entry.size() < 100;  // with a comma behind it
+    if (label > 0) text += fits ? ", " : ",\n";
+    column = fits ? column + 2 + entry.size() : entry.size();
+    text += entry;
+  }
+  return text + "\n";
+}
+
 std::string stability_line(const RolesResult& result) {
   const RoleTimeline& timeline = result.timeline;
-  if (timeline.moments.size() < 2) return "one moment: no timeline\n";
+  if (timeline.moments.size() < 2) return "measured at one moment: changes of role are not known\n";
   const std::size_t n = timeline.transitions.size();
   return fmt::format("{} change{} of role over {} moments, {} in the last quarter of the tokens\n", n,
                      n == 1 ? "" : "s", timeline.moments.size(), timeline.late_transitions());
@@ -273,8 +290,8 @@ std::string role_letters(const RoleDefinition& definition) {
 
 std::string to_terminal(const RolesResult& result) {
   const std::string letters = role_letters(result.definition);
-  std::string text = fmt::format("roles at step {} ({:.1f} M tokens, {} rows), definition {}\n", result.moment.step,
-                                 static_cast<double>(result.moment.tokens) / 1e6, result.source, result.definition.id);
+  std::string text = fmt::format("roles at step {} ({}), on {}, definition {}\n", result.moment.step,
+                                 tokens_text(result.moment.tokens), source_text(result.source), result.definition.id);
   text += fmt::format("layer  query heads 0 to {}\n", result.counts.query_heads - 1);
   const auto heads = static_cast<std::size_t>(result.counts.query_heads);
   for (std::size_t i = 0; i < result.heads.size(); ++i) {
@@ -282,11 +299,7 @@ std::string to_terminal(const RolesResult& result) {
     text += letters[result.heads[i].label];
     if ((i + 1) % heads == 0) text += '\n';
   }
-  const std::vector<std::int64_t> counts = result.role_counts();
-  for (std::size_t label = 0; label < counts.size(); ++label)
-    text += fmt::format("{} {} {}{}", letters[label], result.definition.name_of(label), counts[label],
-                        label + 1 < counts.size() ? ", " : "\n");
-  return text + unmeasured_line(result) + stability_line(result);
+  return text + legend_lines(result, letters) + unmeasured_line(result) + stability_line(result);
 }
 
 }  // namespace headscope

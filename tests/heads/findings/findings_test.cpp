@@ -82,7 +82,7 @@ TEST(Findings, AreTheSameEveryTime) {
 
 TEST(Findings, FitATerminal) {
   const std::string text = to_terminal(find(whole_run(48, 5)));
-  EXPECT_LE(std::ranges::count(text, '\n'), 25);
+  EXPECT_LE(std::ranges::count(text, '\n'), 30);
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = text.find('\n', start);
     EXPECT_LE(width_of(std::string_view(text).substr(start, end - start)), 100U) << text;
@@ -95,9 +95,10 @@ TEST(Findings, FitATerminal) {
 TEST(Findings, AreMarkdownWithTheAnswerFirst) {
   const Findings findings = find(whole_run(12, 5));
   const std::string text = to_markdown(findings, "Run one");
-  EXPECT_EQ(text.find("# Run one\n\n12 layers, each with 4 key heads and 8 query heads; measured on a fixed batch at 5 "
-                      "moments from step 0 to 40.\n"),
-            0U);
+  EXPECT_EQ(
+      text.find("# Heads of Run one over training, measured on the fixed held-out batch (probe)\n\n12 layers, each "
+                "with 4 key heads and 8 query heads; measured at 5 moments from step 0 to 40 (2,560 tokens). "),
+      0U);
   for (const std::string& sentence :
        {findings.norm_split.sentence, findings.norm_entropy.sentence, findings.rank_collapse.sentence,
         findings.volume_knob.sentence, findings.key_evolution.sentence})
@@ -105,6 +106,62 @@ TEST(Findings, AreMarkdownWithTheAnswerFirst) {
   EXPECT_THAT(text, HasSubstr("## Rules"));
   EXPECT_THAT(text, HasSubstr(std::string(key_evolution_rules.back().sentence)));
   EXPECT_EQ(text.find("nan"), std::string::npos);
+}
+
+// The training batches have more moments and other values; the fixed batch is taken all the same.
+TEST(Findings, UseTheFixedBatchWheneverItIsThere) {
+  RunTracks run = whole_run(4, 3);
+  run.train = tracks_of({4, 4, 8}, 30);
+  for (const Metric& metric : head_metrics()) plant(run.train, metric.name, [](auto...) { return 0.125; });
+  EXPECT_EQ(to_json(find(run)).dump(), to_json(find(whole_run(4, 3))).dump());
+  // Without it the training batches are named.
+  run.probe = Tracks("probe");
+  EXPECT_EQ(
+      to_markdown(find(run), "tiny").find("# Heads of tiny over training, measured on training batches (train)\n"), 0U);
+  // What only they have is taken from them, and said so.
+  run.probe = tracks_of({4, 4, 8}, 3, "probe");
+  plant(run.probe, "k_pr", [](auto...) { return 24.0; });
+  const std::string text = to_markdown(find(run), "tiny");
+  EXPECT_EQ(text.find("# Heads of tiny over training, measured on the fixed held-out batch (probe)\n"), 0U);
+  EXPECT_THAT(text, HasSubstr("This is from training batches (train), at 30 moments from step 0 to 290"));
+  EXPECT_THAT(text, HasSubstr("One-hot heads and privileged dimensions are from training batches (train)"));
+}
+
+TEST(Findings, OfOneMomentDoNotSpeakOfTraining) {
+  const Findings findings = find(whole_run(12, 1));
+  for (const std::string& text : {to_markdown(findings, "tiny"), to_terminal(findings)})
+    for (const char* word : {"training", "since", "start", "grew", "grow", "evol", "moments", "begin", "lowest (step)",
+                             "lose", "rises", "went"})
+      EXPECT_THAT(text, ::testing::Not(HasSubstr(word)));
+  EXPECT_EQ(
+      to_markdown(findings, "tiny").find("# Heads of tiny at step 0, measured on the fixed held-out batch (probe)\n"),
+      0U);
+  EXPECT_THAT(to_terminal(findings), HasSubstr("Keys by depth "));
+  EXPECT_TRUE(to_json(findings)["volume_knob"].is_null());
+}
+
+// Two layers that differ, which a mean over the early third hides.
+TEST(Findings, HaveEveryMetricOfEveryLayer) {
+  Tracks tracks = tracks_of({6, 2, 4}, 2, "probe");
+  for (const Metric& metric : head_metrics())
+    plant(tracks, metric.name, [](std::size_t moment, std::int64_t layer, std::int64_t head) {
+      return (layer == 0 ? 6.7 : 14.5) + (head % 2 == 0 ? -1 : 1) + 100 * static_cast<double>(moment);
+    });
+  const Findings findings = find(run_of(tracks));
+  const std::string text = to_markdown(findings, "six");
+  for (const Metric& metric : head_metrics()) {
+    if (!metric.averaged) continue;
+    EXPECT_THAT(text, HasSubstr(fmt::format("| `{}` |", metric.name)));
+    const auto json = to_json(findings)["by_layer"]["layers"];
+    EXPECT_NEAR(json[0][std::string(metric.name)]["start"].get<double>(), 6.7, 1e-12);
+    EXPECT_NEAR(json[1][std::string(metric.name)]["end"].get<double>(), 114.5, 1e-12);
+  }
+  EXPECT_THAT(
+      text,
+      HasSubstr("## Every layer\n\nMeans over the heads of a layer at step 0 → at step 10, on the fixed held-out "));
+  EXPECT_THAT(text, HasSubstr("\n| 0 | 6.7 → 107 |"));
+  EXPECT_THAT(text, HasSubstr("\n| 1 | 14.5 → 114 |"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("`k_top_dim`")));
 }
 
 // What no run measured is null, said so, and never stops the rest.

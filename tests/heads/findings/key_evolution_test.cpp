@@ -28,7 +28,9 @@ TEST(Checkmark, FallsInTheFirstThirdAndRisesToTheEnd) {
   EXPECT_EQ(found.lowest_layer, 1);
   EXPECT_EQ(found.depth_correlation, 1);
   EXPECT_EQ(found.checkmark, true);
-  EXPECT_THAT(found.sentence, HasSubstr("has the checkmark shape: lowest in layer 1 (3), 9 in the last layer"));
+  EXPECT_THAT(found.sentence,
+              HasSubstr("has the checkmark shape (lowest in the first third, then rising): the lowest norm is in "
+                        "layer 1 (3), the last layer has 9, 3.00 times that"));
 }
 
 TEST(Checkmark, IsRefusedByEachPartOfItsRule) {
@@ -40,6 +42,15 @@ TEST(Checkmark, IsRefusedByEachPartOfItsRule) {
   EXPECT_EQ(of_profile({3, 6, 9}).checkmark, std::nullopt);              // three layers
   EXPECT_EQ(of_profile({3, 4, NAN, 6, 9}).checkmark, std::nullopt);      // a layer is not known
   EXPECT_EQ(of_profile({3, 4, 6, 9}).checkmark, true);
+}
+
+TEST(Checkmark, SaysOnceWhereTheLowestLayerIsTheLast) {
+  const std::string falls = of_profile({9, 8, 7, 2.72}).sentence;
+  EXPECT_THAT(falls, HasSubstr("the lowest norm is in the last layer, 3 (2.72)."));
+  // 1.0998 times the lowest is less than 1.1 times, and does not read 1.10.
+  const KeyEvolution near = of_profile({5, 5.1, 5.2, 5.3, 5.4, 5.499});
+  EXPECT_EQ(near.checkmark, false);
+  EXPECT_THAT(near.sentence, HasSubstr("1.0998 times that"));
 }
 
 // Early layers fall from 8 to 5; middle ones dip to 7 at moment 1 and rise to 9; final ones stay, but for 1 %.
@@ -64,9 +75,10 @@ TEST(KeyEvolution, DipsAndRises) {
   expect(2, false, false);
   EXPECT_EQ(found.groups[1].norm.lowest_at, (Moment{10, 640}));
   EXPECT_DOUBLE_EQ(found.groups[1].rise, 9.0 / 7);
-  EXPECT_THAT(found.sentence,
-              HasSubstr("early layers fall from 8 to 5, middle layers dip from 8 to 7 (step 10) and rise "
-                        "to 9 and final layers stay at 8.05 (from 8)."));
+  EXPECT_THAT(
+      found.sentence,
+      HasSubstr("the early layers (0 and 1) fell from 8 to 5, the middle layers (2 and 3) dipped from 8 to 7 "
+                "(step 10) and rose to 9 and the final layers (4 and 5) ended at 8.05, within 2 % of the start (8)."));
 }
 
 TEST(KeyEvolution, HasTheEnergyInOneDimensionAndTheCosine) {

@@ -86,7 +86,7 @@ TEST(NormEntropy, FindsNoClustersInACloud) {
   EXPECT_FALSE(found.clusters_found());
   EXPECT_TRUE(found.low_norm.heads.empty() && found.high_norm.heads.empty());
   EXPECT_EQ(found.high_norm_means_sharp, Support::undecided);
-  EXPECT_THAT(found.sentence, HasSubstr("no two clusters"));
+  EXPECT_THAT(found.sentence, HasSubstr("do not fall into two clusters"));
 }
 
 TEST(NormEntropy, ReadsTheKeyHeadOfAQueryHead) {

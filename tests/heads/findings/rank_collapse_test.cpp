@@ -32,12 +32,12 @@ TEST(RankCollapse, FollowsTheThirdsOfTheLayers) {
   EXPECT_EQ(found.curves[0].curve.end, 24);
   const RankCurve& middle = found.curves[1];
   EXPECT_EQ(middle.metric, "k_pr");
-  EXPECT_EQ(middle.group, LayerGroup::middle);
+  EXPECT_EQ(middle.group.group, LayerGroup::middle);
   EXPECT_EQ(middle.curve.start, 24);
   EXPECT_EQ(middle.curve.lowest, 8);
   EXPECT_EQ(middle.curve.lowest_at, (Moment{10, 640}));
   EXPECT_EQ(middle.curve.end, 11);
-  EXPECT_THAT(found.sentence, HasSubstr("24 to 11 in middle layers (lowest 8 at step 10)"));
+  EXPECT_THAT(found.sentence, HasSubstr("24 to 11 in the middle layers (2 and 3), lowest 8 at step 10;"));
   EXPECT_THAT(found.sentence, HasSubstr("k_axis and k_top_share were not tracked"));
 }
 
@@ -61,8 +61,8 @@ TEST(RankCollapse, CountsOneHotHeadsAndNamesPrivilegedDimensions) {
   EXPECT_EQ(found.privileged[0].top_share, 0.95);
   EXPECT_EQ(found.privileged[0].top_energy, 0.75);
   EXPECT_EQ(found.privileged[1].layer, 5);
-  EXPECT_THAT(found.sentence, HasSubstr("1 of 12 key heads is one-hot."));
-  EXPECT_THAT(found.sentence, HasSubstr("above all L3H1 (dimension 10): largest in 95 % of its keys"));
+  EXPECT_THAT(found.sentence, HasSubstr("1 of 12 key heads is one-hot ("));
+  EXPECT_THAT(found.sentence, HasSubstr("above all L3K1 (dimension 10): largest in 95 % of its keys"));
 }
 
 TEST(RankCollapse, SaysWhatItCanOfLittle) {
@@ -73,7 +73,7 @@ TEST(RankCollapse, SaysWhatItCanOfLittle) {
   plant(one, "k_erank", [](auto...) { return 6.0; });
   plant(one, "k_axis", [](auto...) { return NAN; });
   const RankCollapse found = find_rank_collapse(run_of(one));
-  EXPECT_THAT(found.sentence, HasSubstr("(k_erank) is 6 in early layers."));
+  EXPECT_THAT(found.sentence, HasSubstr("(k_erank) is 6 in the early layer (0)."));
   EXPECT_TRUE(std::isnan(found.one_hot_share()));
 }
 
@@ -86,6 +86,8 @@ TEST(RankCollapse, TakesWhatOnlyTheOtherSourceHas) {
   EXPECT_EQ(found.ranks.source, "train");
   EXPECT_EQ(found.outliers.source, "probe");
   EXPECT_EQ(found.one_hot_share(), 1);
+  EXPECT_THAT(tables_of(find_rank_collapse(run_of(collapsed()))),
+              HasSubstr("| `k_pr` | middle layers (2 and 3) | 24 | 8 | 10 | 11 |"));
 }
 
 }  // namespace

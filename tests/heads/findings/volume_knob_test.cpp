@@ -37,12 +37,52 @@ TEST(VolumeKnob, IsWhatGrows) {
   EXPECT_EQ(grown_by(0.5, 0.5).knob, VolumeKnob::neither);
 }
 
-// One just reaches the limit and the other just misses it: they still grew together.
-TEST(VolumeKnob, IsBothWhenTheRatioStays) {
-  EXPECT_EQ(grown_by(1.098, 1.102).knob, VolumeKnob::both);
-  EXPECT_EQ(grown_by(1.102, 1.098).knob, VolumeKnob::both);
-  EXPECT_EQ(grown_by(1.2, 1.05).knob, VolumeKnob::keys);
+TEST(VolumeKnob, IsBothOnlyWhenBothHaveGrown) {
+  EXPECT_EQ(grown_by(1.1002, 1.1002).knob, VolumeKnob::both);
+  EXPECT_EQ(grown_by(1.0998, 1.1002).knob, VolumeKnob::queries);
+  EXPECT_EQ(grown_by(1.1002, 1.0998).knob, VolumeKnob::keys);
   EXPECT_EQ(grown_by(1.05, 1.2).knob, VolumeKnob::queries);
+}
+
+// Scores grow with the product of the norms: 1.2 * 0.68 = 0.816.
+TEST(VolumeKnob, IsNeitherWhereTheProductDidNotGrow) {
+  const VolumeKnobFinding found = grown_by(0.68, 1.2);
+  EXPECT_TRUE(found.queries.grown);
+  EXPECT_NEAR(found.product.mean, 0.816, 1e-12);
+  EXPECT_EQ(found.knob, VolumeKnob::neither);
+  EXPECT_THAT(found.sentence,
+              HasSubstr("Neither turned the volume up (queries grew, but the product of both norms did not)"));
+  EXPECT_THAT(found.sentence, HasSubstr("The product ‖q‖·‖k‖ shrank to 82 %"));
+  EXPECT_THAT(found.sentence, HasSubstr("key norms shrank to 68 %"));
+  // 1.08 each: no norm grew by a tenth, the product, 1.1664, did.
+  const VolumeKnobFinding together = grown_by(1.08, 1.08);
+  EXPECT_TRUE(together.product.grown);
+  EXPECT_EQ(together.knob, VolumeKnob::neither);
+  EXPECT_THAT(together.sentence, HasSubstr("only the product of both norms grew"));
+  EXPECT_THAT(grown_by(1, 1).sentence, HasSubstr("Neither keys nor queries turned the volume up:"));
+}
+
+// Query heads 0 and 1 read key head 0, 2 and 3 key head 1, which triples.
+TEST(VolumeKnob, MultipliesTheNormsThatMeet) {
+  Tracks tracks = tracks_of({1, 2, 4}, 2);
+  plant(tracks, "q_norm",
+        [](std::size_t moment, auto, std::int64_t head) { return moment == 1 && head == 3 ? 16.0 : 8.0; });
+  plant(tracks, "k_norm",
+        [](std::size_t moment, auto, std::int64_t head) { return moment == 1 && head == 1 ? 24.0 : 8.0; });
+  const Growth product = find_volume_knob(run_of(tracks)).product;
+  EXPECT_EQ(product.heads, 4U);
+  EXPECT_NEAR(product.mean, std::pow(3.0 * 6.0, 0.25), 1e-12);  // factors 1, 1, 3 and 6
+  EXPECT_EQ(product.grown_heads, 2U);
+}
+
+// What is printed lies on the side of the limit that the answer is about.
+TEST(VolumeKnob, PrintsEnoughDigits) {
+  const VolumeKnobFinding found = grown_by(1.0998, 1.5);
+  EXPECT_FALSE(found.keys.grown);
+  EXPECT_THAT(found.sentence,
+              HasSubstr("key norms on average stayed within a factor of 1.1 (factor 1.0998, 95 % interval"));
+  EXPECT_THAT(tables_of(found), HasSubstr("| `k_norm` | 1.0998 |"));
+  EXPECT_THAT(grown_by(0.9089, 1).sentence, HasSubstr("key norms shrank to 90.9 %"));  // the limit is 90.909
 }
 
 TEST(VolumeKnob, GrowsByATenthAtLeast) {

@@ -96,12 +96,12 @@ TEST(Roles, JsonSaysWhatWasFoundAndByWhichDefinition) {
 
 TEST(Roles, TerminalShowsAMapWithLegendAndStability) {
   EXPECT_EQ(to_terminal(roles_of(training(), default_role_definition(), d_k)),
-            "roles at step 40 (0.0 M tokens, probe rows), definition seeds-1\n"
+            "roles at step 40 (4,000 tokens), on the fixed held-out batch (probe), definition seeds-1\n"
             "layer  query heads 0 to 3\n"
             "    0  S...\n"
             "    1  ...P\n"
             "    2  GG..\n"
-            "I induction 0, P previous_token 1, C current_token 0, S static_sink 1, R semantic_retrieval 0, "
+            "I induction 0, P previous_token 1, C current_token 0, S static_sink 1, R semantic_retrieval 0,\n"
             "G syntactic_gatherer 2, . mixed 8\n"
             "6 changes of role over 5 moments, 1 in the last quarter of the tokens\n");
 }
@@ -113,12 +113,12 @@ TEST(Roles, TerminalSaysWhatWasNotMeasured) {
       parse_role_definition("id: t\nroles: {back: {previous: 0.5}, drain: {sink: 0.5}, far: {broad: 0.5}}", "t.yaml");
   const RolesResult result = roles_of(tracks, definition, d_k);
   EXPECT_EQ(to_terminal(result),
-            "roles at step 0 (0.0 M tokens, probe rows), definition t\n"
+            "roles at step 0 (0 tokens), on the fixed held-out batch (probe), definition t\n"
             "layer  query heads 0 to 1\n"
             "    0  BB\n"
             "B back 2, D drain 0, F far 0, . mixed 0\n"
             "not measured: broad, sink; so no head can be drain, far\n"
-            "one moment: no timeline\n");
+            "measured at one moment: changes of role are not known\n");
   EXPECT_EQ(to_json(result)["not_measured"].dump(), R"(["broad","sink"])");
 }
 
