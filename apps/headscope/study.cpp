@@ -1,6 +1,5 @@
-#include <cmath>
-
 #include "core/lists.h"
+#include "core/text.h"
 #include "dry_run.h"
 #include "torch_half.h"
 
@@ -20,14 +19,6 @@ struct StudyFlags {
   bool dry_run = false;
 };
 
-// "65.70", with several seeds "65.70 ± 0.31" (95 %), without any "-".
-std::string value_text(const MeanInterval& value, int digits) {
-  if (!std::isfinite(value.mean)) return "-";
-  const double half = (value.high - value.low) / 2;
-  return std::isnan(half) ? fmt::format("{:.{}f}", value.mean, digits)
-                          : fmt::format("{:.{}f} ± {:.{}f}", value.mean, digits, half, digits);
-}
-
 ordered_json json_of(const AnalyzeOutcome& outcome) {
   ordered_json object = {
       {"out", outcome.out.string()}, {"verdict", to_json(outcome.result.verdict)}, {"tokens", outcome.result.tokens}};
@@ -39,11 +30,13 @@ ordered_json json_of(const AnalyzeOutcome& outcome) {
 
 void print_verdict(const AnalyzeOutcome& outcome) {
   const Verdict& verdict = outcome.result.verdict;
-  fmt::print("  condition      mean key PR     validation loss   (after {} tokens)\n", millions(outcome.result.tokens));
+  const std::string seeds = seeds_text(verdict);
+  fmt::print("  condition      mean key PR     validation loss   (after {}{})\n", tokens_text(outcome.result.tokens),
+             seeds == "one seed" ? "" : "; ±: 95 % interval over " + seeds);
   for (std::size_t i = 0; i < n_conditions; ++i)
     fmt::print("  {} {:<11}  {:<14}  {}\n", study_conditions[i].letter, study_conditions[i].tag,
-               value_text(verdict.mean_pr[i], 2), value_text(outcome.result.val_loss[i], 3));
-  fmt::print("\nverdict: {}\n  {}\n\n", conclusion_name(verdict.conclusion), verdict.sentence);
+               mean_text(verdict.mean_pr[i], 2), mean_text(outcome.result.val_loss[i], 3));
+  fmt::print("\nverdict: {}\n  {}\n\n", conclusion_text(verdict), wrapped(verdict.sentence, 100, 2, 2));
   fmt::print("figures (1_loss.png to 5_gamma_cv.png) and combined.json: {}\n", visible(outcome.out));
 }
 
@@ -86,8 +79,7 @@ StudyOptions options_of(const StudyFlags& flags) {
 void print_study(const StudyOutcome& outcome) {
   print_verdict(outcome);
   if (outcome.unigram_entropy)
-    fmt::print("losses lie between the language's true entropy, {:.3f}, and its unigram entropy, {:.3f} nats\n",
-               *outcome.true_entropy, *outcome.unigram_entropy);
+    fmt::print("{}\n", losses_text(outcome.result.val_loss, *outcome.unigram_entropy, outcome.true_entropy));
 }
 
 int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {

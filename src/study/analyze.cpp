@@ -7,6 +7,7 @@
 #include "core/console.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "study/study_figures.h"
 
 namespace headscope {
@@ -30,8 +31,8 @@ std::vector<std::string> warnings_of(const Study& study, std::int64_t tokens) {
     }
   if (longest > tokens)
     warnings.push_back(
-        fmt::format("runs end at different numbers of tokens; compared at {:.1f} M, the last probe that all have",
-                    static_cast<double>(tokens) / 1e6));
+        fmt::format("runs end at different numbers of tokens; compared after {}, the last probe that all have",
+                    tokens_text(tokens)));
   return warnings;
 }
 
@@ -86,6 +87,28 @@ StudyResult analyze(const Study& study, double tau) {
   result.verdict = decide(mean_pr, tau);
   result.warnings = warnings_of(study, result.tokens);
   return result;
+}
+
+std::string losses_text(const PerCondition<MeanInterval>& val_loss, double unigram_entropy,
+                        std::optional<double> true_entropy) {
+  constexpr double step = 1000;  // three digits are printed: equal ones are not compared
+  const auto printed = [](double value) { return std::round(value * step); };
+  std::vector<double> losses;
+  for (const MeanInterval& loss : val_loss)
+    if (std::isfinite(loss.mean)) losses.push_back(printed(loss.mean));
+  const auto all = [&](auto holds) { return !losses.empty() && std::ranges::all_of(losses, holds); };
+  const bool below = all([&](double loss) { return loss < printed(unigram_entropy); });
+  const bool above = all([&](double loss) { return loss > printed(unigram_entropy); });
+  const std::string unigram = fmt::format("the unigram entropy of the text, {:.3f} nats", unigram_entropy);
+  if (!true_entropy) {
+    if (below || above) return fmt::format("the validation losses are {} {}", below ? "below" : "above", unigram);
+    return fmt::format("for comparison: {}", unigram);
+  }
+  const std::string true_text = fmt::format("the language's true entropy, {:.3f} nats", *true_entropy);
+  if (below && all([&](double loss) { return loss > printed(*true_entropy); }))
+    return fmt::format("the validation losses lie between {}, and {}", true_text, unigram);
+  if (above) return fmt::format("the validation losses are above {}; for comparison: {}", unigram, true_text);
+  return fmt::format("for comparison: {}, and {}", true_text, unigram);
 }
 
 ordered_json study_definitions() {

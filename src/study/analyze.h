@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,11 @@ struct StudyResult {
 
 // Throws Error(Fault::input) when the runs have no probe at the same number of tokens. tau > 0.
 StudyResult analyze(const Study& study, double tau);
+
+// How the losses of the conditions compare with the entropies of the language that they were trained on, as far as the
+// printed numbers tell: "the validation losses lie between the language's true entropy, 0.587 nats, and …".
+std::string losses_text(const PerCondition<MeanInterval>& val_loss, double unigram_entropy,
+                        std::optional<double> true_entropy);
 
 // What the manifest of a study says.
 constexpr const char* study_command = "study";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text.h"
 #include "stats/distributions.h"
 
 namespace headscope {
@@ -18,6 +19,7 @@ std::optional<PairEffect> effect_of(const Contrast& contrast, const PerCondition
   effect.test = welch_test(a, b);
   effect.tested = a.size() > 1 && b.size() > 1;
   effect.reaches_tau = std::fabs(effect.test.difference) >= tau;
+  effect.within_tau = !effect.reaches_tau && (!effect.tested || (effect.test.low > -tau && effect.test.high < tau));
   return effect;
 }
 
@@ -29,7 +31,7 @@ Conclusion conclude(const Verdict& verdict) {
   if (a_b) return Conclusion::gamma;
   if (b_c) return Conclusion::normalisation;
   const bool all_within_tau =
-      !verdict.gamma_effect->reaches_tau && !verdict.norm_effect->reaches_tau && !verdict.total_effect->reaches_tau;
+      verdict.gamma_effect->within_tau && verdict.norm_effect->within_tau && verdict.total_effect->within_tau;
   return all_within_tau ? Conclusion::none : Conclusion::inconclusive;
 }
 
@@ -44,7 +46,8 @@ ordered_json test_json(const std::optional<PairEffect>& effect) {
           {"t", test.t},
           {"df", test.df},
           {"p_value", test.p_value},
-          {"differs", effect->differs()}};
+          {"differs", effect->differs()},
+          {"within_tau", effect->within_tau}};
 }
 
 ordered_json difference_json(const std::optional<PairEffect>& effect) {
@@ -61,19 +64,32 @@ ordered_json interval_json(const MeanInterval& interval) {
 
 // A mean PR: "6.15"; shorter where it is larger than any measurement.
 std::string pr_text(double value) {
-  return std::fabs(value) < 1e6 ? fmt::format("{:.2f}", value) : fmt::format("{:.3g}", value);
+  return std::fabs(value) < 1e6 ? fixed_text(value, 2) : fmt::format("{:.3g}", value);
+}
+
+// A difference of mean PR, never on the other side of τ: "+0.10", "−0.996".
+std::string difference_text(double value, double tau) {
+  std::string text = std::fabs(value) < 1e6 ? signed_text(value, 2, {-tau, tau}) : fmt::format("{:+.3g}", value);
+  if (text.starts_with('-')) text.replace(0, 1, "−");
+  return text;
+}
+
+// Why an effect that is not established is not: "less than τ = 1".
+std::string doubt_text(const PairEffect& effect, double tau) {
+  if (effect.reaches_tau) return "not significant at 5 %";
+  if (effect.within_tau) return fmt::format("less than τ = {:g}", tau);
+  return fmt::format("less than τ = {:g}, but the 95 % interval, {} to {}, goes beyond", tau,
+                     difference_text(effect.test.low, tau), difference_text(effect.test.high, tau));
 }
 
 // "learning γ raises the mean key PR by 6.15 (B 59.55 → A 65.70, p = 0.003)", or why that cannot be said.
 std::string effect_text(const Verdict& verdict, const Contrast& contrast, const PairEffect& effect) {
   const double difference = effect.test.difference;
-  const std::string size = pr_text(std::fabs(difference));
-  std::string found;
-  if (effect.differs())
-    found = fmt::format("{} the mean key PR by {}", difference > 0 ? "raises" : "lowers", size);
-  else
-    found = fmt::format("changes the mean key PR by {}{}, {}", difference < 0 ? "−" : "+", size,
-                        effect.reaches_tau ? "not significant at 5 %" : fmt::format("less than τ = {:g}", verdict.tau));
+  const std::string found =
+      effect.differs() ? fmt::format("{} the mean key PR by {}", difference > 0 ? "raises" : "lowers",
+                                     pr_text(std::fabs(difference)))
+                       : fmt::format("changes the mean key PR by {}, {}", difference_text(difference, verdict.tau),
+                                     doubt_text(effect, verdict.tau));
   const auto value_of = [&](std::size_t condition) {
     return fmt::format("{} {}", study_conditions[condition].letter, pr_text(verdict.mean_pr[condition].mean));
   };
@@ -81,18 +97,26 @@ std::string effect_text(const Verdict& verdict, const Contrast& contrast, const 
                      effect.tested ? ", " + p_text(effect.test.p_value) : "");
 }
 
+// Why nothing can be concluded although no condition is missing.
+std::string inconclusive_reason(const Verdict& verdict) {
+  if (verdict.gamma_effect->reaches_tau || verdict.norm_effect->reaches_tau)
+    return fmt::format("a difference of τ = {:g} or more is not significant", verdict.tau);
+  if (verdict.total_effect->differs()) return "A and C differ, while neither A and B nor B and C do";
+  return fmt::format("the seeds scatter too much to exclude a difference of τ = {:g}", verdict.tau);
+}
+
 std::string headline(const Verdict& verdict) {
   switch (verdict.conclusion) {
     case Conclusion::both:
       return "Both γ and normalisation contribute";
     case Conclusion::gamma:
-      return verdict.norm_effect->reaches_tau ? "γ makes a difference, for normalisation none is established"
-                                              : "γ drives the difference, normalisation does not";
+      return verdict.norm_effect->within_tau ? "γ drives the difference, normalisation does not"
+                                             : "γ makes a difference, for normalisation none is established";
     case Conclusion::normalisation:
-      return verdict.gamma_effect->reaches_tau ? "Normalisation makes a difference, for γ none is established"
-                                               : "Normalisation drives the difference, γ does not";
+      return verdict.gamma_effect->within_tau ? "Normalisation drives the difference, γ does not"
+                                              : "Normalisation makes a difference, for γ none is established";
     case Conclusion::none:
-      return "Neither γ nor normalisation makes a difference";
+      return fmt::format("Neither γ nor normalisation changes the mean key PR by τ = {:g} or more", verdict.tau);
     case Conclusion::inconclusive:
       break;
   }
@@ -101,19 +125,24 @@ std::string headline(const Verdict& verdict) {
     if (verdict.mean_pr[i].n == 0)
       absent +=
           fmt::format("{}{} ({})", absent.empty() ? "" : ", ", study_conditions[i].letter, study_conditions[i].tag);
-  return absent.empty() ? "Inconclusive" : "Inconclusive without condition " + absent;
+  return absent.empty() ? "Inconclusive, " + inconclusive_reason(verdict) : "Inconclusive without condition " + absent;
 }
 
-// What the verdict rests on.
-std::string basis(const Verdict& verdict) {
+// The least and the most seeds of a condition.
+std::pair<std::size_t, std::size_t> seeds_of(const Verdict& verdict) {
   std::size_t least = verdict.mean_pr[0].n, most = least;
   for (const MeanInterval& condition : verdict.mean_pr) {
     least = std::min(least, condition.n);
     most = std::max(most, condition.n);
   }
+  return {least, most};
+}
+
+// What the verdict rests on.
+std::string basis(const Verdict& verdict) {
+  const auto [least, most] = seeds_of(verdict);
   if (most <= 1) return fmt::format("τ = {:g}, one seed: chance is not estimated", verdict.tau);
-  const std::string seeds = least == most ? fmt::format("{} seeds", most) : fmt::format("{} to {} seeds", least, most);
-  return fmt::format("τ = {:g}, {} per condition, Welch's test at 5 %{}", verdict.tau, seeds,
+  return fmt::format("τ = {:g}, {} per condition, Welch's test at 5 %{}", verdict.tau, seeds_text(verdict),
                      least < 2 ? " where both conditions have two seeds" : "");
 }
 
@@ -122,7 +151,9 @@ std::string verdict_sentence(const Verdict& verdict) {
   std::vector<std::string> parts;
   if (verdict.gamma_effect) {
     std::string text = effect_text(verdict, gamma_contrast, *verdict.gamma_effect);
-    if (*verdict.kill_criterion) text += ", a null result for γ by the kill criterion";
+    if (*verdict.kill_criterion)
+      text += verdict.gamma_effect->within_tau ? ", a null result for γ by the kill criterion"
+                                               : ", so the means alone meet the kill criterion for γ";
     parts.push_back(text);
   }
   if (verdict.norm_effect) parts.push_back(effect_text(verdict, norm_contrast, *verdict.norm_effect));
@@ -140,6 +171,30 @@ std::string verdict_sentence(const Verdict& verdict) {
 std::string_view conclusion_name(Conclusion conclusion) {
   constexpr std::string_view names[] = {"gamma", "normalisation", "both", "none", "inconclusive"};
   return names[static_cast<std::size_t>(conclusion)];
+}
+
+std::string mean_text(const MeanInterval& value, int digits) {
+  if (!std::isfinite(value.mean)) return "-";
+  const double half = (value.high - value.low) / 2;
+  const std::string mean = fixed_text(value.mean, digits);
+  if (std::isnan(half)) return mean;
+  if (half == 0) return mean + " (all equal)";
+  constexpr int most_digits = 12;
+  int enough = digits;
+  while (enough < most_digits && fixed_text(half, enough).find_first_not_of("0.") == std::string::npos) ++enough;
+  return fmt::format("{} ± {}", fixed_text(value.mean, enough), fixed_text(half, enough));
+}
+
+std::string conclusion_text(const Verdict& verdict) {
+  std::string text(conclusion_name(verdict.conclusion));
+  if (verdict.conclusion == Conclusion::none) text += fmt::format(" (no difference of at least τ = {:g})", verdict.tau);
+  return text;
+}
+
+std::string seeds_text(const Verdict& verdict) {
+  const auto [least, most] = seeds_of(verdict);
+  if (most <= 1) return "one seed";
+  return least == most ? fmt::format("{} seeds", most) : fmt::format("{} to {} seeds", least, most);
 }
 
 Verdict decide(PerCondition<Values> mean_pr, double tau) {

@@ -12,15 +12,15 @@
 
 namespace headscope {
 
-// Seed 004's kill criterion: a difference of mean PR below 1 is none.
+// The study plan's kill criterion: a difference of mean PR below 1 is none.
 constexpr double default_tau = 1.0;
 
 enum class Conclusion {
   gamma,          // A != B ~ C: the learned gain does it
   normalisation,  // A ~ B != C: the normalisation does it
   both,           // A != B and B != C
-  none,           // A ~ B ~ C, all pairs within tau
-  inconclusive,   // a condition is missing, or the pairs contradict each other
+  none,           // A ~ B ~ C, all pairs within tau, with several seeds by their intervals, too
+  inconclusive,   // a condition is missing, the pairs contradict each other, or the seeds scatter too much to tell
 };
 std::string_view conclusion_name(Conclusion conclusion);
 
@@ -29,6 +29,7 @@ struct PairEffect {
   WelchTest test;            // NaN but for the difference, with one seed on a side
   bool tested = false;       // two or more seeds on both sides
   bool reaches_tau = false;  // |difference| >= tau
+  bool within_tau = false;   // |difference| < tau and, where there is a test, so is the whole 95 % interval
   [[nodiscard]] bool significant() const { return test.p_value < 0.05; }
   // By the threshold and, where there is a test, by the test as well.
   [[nodiscard]] bool differs() const { return reaches_tau && (!tested || significant()); }
@@ -47,6 +48,16 @@ struct Verdict {
 
 // `mean_pr`: of each seed at the end, for A, B and C; values that are not finite do not count. tau > 0.
 Verdict decide(PerCondition<std::vector<double>> mean_pr, double tau = default_tau);
+
+// A mean with half of its 95 % interval: "65.70 ± 0.31"; "65.70" of one value, "65.70 (all equal)" without spread, "-"
+// without any. More digits where the half would read 0.
+std::string mean_text(const MeanInterval& value, int digits);
+
+// "none (no difference of at least τ = 1)"
+std::string conclusion_text(const Verdict& verdict);
+
+// "one seed", "3 seeds", "2 to 3 seeds"
+std::string seeds_text(const Verdict& verdict);
 
 // mean_pr, gamma_effect, norm_effect, tau, kill_criterion, conclusion, sentence; with several seeds also `seeds`
 // (interval of each condition) and `tests` (Welch's test of each pair). What is not known is null.

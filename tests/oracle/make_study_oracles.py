@@ -70,7 +70,8 @@ def welch_oracle():
 
 
 def judge(values, tau):
-    """The rule of the study: an effect is there when it reaches tau and Welch's test finds it."""
+    """The rule of the study: an effect is there when it reaches tau and Welch's test finds it; there is none when the difference and
+    its 95 % interval are within tau."""
     mean = [np.mean(v) for v in values]
 
     def differs(i, j):
@@ -78,7 +79,11 @@ def judge(values, tau):
         return abs(mean[i] - mean[j]) >= tau and significant
 
     gamma, norm = differs(0, 1), differs(1, 2)
-    within = all(abs(mean[i] - mean[j]) < tau for i, j in ((0, 1), (1, 2), (0, 2)))
+    def absent(i, j):
+        ends = scipy.stats.ttest_ind(values[i], values[j], equal_var=False).confidence_interval(0.95)
+        return max(abs(ends.low), abs(ends.high), abs(mean[i] - mean[j])) < tau
+
+    within = all(absent(i, j) for i, j in ((0, 1), (1, 2), (0, 2)))
     names = {(True, True): "both", (True, False): "gamma", (False, True): "normalisation"}
     return names.get((gamma, norm), "none" if within else "inconclusive"), bool(abs(mean[0] - mean[1]) < tau)
 

@@ -1,10 +1,11 @@
+#include "study/analyze.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
 
 #include "core/atomic_file.h"
 #include "run/names.h"
-#include "study/analyze.h"
 #include "study/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
@@ -31,6 +32,29 @@ AnalyzeJob job_of(std::vector<fs::path> folders, const fs::path& out) {
 
 ordered_json json_of(const fs::path& file) {
   return ordered_json::parse(read_file(file));
+}
+
+PerCondition<MeanInterval> losses_of(double a, double b, double c) {
+  return {MeanInterval{.mean = a}, MeanInterval{.mean = b}, MeanInterval{.mean = c}};
+}
+
+// Only what the three printed digits show is said.
+TEST(LossesText, SaysOnlyWhatIsTrue) {
+  EXPECT_EQ(losses_text(losses_of(0.784, 0.788, 0.821), 3.223, 0.587),
+            "the validation losses lie between the language's true entropy, 0.587 nats, and the unigram entropy of the "
+            "text, 3.223 nats");
+  EXPECT_EQ(
+      losses_text(losses_of(4.1, 4.2, 4.3), 3.223, 0.587),
+      "the validation losses are above the unigram entropy of the text, 3.223 nats; for comparison: the language's "
+      "true entropy, 0.587 nats");
+  const std::string neutral =
+      "for comparison: the language's true entropy, 0.587 nats, and the unigram entropy of the text, 3.223 nats";
+  EXPECT_EQ(losses_text(losses_of(0.784, 3.3, 0.821), 3.223, 0.587), neutral);     // on both sides
+  EXPECT_EQ(losses_text(losses_of(0.5, 0.6, 0.7), 3.223, 0.587), neutral);         // a lucky sample
+  EXPECT_EQ(losses_text(losses_of(0.784, 3.2226, 0.821), 3.223, 0.587), neutral);  // reads 3.223
+  EXPECT_EQ(losses_text(losses_of(NAN, NAN, NAN), 3.223, 0.587), neutral);
+  EXPECT_EQ(losses_text(losses_of(2, 2.1, NAN), 3.223, std::nullopt),
+            "the validation losses are below the unigram entropy of the text, 3.223 nats");
 }
 
 void expect_figures(const fs::path& run) {
@@ -70,7 +94,7 @@ TEST(Analyze, AStudyInMemoryNeedsNoFiles) {
       result.warnings,
       (std::vector<std::string>{
           "seed_1: condition B (QK_frozen) is missing", "seed_1: NoQK has no mean PR at the last probe and is left out",
-          "runs end at different numbers of tokens; compared at 3.9 M, the last probe that all have"}));
+          "runs end at different numbers of tokens; compared after 3.9 M tokens, the last probe that all have"}));
 }
 
 TEST(Analyze, ARunFolderKnowsTheFoldersOfAllConditions) {

@@ -53,7 +53,9 @@ class Study(unittest.TestCase):
         self.assertRegex(done.stdout, r"A QK +60\.25 +6\.250")
         self.assertRegex(done.stdout, r"C NoQK +65\.00 +6\.250")
         self.assertIn("verdict: normalisation", done.stdout)
-        self.assertIn("a null result for γ", done.stdout)
+        self.assertIn("a null result for γ", " ".join(done.stdout.split()))
+        self.assertLessEqual(max(map(len, done.stdout.replace(str(self.out), "").splitlines())), 100)
+        self.assertIn("(after 2.0 M tokens)", done.stdout)
         self.assertIn(str(self.out), done.stdout)
         for name in FIGURES:
             for ending in ("png", "svg", "gp"):
@@ -77,6 +79,24 @@ class Study(unittest.TestCase):
             write_condition(other, tag, final_pr)
         done = run("study", "--analyze", self.data, other, "--out", self.out, "--json")
         self.assertEqual(json.loads(done.stdout)["verdict"]["seeds"]["A"]["n"], 2)
+        text = run("study", "--analyze", self.data, other, "--out", self.out, "--overwrite").stdout
+        self.assertIn("±: 95 % interval over 2 seeds", text)
+        self.assertRegex(text, r"A QK +60\.38 ± 1\.59 +6\.250 \(all equal\)")  # t(0.975, 1) * 0.125 = 1.588
+
+    def test_seeds_that_scatter_more_than_tau_are_inconclusive(self) -> None:
+        one, other = self.folder / "one", self.folder / "other"
+        for folder, prs in ((one, (59.0, 60.0, 61.0)), (other, (61.0, 60.5, 59.5))):
+            for tag, final_pr in zip(("QK", "QK_frozen", "NoQK"), prs):
+                write_condition(folder, tag, final_pr)
+        text = run("study", "--analyze", one, other, "--out", self.out).stdout
+        self.assertIn("verdict: inconclusive", text)
+        self.assertNotIn("null result", text)
+
+    def test_no_difference_is_said_in_words(self) -> None:
+        same = self.folder / "same"
+        for tag in ("QK", "QK_frozen", "NoQK"):
+            write_condition(same, tag, 60.0)
+        self.assertIn("verdict: none (no difference of at least τ = 1)", run("study", "--analyze", same, "--out", self.out).stdout)
 
     def test_wrong_usage_is_one_line(self) -> None:
         self.refuse("--analyze", self.folder / "nowhere", "--out", self.out, words=("nowhere",))

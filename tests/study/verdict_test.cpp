@@ -91,6 +91,47 @@ TEST(Verdict, WithSeedsAnEffectMustAlsoBeSignificant) {
   EXPECT_EQ(small.kill_criterion, true);
 }
 
+// Two seeds each, all means 60: the seeds scatter by more than tau, so a difference of tau is not excluded.
+TEST(Verdict, IsInconclusiveWhereIntervalsAreWiderThanTau) {
+  const Verdict wide = decide(Values{{{59, 61}, {58.5, 61.5}, {59.25, 60.75}}});
+  EXPECT_EQ(wide.conclusion, Conclusion::inconclusive);
+  EXPECT_EQ(wide.kill_criterion, true);
+  // A - B: s^2/n = 1 and 2.25, se = sqrt(3.25), df = 3.25^2 / (1 + 2.25^2) = 1.742268; t(0.975, df) by scipy = 4.9729.
+  EXPECT_NEAR(wide.gamma_effect->test.high, 4.9729 * std::sqrt(3.25), 0.01);
+  EXPECT_THAT(wide.sentence, HasSubstr("Inconclusive, the seeds scatter too much to exclude a difference of τ = 1:"));
+  EXPECT_THAT(wide.sentence, HasSubstr("less than τ = 1, but the 95 % interval, −8.9"));
+  EXPECT_THAT(wide.sentence, HasSubstr("the means alone meet the kill criterion"));
+  EXPECT_THAT(wide.sentence, Not(HasSubstr("null result")));
+  EXPECT_EQ(conclusion_text(wide), "inconclusive");
+  // The same scatter, a hundredth of it.
+  const Verdict narrow = decide(Values{{{59.99, 60.01}, {59.985, 60.015}, {59.9925, 60.0075}}});
+  EXPECT_EQ(narrow.conclusion, Conclusion::none);
+  EXPECT_EQ(conclusion_text(narrow), "none (no difference of at least τ = 1)");
+  EXPECT_THAT(narrow.sentence, HasSubstr("a null result for γ by the kill criterion"));
+  // The norm effect is clear; that gamma has none is not.
+  const Verdict norm = decide(Values{{{59, 61}, {59.9, 60.1}, {49.9, 50.1}}});
+  EXPECT_EQ(norm.conclusion, Conclusion::normalisation);
+  EXPECT_THAT(norm.sentence, HasSubstr("Normalisation makes a difference, for γ none is established"));
+  // Without any spread the interval is the difference.
+  EXPECT_EQ(decide(Values{{{60, 60}, {60, 60}, {60, 60}}}).conclusion, Conclusion::none);
+}
+
+TEST(Verdict, PrintsADifferenceOnItsSideOfTau) {
+  EXPECT_THAT(decide(Values{{{60.996}, {60}, {60}}}).sentence, HasSubstr("by +0.996, less than τ = 1"));
+  EXPECT_THAT(decide(Values{{{59.004}, {60}, {60}}}).sentence, HasSubstr("by −0.996, less than τ = 1"));
+  EXPECT_THAT(decide(Values{{{60}, {60}, {60}}}).sentence, HasSubstr("by 0.00, less than τ = 1"));
+}
+
+TEST(MeanText, HasDigitsForItsHalf) {
+  const auto of = [](std::vector<double> values, int digits) { return mean_text(mean_interval(values), digits); };
+  EXPECT_EQ(of({}, 2), "-");
+  EXPECT_EQ(of({65.7}, 2), "65.70");
+  // s = 0.1 sqrt(2) / sqrt(2) = 0.1, t(0.975, 1) = 12.706.
+  EXPECT_EQ(of({65.6, 65.8}, 2), "65.70 ± 1.27");
+  EXPECT_EQ(of({3.97100, 3.97102}, 3), "3.9710 ± 0.0001");  // 12.706 * 0.00001
+  EXPECT_EQ(of({3.971, 3.971}, 3), "3.971 (all equal)");
+}
+
 TEST(Verdict, WhereAConditionHasOneSeedTheThresholdDecides) {
   const Verdict verdict = decide(Values{{{66}, {59.9, 60, 60.1}, {62.9, 63, 63.1}}});
   EXPECT_FALSE(verdict.gamma_effect->tested);
