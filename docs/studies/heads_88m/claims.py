@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 RECORDED = {
     "It ran on one NVIDIA H200 on 2026-11-15, in 4 min 10 s.",
     "The text is that of qk_norm_88m.",
-    "What two earlier reports (seeds 001 and 002) describe, and what this run shows.",
+    'What two earlier reports ("The Attention Civil War", "Analysis of Attention Key Evolution") describe, and what this run shows.',
     "early layers damp their keys, middle and final ones dip and then rise above √d_k = 8",
     'the final profile is a "checkmark": low in layers 0 to 3, then linearly up',
     "higher norm means sharper attention",
@@ -21,7 +21,7 @@ RECORDED = {
     # key_norm_evolution.png: the thick curves, 9.7 at 6.9 M and 10.9 at 13.4 M tokens by its pixels.
     "In between they are higher: read from the figure, middle layers reach about 9.7 near 7 M tokens and final ones about 10.9 near 13 M, "
     "and then fall.",
-    "The last row is a question of the plan (seed 000, Phase 4).",
+    'The last row is a question of the research plan "Strategic Divergence of Attention Heads".',
     "heads of a layer split into two populations of norms",
     "keys become axis-aligned spikes, in middle and final layers",
     "deep layers become redundant: mean cosine above 0.5, early layers near 0.05",
