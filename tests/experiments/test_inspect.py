@@ -118,7 +118,7 @@ class Roles(Program):
 
     def test_OfTrainingBatches_IsDrawnAgainFromThem(self):
         out = self.copy_of_run("run")
-        self.assertIn("train rows", self.done("roles", out, "--source", "train"))
+        self.assertIn("on training batches (train)", self.done("roles", out, "--source", "train"))
         self.assertEqual(set(rows(out, "role_timeline")["step"]), set(range(12)))
         before = files_of(out)
         self.done("plot", out)
