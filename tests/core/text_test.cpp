@@ -47,6 +47,8 @@ TEST(Wrapped, KeepsTheWidthAndEveryWord) {
   EXPECT_EQ(wrapped("aa bb cc dd", 8, 0, 0), "aa bb cc\ndd");
   EXPECT_EQ(wrapped("γγ ττ −−", 5, 1, 0), "γγ ττ\n −−");  // characters, not bytes
   EXPECT_EQ(wrapped("much_too_long a", 4, 1, 0), "much_too_long\n a");
+  EXPECT_EQ(wrapped("aa bb", 5, 0, 0), "aa bb");
+  EXPECT_EQ(wrapped("aa bb", 4, 0, 0), "aa\nbb");  // the space counts
   EXPECT_EQ(wrapped("", 10, 1, 0), "");
 }
 
