@@ -9,7 +9,7 @@ using nlohmann::ordered_json;
 using enum MetricGroup;
 
 // Groups of metrics that share a table: a page is some seven columns wide.
-const std::vector<std::vector<MetricGroup>> tables = {
+const std::vector<std::vector<MetricGroup>> metric_tables = {
     {norm}, {outlier}, {rank, redundancy}, {attention}, {pattern, induction}};
 
 std::vector<double> layer_means(const Tracks& tracks, std::string_view metric, std::size_t moment) {
@@ -64,7 +64,7 @@ ordered_json to_json(const ByLayer& found) {
 
 std::string tables_of(const ByLayer& found) {
   std::string text;
-  for (const std::vector<MetricGroup>& groups : tables) text += table_of(found, groups);
+  for (const std::vector<MetricGroup>& groups : metric_tables) text += table_of(found, groups);
   return text;
 }
 
