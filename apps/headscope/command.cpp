@@ -36,6 +36,8 @@ ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunW
   if (const auto manifest = manifest_to_resume(folder, command, writes)) {
     run.manifest = *manifest;
     run.entries = entries_of(in_current_words(manifest->at("config")), folder.out.string());
+  } else if (folder.resume && !std::filesystem::exists(folder.out)) {
+    run.missing = folder.out.string();
   }
   return run;
 }

@@ -70,6 +70,7 @@ struct ResumedRun {
   nlohmann::ordered_json manifest;   // null: no run is gone on with
   std::vector<ConfigEntry> entries;  // its configuration
   std::vector<std::string> free_keys;
+  std::string missing = {};  // the folder that --resume names, where nothing is
 };
 ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunWrites writes,
                        std::vector<std::string> free_keys = {});
@@ -79,6 +80,8 @@ ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunW
 template <class Options>
 Options options_over(const ResumedRun& run, const std::vector<ConfigEntry>& entries,
                      const std::function<Options(const std::vector<ConfigEntry>&)>& resolve) {
+  if (!run.missing.empty() && entries.empty())
+    fail_input("--resume {}: is not there; leave --resume out to start a run", run.missing);
   if (run.manifest.is_null()) return resolve(entries);
   const Options before = resolve(run.entries);
   std::vector<ConfigEntry> all = run.entries;

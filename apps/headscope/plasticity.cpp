@@ -28,7 +28,8 @@ PlasticityOptions options_of(const PlasticityFlags& flags, Console& console) {
   entries.insert(entries.end(), flags.entries.begin(), flags.entries.end());
   ResumedRun run =
       resumed_run(flags.job.folder, plasticity_command, RunWrites::as_it_goes, {"dataset_local_root", "max_workers"});
-  if (text_at(run.manifest, heads_from) != heads_from_configuration)  // they were found: look again
+  if (!flags.job.data.empty() || flags.job.demo) run.missing.clear();  // there is something to start with
+  if (text_at(run.manifest, heads_from) != heads_from_configuration)   // they were found: look again
     std::erase_if(run.entries, [](const ConfigEntry& entry) { return entry.key.starts_with("num_"); });
   return options_over<PlasticityOptions>(run, entries, resolve_options<PlasticityOptions>);
 }

@@ -94,8 +94,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   const StudyOutcome outcome = torch_half().study(job, console);
   if (common.json) {
     ordered_json object = json_of(outcome);
-    if (outcome.unigram_entropy)
-      object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
+    object["entropy"] = entropy_json(outcome.unigram_entropy, outcome.true_entropy);
     object["device"] = outcome.device;
     object["tokens_per_s"] = outcome.tokens_per_s;
     fmt::print("{}", json_text(object));

@@ -17,7 +17,8 @@ struct SurgeryFlags {
 
 // File over defaults, flags over the file.
 SurgeryOptions options_of(const SurgeryFlags& flags) {
-  const ResumedRun run = resumed_run(flags.job.folder, surgery_command, RunWrites::at_the_end, {"device"});
+  ResumedRun run = resumed_run(flags.job.folder, surgery_command, RunWrites::at_the_end, {"device"});
+  if (!flags.checkpoint.empty()) run.missing.clear();  // there is something to start with
   SurgeryOptions options =
       options_over<SurgeryOptions>(run, all_entries(flags.config, flags.entries), resolve_options<SurgeryOptions>);
   if (!flags.checkpoint.empty()) options.checkpoint = flags.checkpoint;

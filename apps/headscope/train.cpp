@@ -18,8 +18,7 @@ struct TrainFlags {
 
 ordered_json json_of(const TrainRunOutcome& outcome) {
   ordered_json object = {{"out", outcome.out.string()}, {"val_loss", outcome.val_loss}};
-  if (outcome.unigram_entropy)
-    object["entropy"] = {{"unigram", *outcome.unigram_entropy}, {"true", *outcome.true_entropy}};
+  object["entropy"] = entropy_json(outcome.unigram_entropy, outcome.true_entropy);
   object["findings"] = outcome.summary.findings ? to_json(*outcome.summary.findings) : ordered_json();
   object["roles"] = outcome.summary.roles ? to_json(*outcome.summary.roles) : ordered_json();
   object["device"] = outcome.device;
@@ -30,9 +29,11 @@ ordered_json json_of(const TrainRunOutcome& outcome) {
 
 void print(const TrainRunOutcome& outcome) {
   fmt::print("validation loss {:.3f} nats", outcome.val_loss);
-  if (outcome.unigram_entropy)
+  if (outcome.true_entropy)
     fmt::print(" (the language's unigram entropy is {:.3f}, its true entropy {:.3f})", *outcome.unigram_entropy,
                *outcome.true_entropy);
+  else if (outcome.unigram_entropy)
+    fmt::print(" (a model that knows only how frequent each token is has {:.3f})", *outcome.unigram_entropy);
   fmt::print("\n\n");
   if (outcome.summary.findings) fmt::print("{}\n", to_terminal(*outcome.summary.findings));
   if (outcome.summary.roles) fmt::print("{}\n", to_terminal(*outcome.summary.roles));

@@ -43,8 +43,9 @@ struct Corpus {
   std::int64_t vocabulary = 0;
   // Documents; of those longer than 16384 tokens, pieces of that many.
   std::int64_t train_documents = 0, validation_documents = 0;
-  // Nats per token, of the embedded language only: the unigram entropy of the language, and exactly -log p of the
-  // validation documents over their tokens (start and end-of-text included), the best loss any model can have.
+  // Nats per token: the unigram entropy, and exactly -log p of the validation documents over their tokens (start and
+  // end-of-text included), the best loss any model can have. Of the embedded language; the unigram entropy of other
+  // text is that of the training part, where a run trains.
   std::optional<double> unigram_entropy, true_entropy;
   std::string source;  // "embedded language, seed 0", "corpus.jsonl"
   std::string hash;    // XXH3 (128 bits, hex) of training and validation tokens

@@ -1,6 +1,7 @@
 #include "data/tokens.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
 
@@ -34,6 +35,23 @@ void Tokens::copy(std::int64_t first, std::int64_t count, std::int64_t* out) con
     first += here;
     count -= here;
   }
+}
+
+double unigram_entropy(const Tokens& tokens, std::int64_t vocabulary) {
+  constexpr std::int64_t most = std::int64_t{1} << 27, block = 1 << 16;
+  const std::int64_t size = std::min(tokens.size(), most);
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(block)), counts(static_cast<std::size_t>(vocabulary));
+  for (std::int64_t first = 0; first < size; first += block) {
+    const std::int64_t count = std::min(block, size - first);
+    tokens.copy(first, count, ids.data());
+    for (std::int64_t i = 0; i < count; ++i) ++counts.at(static_cast<std::size_t>(ids[static_cast<std::size_t>(i)]));
+  }
+  double entropy = 0;
+  for (const std::int64_t count : counts) {
+    const double share = static_cast<double>(count) / static_cast<double>(size);
+    if (count > 0) entropy -= share * std::log(share);
+  }
+  return entropy;
 }
 
 TokenBuffer::TokenBuffer(std::int64_t vocabulary) {

@@ -56,6 +56,10 @@ class Tokens {
   std::vector<std::int64_t> starts_;  // where each range begins in this array, and the end
 };
 
+// The loss of a model that knows only how frequent each token is: nats per token, of the first 2^27 tokens at most. Ids
+// are below `vocabulary`.
+double unigram_entropy(const Tokens& tokens, std::int64_t vocabulary);
+
 // Tokens that grow in memory.
 class TokenBuffer {
  public:

@@ -13,7 +13,7 @@ namespace headscope {
 using StudyJob = TrainingJob<StudyOptions>;
 
 struct StudyOutcome : AnalyzeOutcome {
-  std::optional<double> unigram_entropy, true_entropy;  // of the embedded language, to judge losses by
+  std::optional<double> unigram_entropy, true_entropy;  // to judge losses by; the second of the embedded language
   std::string device;
   double tokens_per_s = 0;  // in training; 0 when nothing was left to train
 };

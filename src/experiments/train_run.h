@@ -39,6 +39,11 @@ struct TrainingJob {
 
 using TrainRunJob = TrainingJob<TrainRunOptions>;
 
+// What a loss is judged by: {unigram, true}, null where it is not known.
+inline nlohmann::ordered_json entropy_json(std::optional<double> unigram, std::optional<double> true_entropy) {
+  return {{"unigram", json_value(unigram)}, {"true", json_value(true_entropy)}};
+}
+
 struct TrainRunOutcome {
   std::filesystem::path out;
   HeadSummary summary;

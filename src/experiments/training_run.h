@@ -35,7 +35,8 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
   facts.update({{"device", device.description},
                 {"threads", device.threads},
                 {"parameters", count_parameters(job.options.model).total},
-                {"seeds", seeds}});
+                {"seeds", seeds},
+                {"entropy", entropy_json(corpus.unigram_entropy, corpus.true_entropy)}});
   RunFolder folder(job.folder, {.command = command,
                                 .config = to_json(job.options),
                                 .facts = std::move(facts),

@@ -141,8 +141,6 @@ std::optional<ordered_json> manifest_to_resume(const RunFolderOptions& options, 
                                                RunWrites writes) {
   if (!options.resume) return std::nullopt;
   if (options.out.empty()) fail_input("--resume needs the folder: name it with --out");
-  if (!fs::exists(options.out))
-    fail_input("--resume {}: is not there; leave --resume out to start a run", options.out.string());
   check_out(options, command, writes);
   std::optional<ordered_json> manifest = manifest_in(options.out);
   if (manifest && manifest->is_null()) manifest = read_manifest(options.out / replaced_name);

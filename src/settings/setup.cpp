@@ -199,12 +199,14 @@ Corpus load_corpus_for(const Setup& setup, Console& console) {
   const Wanted wanted = wanted_of(setup.train);
   Corpus corpus = load_corpus(setup.data, wanted.train, wanted.validation, console);
   check_fits(setup, corpus);
-  if (corpus.unigram_entropy)
-    console.info(fmt::format("data: {}; unigram entropy {:.3f} nats a token, true entropy {:.3f}", corpus.source,
-                             *corpus.unigram_entropy, *corpus.true_entropy));
-  else
-    console.info(
-        fmt::format("data: {}, {}", corpus.source, tokens_text(static_cast<std::int64_t>(corpus.train.size()))));
+  std::string said = fmt::format("data: {}", corpus.source);
+  if (!corpus.unigram_entropy) {
+    corpus.unigram_entropy = unigram_entropy(corpus.train, corpus.vocabulary);
+    said += ", " + tokens_text(corpus.train.size());
+  }
+  said += fmt::format("; unigram entropy {:.3f} nats a token", *corpus.unigram_entropy);
+  if (corpus.true_entropy) said += fmt::format(", true entropy {:.3f}", *corpus.true_entropy);
+  console.info(said);
   if (wanted.train - 1 > corpus.train.size())
     console.info(fmt::format("the data is shorter than the run: it is read {:.1f} times",
                              static_cast<double>(wanted.train - 1) / static_cast<double>(corpus.train.size())));

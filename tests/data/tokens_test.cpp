@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <numeric>
 
@@ -157,6 +158,17 @@ TEST(SplitRanges, TrainingIsNeverEmpty) {
   split.finish("data");
   EXPECT_EQ(split.train().size(), 1U);
   EXPECT_EQ(split.validation().size(), 1U);
+}
+
+// 3 of 4 tokens are the same: 3/4 ln 4/3 + 1/4 ln 4. More tokens than one block.
+TEST(UnigramEntropy, IsThatOfTheFrequencies) {
+  TokenBuffer buffer(10);
+  std::vector<std::uint32_t> tokens(200'000);
+  for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = i % 4 == 0 ? 7 : 3;
+  buffer.append(tokens);
+  const std::vector<TokenRange> all = {{0, buffer.size()}};
+  const double expected = 0.75 * std::log(4.0 / 3) + 0.25 * std::log(4.0);
+  EXPECT_NEAR(unigram_entropy(Tokens(nullptr, buffer.span(), all), 10), expected, 1e-12);
 }
 
 }  // namespace

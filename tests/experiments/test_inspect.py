@@ -174,7 +174,7 @@ class BadInput(Program):
             (f"{empty}: is no checkpoint", ["roles", empty, *out]),
             (f"{empty}: is not a run folder", ["plot", empty]),
             (f"{ran}: exists and is complete", ["train", *settings(steps(12)), "--out", ran]),
-            ("track.every (was 1, now 2)",
+            ("--track-every: track.every is 2, and 1 in the run",
              ["train", *settings(steps(12)), "--track-every", "2", "--out", ran, "--resume"]),
             ("is a run of 'train', not of 'inspect'", ["inspect", ran, "--out", ran, "--overwrite"]),
         ):
