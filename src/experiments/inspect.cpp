@@ -60,12 +60,15 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
                         .moment = {saved.step, saved.tokens},
                         .device = device.description,
                         .source = corpus.source};
-  RunFolder folder(job.folder, {inspect_command,
-                                config_of(job.options, saved),
-                                {{"device", device.description}, {"step", saved.step}, {"tokens", saved.tokens}}});
+  RunFolder folder(
+      job.folder,
+      {inspect_command,
+       config_of(job.options, saved),
+       {{"title", title_of(saved)}, {"device", device.description}, {"step", saved.step}, {"tokens", saved.tokens}}});
+  const RunFacts facts{title_of(saved), saved.setup.model.d_k};
   if (folder.already_complete()) {
     inspection.tracks = read_tracks(folder.path());
-    inspection.summary = summarise(inspection.tracks, {saved.setup.preset, saved.setup.model.d_k});
+    inspection.summary = summarise(inspection.tracks, facts);
     inspection.val_loss = read_manifest(folder.path()).value("val_loss", missing);
     return inspection;
   }
@@ -78,7 +81,6 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
       throw Error(Fault::interrupted, "interrupted; " + resume_hint(inspect_command, folder.path()));
     inspection.tracks = write_tables(result, inspection.moment, folder.place());
     inspection.val_loss = *result.val_loss;
-    const RunFacts facts{saved.setup.preset, saved.setup.model.d_k};
     inspection.summary = summarise(inspection.tracks, facts);
     write_summary(inspection.summary, facts, folder.place());
     if (write_more) write_more(inspection, facts, folder.place());

@@ -107,7 +107,7 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   outcome.true_entropy = run.corpus.true_entropy;
   outcome.out = folder.path();
   Study study = folder.already_complete() ? load_study({folder.path()}) : train_study(job, run, outcome.tokens_per_s);
-  study.title = job.options.preset;
+  study.title = run_title(folder.path(), job.options.preset);
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   if (folder.already_complete()) return outcome;

@@ -30,7 +30,7 @@ void read_result(TrainRunOutcome& outcome) {
 
 void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, TrainRunOutcome& outcome) {
   const TrainResult result = train_in(run, loop_job(job));
-  const RunFacts facts{job.options.preset, job.options.model.d_k};
+  const RunFacts facts{run_title(outcome.out, job.options.preset), job.options.model.d_k};
   outcome.tokens_per_s = result.tokens_per_s;
   outcome.val_loss = result.losses.back().validation;
   outcome.summary = summarise(result.tracks, facts);

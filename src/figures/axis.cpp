@@ -58,28 +58,32 @@ void fit_any(Axis& axis, Extent shown, int steps) {
 }
 
 void fit_share(Axis& axis, const Extent& shown) {
-  axis.low = std::clamp(shown.low, 0.0, 1.0);
-  axis.high = std::clamp(shown.high, 0.0, 1.0);
-  if (axis.high - axis.low >= 0.5) {  // most of the range: show all of it where little is lost
-    if (axis.low <= 0.25) axis.low = 0;
-    if (axis.high >= 0.75) axis.high = 1;
+  constexpr double least = 0.01;  // a smaller difference of shares is not worth a scale of its own
+  double low = std::clamp(shown.low, 0.0, 1.0), high = std::clamp(shown.high, 0.0, 1.0);
+  if (high - low < least) {
+    low = std::clamp((low + high - least) / 2, 0.0, 1 - least);
+    high = low + least;
   }
-  const double grain = axis.high - axis.low > 0.3 ? 0.1 : 0.05;
-  axis.low = below(axis.low, grain);
-  axis.high = above(axis.high, grain);
-  while (axis.high - axis.low < 0.1 - 1e-9) {
-    axis.low = std::max(axis.low - grain, 0.0);
-    axis.high = std::min(axis.high + grain, 1.0);
+  if (high - low >= 0.5) {  // most of the range: show all of it where little is lost
+    if (low <= 0.25) low = 0;
+    if (high >= 0.75) high = 1;
   }
-  add_tics(axis, round_step(axis.high - axis.low, 5));
+  const double step = round_step(high - low, 5);
+  axis.low = std::max(below(low, step), 0.0);
+  axis.high = std::min(above(high, step), 1.0);
+  add_tics(axis, step);
 }
 
-void fit_symmetric(Axis& axis, const Extent& shown) {
-  const double farthest = std::max({axis.least, axis.middle - shown.low, shown.high - axis.middle});
-  const double most = std::min(farthest, 1e6), step = round_step(most, 3), end = above(most, step);
-  axis.low = axis.middle - end;
-  axis.high = axis.middle + end;
-  add_tics(axis, axis.low, axis.high, step);
+// Tics at whole steps from the middle, ends at half ones.
+void fit_around(Axis& axis, const Extent& shown) {
+  constexpr double most = 1e6;
+  double down = std::clamp(axis.middle - shown.low, 0.0, most), up = std::clamp(shown.high - axis.middle, 0.0, most);
+  if (std::max(down, up) < axis.least) down = up = axis.least;
+  const double step = round_step(std::max(down, up), 3);
+  axis.low = axis.middle - above(down, step / 2);
+  axis.high = axis.middle + above(up, step / 2);
+  add_tics(axis, axis.middle - below(axis.middle - axis.low, step), axis.middle + below(axis.high - axis.middle, step),
+           step);
 }
 
 void fit_integers(Axis& axis, const Extent& shown, int steps) {
@@ -149,7 +153,7 @@ void Extent::add(const Extent& other) {
 Axis fitted(Axis axis, Extent shown, int steps) {
   if (axis.kind == Axis::fixed) return axis;
   shown.add(axis.include);
-  if (shown.empty()) shown = axis.kind == Axis::symmetric ? Extent{axis.middle, axis.middle} : Extent{0, 1};
+  if (shown.empty()) shown = axis.kind == Axis::around ? Extent{axis.middle, axis.middle} : Extent{0, 1};
   std::vector<Tic> given = std::move(axis.tics);
   axis.tics.clear();
   if (axis.kind == Axis::share)
@@ -158,8 +162,8 @@ Axis fitted(Axis axis, Extent shown, int steps) {
     fit_integers(axis, shown, steps);
   else if (axis.kind == Axis::tokens)
     fit_tokens(axis, shown, steps);
-  else if (axis.kind == Axis::symmetric)
-    fit_symmetric(axis, shown);
+  else if (axis.kind == Axis::around)
+    fit_around(axis, shown);
   else if (axis.kind == Axis::doubling)
     fit_doubling(axis, shown);
   else

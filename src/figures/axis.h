@@ -25,13 +25,13 @@ struct Tic {
 
 struct Axis {
   enum Kind {
-    any,        // ends at half steps around the values
-    share,      // of 0..1: round ends, 0 and 1 when the values take most of it; what lies beyond 0..1 is cut off
-    integers,   // half a unit beyond the first and the last
-    tokens,     // ends at the last value, or a little beyond at a round number; the label names the unit
-    symmetric,  // as far below `middle` as above, to round ends: at least `least`, at most about 1e6
-    doubling,   // from 1 on, logarithmic, tics at powers of two
-    fixed,      // low, high and tics are as they are
+    any,       // ends at half steps around the values
+    share,     // of 0..1: round ends near the values, 0 and 1 when they take most of it; what lies beyond is cut off
+    integers,  // half a unit beyond the first and the last
+    tokens,    // ends at the last value, or a little beyond at a round number; the label names the unit
+    around,    // `middle` and what lies on either side, to round ends; both sides when that is less than `least`
+    doubling,  // from 1 on, logarithmic, tics at powers of two
+    fixed,     // low, high and tics are as they are
   };
   Kind kind = any;
   std::vector<std::string> label = {};  // lines

@@ -116,20 +116,15 @@ void fit_axes(Figure& figure) {
   if (figure.colours) figure.colours->axis = fitted(figure.colours->axis, of_colours, 12);
 }
 
-// A panel of cells alone is as high as makes them squares, within limits. Cells that are squares on the page have a
-// width that allows it.
+// A panel of cells alone is as high as makes them squares, within limits.
 void find_size_of_cells(Figure& figure) {
   Grid& grid = figure.grid;
   const Panel& panel = figure.panels[0];
   if (figure.panels.size() > 1 || grid.height > 0 || panel.marks[0].kind != Mark::Kind::cell) return;
   const double columns = panel.x.high - panel.x.low, rows = panel.y.high - panel.y.low;
   grid.aspect = rows / columns;
-  if (std::ranges::any_of(panel.marks, [](const Mark& mark) { return !mark.half.empty(); })) {
-    grid.most_width = (columns < 8 ? 72 : 60) * columns;
-    grid.page = columns > 40;
-  } else {
-    grid.most_height = std::clamp(60 * rows, 176.0, 380.0);
-  }
+  grid.most_height = std::clamp(60 * rows, 176.0, 380.0);
+  grid.page = columns > 40;
 }
 
 void find_sizes_of_points(const Figure& figure, Panel& panel) {

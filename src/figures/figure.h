@@ -65,7 +65,7 @@ struct Mark {
   Dash dash = Dash::solid;
   PointShape shape = PointShape::circle;
   double shift = 0, shift_to = 0, span = 0.8;  // in units of x
-  std::string half = {};                       // column of a cell's half width
+  std::string half = {};                       // column of a cell's half width and height
   bool rim = false;                            // a segment that crosses others is set off by a rim of paper
   bool struck = false;                         // a cell without a value: a stroke through it
   std::optional<std::pair<std::size_t, std::size_t>> rows = {};  // first and last; none: all
@@ -86,7 +86,7 @@ struct Mark {
   static Mark box(std::string data, std::string x, std::string low, std::string high) {
     return {Kind::box, data, x, {}, low, high};
   }
-  // Of width and height 1 around x, y, or the square in it that `half` says; an image has all cells of a grid.
+  // Of width and height 1 around x, y, or twice what `half` says; an image has all cells of a grid.
   static Mark cell(std::string data, std::string x, std::string y) { return {Kind::cell, data, x, y}; }
   static Mark image(std::string data, std::string x, std::string y) { return {Kind::image, data, x, y}; }
 
@@ -149,7 +149,7 @@ struct Grid {
   std::size_t columns = 0;       // 0: up to four panels in two columns, more in two rows
   double width = 0, height = 0;  // of a panel
   double aspect = 0;             // height over width
-  double most_width = 0, most_height = 0;
+  double most_height = 0;
   bool page = false;  // as wide as a page instead of a column
 };
 

@@ -73,7 +73,7 @@ class LayoutMaker {
       for (const Label& label : figure_.panels[i].labels)
         if (label.place == Label::beside) names = std::min(std::max(names, widest(label.text, 12)), most_beside);
     }
-    const std::array<double, 3> label_room = {4, 24, 39};
+    const std::array<double, 3> label_room = {4, 28, 45};  // of a title of no, one or two lines
     left_ = label_room[std::min<std::size_t>(first.y.label.size(), 2)] + numbers + 11;
     right_ = std::max(16.0, 4 + (first.x.upright ? 0 : widest_tic(first.x) / 2)) + (names > 0 ? names + 2 : 0);
     if (has_bar()) {
@@ -85,7 +85,6 @@ class LayoutMaker {
     gap_y_ = has_titles() ? 26 : 14;
     const auto columns = static_cast<double>(grid().columns);
     panel_width_ = grid().width > 0 ? grid().width : (layout_.width - left_ - right_ + gap_x_) / columns - gap_x_;
-    if (grid().most_width > 0) panel_width_ = std::min(panel_width_, grid().most_width);
     if (grid().width > 0) layout_.width = in_thirds(left_ + columns * (panel_width_ + gap_x_) - gap_x_ + right_);
     place_legend();
     top_ = (row_ == 0 ? 30 : 36 + line_height * static_cast<double>(row_)) + (has_titles() ? 18 : 0);

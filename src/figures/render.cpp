@@ -62,6 +62,19 @@ Script range_of(const Axis& axis) {
                        : format_script("[{:.10g}:{:.10g}]", axis.low, axis.high);
 }
 
+// The colour at a share of the way from the first to the last: they go over into each other.
+std::string between(const std::vector<std::string>& colours, double share) {
+  const double place = std::clamp(share, 0.0, 1.0) * static_cast<double>(colours.size() - 1);
+  const auto first = static_cast<std::size_t>(place), second = std::min(first + 1, colours.size() - 1);
+  std::string colour = "#";
+  for (const std::size_t at : {1, 3, 5}) {
+    const auto part = [&](std::size_t i) { return std::stoi(colours[i].substr(at, 2), nullptr, 16); };
+    const double along = place - static_cast<double>(first);
+    colour += fmt::format("{:02x}", std::lround(part(first) + along * (part(second) - part(first))));
+  }
+  return colour;
+}
+
 class Renderer {
  public:
   Renderer(const Figure& figure, const Theme& theme) : figure_(figure), theme_(theme), layout_(lay_out(figure)) {}
@@ -99,7 +112,8 @@ class Renderer {
         name);
   }
 
-  // Few integers have a colour each; else colours go over into each other.
+  // Few integers have a colour each; else colours go over into each other. Those of differences are as strong below
+  // the middle as above it, however far the axis goes on either side.
   [[nodiscard]] Script colour_scale() const {
     if (!figure_.colours) return {};
     const std::vector<std::string>* lists[] = {&theme_.sequential, &theme_.ordered, &theme_.diverging};
@@ -107,11 +121,15 @@ class Renderer {
     const Axis& axis = figure_.colours->axis;
     const auto most = colours.size(), integers = static_cast<std::size_t>(std::min(axis.high - axis.low, 1e6));
     const bool stepped = figure_.colours->colours == ColourScale::ordered && integers > 1 && integers <= most;
-    const std::size_t steps = stepped ? integers : 0, shown = stepped ? integers : most;
+    const bool diverging = figure_.colours->colours == ColourScale::diverging;
+    const std::size_t steps = stepped ? integers : 0, shown = stepped ? integers : diverging ? 21 : most;
+    const double farthest = std::max(axis.middle - axis.low, axis.high - axis.middle);
     std::vector<Script> places;
-    for (std::size_t i = 0; i < shown; ++i)
-      places.push_back(
-          format_script("{} {}", i, gnuplot_text(colours[(i * (most - 1) + (shown - 1) / 2) / (shown - 1)])));
+    for (std::size_t i = 0; i < shown; ++i) {
+      double share = static_cast<double>(i) / static_cast<double>(shown - 1);
+      if (diverging) share = 0.5 + (axis.low + share * (axis.high - axis.low) - axis.middle) / farthest / 2;
+      places.push_back(format_script("{} {}", i, gnuplot_text(between(colours, share))));
+    }
     return format_script("set palette maxcolors {} defined ({})\nset cbrange {}\n", steps, join(places, ", "),
                          range_of(axis));
   }
@@ -150,7 +168,7 @@ class Renderer {
     return mark.rows ? format_script("{} every ::{}::{}", name, mark.rows->first, mark.rows->second) : name;
   }
 
-  void add_clauses(const Mark& mark, const Panel& panel, const Place& place, std::vector<Script>& clauses) const {
+  void add_clauses(const Mark& mark, const Panel& panel, std::vector<Script>& clauses) const {
     const Script from = source_of(mark) + " using " + shifted(mark.x, mark.shift);
     const auto column = [](const std::string& name) { return format_script(":\"{}\"", gnuplot_name(name)); };
     const Script value = mark.colour.column.empty() ? Script() : column(mark.colour.column);
@@ -161,7 +179,7 @@ class Renderer {
                            shifted(mark.x, mark.shift - half), shifted(mark.x, mark.shift + half), low,
                            column(mark.high), full, fill_of(mark));
     };
-    if (mark.kind == Mark::Kind::cell) return add_cells(mark, from + column(mark.y), value, panel, place, clauses);
+    if (mark.kind == Mark::Kind::cell) return add_cells(mark, from + column(mark.y), value, clauses);
     Script drawn;
     if (mark.kind == Mark::Kind::image) {
       drawn = from + column(mark.y) + value + " with image";
@@ -187,15 +205,10 @@ class Renderer {
     clauses.push_back(drawn);
   }
 
-  // A square in a cell is as high as it is wide on the page.
-  void add_cells(const Mark& mark, const Script& from, const Script& value, const Panel& panel, const Place& place,
-                 std::vector<Script>& clauses) const {
+  void add_cells(const Mark& mark, const Script& from, const Script& value, std::vector<Script>& clauses) const {
     Script halves = ":(0.5):(0.5)", border = " lw 0.5" + fill_of(mark) + " border rgb paper";
     if (!mark.half.empty()) {
-      const double aspect =
-          place.height / (panel.y.high - panel.y.low) / (place.width / (panel.x.high - panel.x.low));  // of a cell
-      halves = format_script(":(column(\"{0}\")*{1:.6g}):(column(\"{0}\")*{2:.6g})", gnuplot_name(mark.half),
-                             std::min(aspect, 1.0), std::min(1 / aspect, 1.0));
+      halves = format_script(":\"{0}\":\"{0}\"", gnuplot_name(mark.half));
       border = fill_of(mark) + " noborder";
     }
     clauses.push_back(from + halves + value + " with boxxyerror" + colour_of(mark.colour) + border);
@@ -231,9 +244,8 @@ class Renderer {
 
   [[nodiscard]] Script panel(std::size_t index) const {
     const Panel& panel = figure_.panels[index];
-    const Place& place = layout_.panels[index];
     const bool plain = std::ranges::any_of(panel.marks, [](const Mark& mark) { return mark.kind == Mark::Kind::cell; });
-    Script text = "\n" + margins(layout_, place) + axes(index, plain);
+    Script text = "\n" + margins(layout_, layout_.panels[index]) + axes(index, plain);
     for (const Reference& line : panel.references) {
       const Script ends = line.diagonal ? Script("graph 0,graph 0 to graph 1,graph 1")
                                         : format_script("graph 0,first {0:.10g} to graph 1,first {0:.10g}", line.y);
@@ -241,7 +253,7 @@ class Renderer {
           format_script("set arrow from {} nohead back lw 0.8{}{}\n", ends, colour_of(line.colour), dash_of(line.dash));
     }
     std::vector<Script> clauses;
-    for (const Mark& mark : panel.marks) add_clauses(mark, panel, place, clauses);
+    for (const Mark& mark : panel.marks) add_clauses(mark, panel, clauses);
     if (clauses.empty()) clauses.emplace_back("NaN");
     return text + "plot " + join(clauses, ", \\\n     ") + "\nunset arrow\n";
   }
@@ -273,21 +285,27 @@ class Renderer {
            "unset label; unset object; unset arrow\n";
   }
 
-  // A short line, a point or a box.
+  // A short line, which stands upright where it is an interval, a point or a box.
   [[nodiscard]] Script sample(const LegendEntry& entry) const {
     const Mark& mark = entry.mark;
     const Script colour = colour_of(mark.colour, mark.opacity);
     const bool is_line = mark.kind == Mark::Kind::line || mark.kind == Mark::Kind::segment;
     Script text;
+    const double half_x = mark.low == mark.high ? 8 : 0, half_y = mark.low == mark.high ? 0 : 5;
     if (is_line)
-      text += format_script("set arrow from {:.2f},{:.2f} to {:.2f},{:.2f} nohead lw {:.4g}{}{}\n", entry.x, entry.y,
-                            entry.x + 16, entry.y, std::max(mark.width, 0.6), colour, dash_of(mark.dash));
+      text += format_script("set arrow from {:.2f},{:.2f} to {:.2f},{:.2f} nohead lw {:.4g}{}{}\n",
+                            entry.x + 8 - half_x, entry.y - half_y, entry.x + 8 + half_x, entry.y + half_y,
+                            std::max(mark.width, 0.6), colour, dash_of(mark.dash));
     if (mark.kind == Mark::Kind::points || (is_line && mark.size > 0))
-      text += format_script("set label '' at {:.2f},{:.2f} point {}{}\n", entry.x + 8, entry.y, point_of(mark), colour);
+      text += format_script("set label '' at {:.2f},{:.2f} point {}{}\n", entry.x + 8, entry.y,
+                            point_of(mark.sized(std::max(mark.size, 0.5))), colour);  // small ones have a shape, too
     if (!is_line && mark.kind != Mark::Kind::points)
       text +=
           format_script("set object rectangle from {:.2f},{:.2f} to {:.2f},{:.2f} fc rgb {}{} noborder\n", entry.x + 1,
                         entry.y - 4, entry.x + 15, entry.y + 4, name_of_colour(mark.colour), fill_of(mark));
+    if (mark.struck)
+      text += format_script("set arrow from {:.2f},{:.2f} to {:.2f},{:.2f} nohead front lw 0.5 lc rgb muted\n",
+                            entry.x + 2, entry.y + 3, entry.x + 14, entry.y - 3);
     return text;
   }
 

@@ -106,10 +106,11 @@ std::vector<fs::path> draw_roles(const RolesResult& roles, const RunFacts& facts
 RunFacts read_facts(const fs::path& run) {
   const fs::path around = run_around(run);
   if (around.empty()) return {};
-  const ordered_json config = read_manifest(around).value("config", ordered_json::object());
+  const ordered_json manifest = read_manifest(around), config = manifest.value("config", ordered_json::object());
   const ordered_json model = config.value("model", ordered_json::object());
   const ordered_json d_k = model.is_object() ? model.value("d_k", ordered_json()) : ordered_json();
-  return {text_at(config, "preset"), d_k.is_number_integer() ? d_k.get<std::int64_t>() : 0};
+  return {text_at(manifest, "title", run_title(run, text_at(config, "preset"))),
+          d_k.is_number_integer() ? d_k.get<std::int64_t>() : 0};
 }
 
 HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {

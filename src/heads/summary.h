@@ -14,7 +14,7 @@ namespace headscope {
 
 // What figures and texts need to know of a run beside its tracks.
 struct RunFacts {
-  std::string title;     // of the figures: "tiny"
+  std::string title;     // of the figures: "first (tiny)"
   std::int64_t d_k = 0;  // 0: not known
 };
 

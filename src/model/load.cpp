@@ -137,4 +137,10 @@ LoadedModel load_model(const fs::path& place, at::Device device) {
   return loaded;
 }
 
+std::string title_of(const LoadedModel& saved) {
+  const fs::path run = run_of_checkpoint(saved.checkpoint);
+  const std::string& preset = saved.setup.preset;
+  return fmt::format("{}, step {}", run.empty() ? preset : run_title(run, preset), saved.step);
+}
+
 }  // namespace headscope

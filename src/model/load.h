@@ -33,4 +33,7 @@ struct LoadedModel {
 // other shapes than its configuration says.
 LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 
+// "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere.
+std::string title_of(const LoadedModel& saved);
+
 }  // namespace headscope

@@ -73,6 +73,9 @@ Figure scatter(const PlasticityComparison& comparison, std::vector<Pair> pairs) 
                     .labels = names_of(pairs)}};
   add_points(figure, pairs, false);
   add_points(figure, pairs, true);
+  figure.kinds = {Mark::line("", "", "").coloured(muted).wide(0.8).dashed().named("equal in both")};
+  if (std::ranges::any_of(pairs, [](const Pair& pair) { return std::isfinite(pair.low); }))
+    figure.kinds.push_back(Mark::segment("", "", "low", "high").wide(0.5).named("95 % interval of the difference"));
   figure.grid.aspect = 1;
   return figure;
 }
@@ -82,7 +85,7 @@ Figure scatter(const PlasticityComparison& comparison, std::vector<Pair> pairs) 
 std::vector<Figure> comparison_figures(const PlasticityComparison& comparison) {
   const std::vector<Pair> pairs = pairs_of(comparison.table);
   // Differences below 0.03 are not worth a colour scale of their own.
-  const Axis axis{.kind = Axis::symmetric, .label = {"difference", "in plasticity"}, .least = 0.03};
+  const Axis axis{.kind = Axis::around, .label = {"difference", "in plasticity"}, .least = 0.03};
   return {scatter(comparison, pairs),
           head_map({"plasticity_difference", "Difference",
                     fmt::format("{} − {}", shorten(comparison.name_2, 19), shorten(comparison.name_1, 19))},

@@ -48,20 +48,27 @@ Figure layer_distribution(Figure figure, const std::vector<HeadValue>& heads, Ax
   const auto beside = [&](const HeadValue& head) {
     return static_cast<double>(head.layer) + 0.6 * spread(head.q_head - first, last - first + 1);
   };
-  figure.data = {
-      {"points", table_of(present, "layer", &HeadValue::layer, "q_head", &HeadValue::q_head, "x", beside, "value",
-                          &HeadValue::value)},
-      {"layers", table_of(spread_by_layer(present), "layer", &LayerSpread::layer, "n_heads", &LayerSpread::n_heads,
-                          "q25", &LayerSpread::low, "median", &LayerSpread::median, "q75", &LayerSpread::high)}};
+  const auto middle_half = [](double LayerSpread::*end) {
+    return
+        [end](const LayerSpread& layer) { return layer.n_heads < 4 ? missing : layer.*end; };  // of fewer: no quarters
+  };
+  figure.data = {{"points", table_of(present, "layer", &HeadValue::layer, "q_head", &HeadValue::q_head, "x", beside,
+                                     "value", &HeadValue::value)},
+                 {"layers", table_of(spread_by_layer(present), "layer", &LayerSpread::layer, "n_heads",
+                                     &LayerSpread::n_heads, "q25", middle_half(&LayerSpread::low), "median",
+                                     &LayerSpread::median, "q75", middle_half(&LayerSpread::high))}};
   figure.panels = {{.x = layer_axis, .y = std::move(y)}};
-  figure.panels[0].marks = {
-      Mark::box("layers", "layer", "q25", "q75").coloured(category(0)).faded(0.22).spanning(0.76).named("middle 50 %"),
-      Mark::points("points", "x", "value").coloured(muted).named("head"),
-      Mark::segment("layers", "layer", "median", "median")
-          .coloured(category(1))
-          .wide(1.6)
-          .shifted(-0.38, 0.38)
-          .named("median")};
+  figure.panels[0].marks = {Mark::box("layers", "layer", "q25", "q75")
+                                .coloured(category(0))
+                                .faded(0.22)
+                                .spanning(0.76)
+                                .named("middle 50 % of heads"),
+                            Mark::points("points", "x", "value").coloured(muted).named("head"),
+                            Mark::segment("layers", "layer", "median", "median")
+                                .coloured(category(1))
+                                .wide(1.6)
+                                .shifted(-0.38, 0.38)
+                                .named("median")};
   return figure;
 }
 
@@ -91,7 +98,7 @@ Figure ranked_heads(Figure figure, const std::vector<HeadValue>& heads) {
                                     &HeadValue::high)}};
   figure.panels = {{.x = std::move(x), .y = plasticity_axis(0.03)}};
   figure.panels[0].marks = {
-      Mark::segment("heads", "rank", "low", "high").coloured(muted).wide(0.4).named("95 % interval"),
+      Mark::segment("heads", "rank", "low", "high").coloured(muted).wide(all_named ? 0.8 : 0.4).named("95 % interval"),
       Mark::points("heads", "rank", "value").coloured(by_column("layer"))};
   figure.colours = by_layer;
   return figure;
@@ -108,7 +115,9 @@ Figure cells_figure(Figure figure, const std::vector<BucketCell>& cells) {
     const std::string name = with_value ? "cells" : "empty";
     Mark mark = Mark::cell(name, "k_bucket", "q_bucket");
     mark = with_value ? mark.coloured(by_column("value"))
-                      : mark.coloured({.role = Colour::absent}).changed(&Mark::struck, true).named("no pairs");
+                      : mark.coloured({.role = Colour::absent})
+                            .changed(&Mark::struck, true)
+                            .named("no two keys of a text: nothing to compare");
     for (std::size_t i = 0; i < shown.size(); ++i) {
       auto& marks = of_head[shown[i].q_head].marks;
       if (marks.empty() || marks.back().data != name) marks.push_back(mark.of_rows(i, i));
@@ -133,11 +142,13 @@ Figure cells_figure(Figure figure, const std::vector<BucketCell>& cells) {
 Figure bucket_heatmap(Figure figure, const std::vector<BucketCell>& cells) {
   const auto means = mean_over_heads(cells);
   figure = cells_figure(std::move(figure), means);
+  Extent values;
+  for (const BucketCell& cell : means) values.add(cell.value);
   for (Panel& panel : figure.panels) {
     panel.title.clear();
     for (const BucketCell& cell : means)
       if (std::isfinite(cell.value) && means.size() <= 64)
-        panel.labels.push_back({.text = {fmt::format("{:.2f}", cell.value)},
+        panel.labels.push_back({.text = {fmt::format("{:.{}f}", cell.value, values.high - values.low < 0.1 ? 3 : 2)},
                                 .x = static_cast<double>(cell.k_bucket),
                                 .y = static_cast<double>(cell.q_bucket),
                                 .colour = {.role = Colour::readable, .value = cell.value}});
@@ -187,7 +198,8 @@ Figure layer_curves(Figure figure, const std::vector<Item>& items, const std::st
     for (const std::int64_t at : places) column.push_back(curve.contains(at) ? curve.at(at) : missing);
     const std::string name = fmt::format("L{}", layer);
     table.add(name, std::move(column));
-    figure.panels[0].marks.push_back(Mark::line("layers", x, name).coloured(by_value(layer)).wide(0.6));
+    figure.panels[0].marks.push_back(
+        Mark::line("layers", x, name).coloured(by_value(layer)).wide(curves.size() > 8 ? 0.6 : 1));
   }
   figure.data.push_back({"layers", std::move(table)});
   figure.colours = by_layer;
@@ -207,8 +219,6 @@ Figure distance_figure(Figure figure, const std::vector<BucketCell>& cells) {
   panel.y = plasticity_axis(0.02);
   const Mark middle_half = Mark::band("overall", "distance", "q25", "q75").coloured(category(0)).faded(0.22);
   panel.marks.insert(panel.marks.begin(), middle_half.named("middle 50 % of heads"));
-  for (const char* edge : {"q25", "q75"})
-    panel.marks.push_back(Mark::line("overall", "distance", edge).coloured(category(0)).wide(0.8).dashed(Dash::dotted));
   panel.marks.push_back(Mark::line("overall", "distance", "mean").wide(2).sized(0.5).named("mean over heads"));
   return figure;
 }
@@ -259,7 +269,7 @@ Figure head_map(Figure figure, const std::vector<HeadValue>& heads, ColourScale 
   figure.data = {{"tiles", tiles(present)}, {"empty", tiles(absent)}};
   figure.panels = {
       {.x = layer_axis,
-       .y = {.kind = Axis::integers, .label = {"query head"}},
+       .y = {.kind = Axis::integers, .label = {"query head"}, .reversed = true},
        .marks = {Mark::cell("tiles", "x", "y").coloured(by_column("value")), Mark::cell("empty", "x", "y")
                                                                                  .coloured({.role = Colour::absent})
                                                                                  .named("no value")

@@ -30,6 +30,11 @@ ordered_json definitions(Variant variant) {
       {"head", "mean over non-empty cells, weight = number of queries in the query bucket"}};
 }
 
+// The folder of the demonstration's data says nothing of a model.
+std::string title_of(const fs::path& run, const std::string& model) {
+  return run_title(run, model == demo_data_name ? "" : model);
+}
+
 // The options with what the dataset decides: the configuration file of the run gives the same run again.
 PlasticityOptions resolved(PlasticityOptions options, const Dataset& dataset) {
   const fs::path root = absolute_folder(dataset.root);
@@ -190,8 +195,10 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     timed(outcome.result.times, Stage::write, [&] { write_plasticity(result, folder); });
     const fs::path plots = folder.place() / plots_name;
     if (job.figures && !result.heads.empty())
-      draw_or_warn(folder.path(), console,
-                   [&] { draw(plasticity_figures(figure_tables(result), {job.per_head_figures}), plots, theme); });
+      draw_or_warn(folder.path(), console, [&] {
+        const PlasticityTables tables = figure_tables(result, title_of(folder.path(), options.model_dir));
+        draw(plasticity_figures(tables, {job.per_head_figures}), plots, theme);
+      });
     if (job.demo) outcome.demo = compare_with_truth(result);
     outcome.seconds = seconds_since(start);
     const InputFiles files = input_files(result, dataset);
@@ -252,7 +259,7 @@ std::vector<fs::path> draw_plasticity_run(const fs::path& run, const fs::path& o
   tables.heads = table("output_csv");
   tables.cells = table("bucket_csv");
   tables.components = table("component_csv");
-  tables.title = text_at(manifest["config"], "model_dir");
+  tables.title = title_of(run, text_at(manifest["config"], "model_dir"));
   if (fs::exists(run / head_uncertainty_csv)) tables.uncertainty = read_csv(run / head_uncertainty_csv);
   return draw(plasticity_figures(tables, {per_head}), out / plots_name, theme_named(theme)).files;
 }

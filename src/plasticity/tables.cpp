@@ -133,12 +133,12 @@ Table replicate_table(const std::vector<HeadResult>& heads) {
 
 }  // namespace
 
-PlasticityTables figure_tables(const PlasticityResult& result) {
+PlasticityTables figure_tables(const PlasticityResult& result, const std::string& title) {
   const Variant variant = result.options.variant;
   return {.heads = head_table(result.heads, variant),
           .cells = cell_table(result.heads, variant),
           .components = component_table(result.heads, variant),
-          .title = result.options.model_dir,
+          .title = title,
           .uncertainty = head_uncertainty_table(result.heads)};
 }
 

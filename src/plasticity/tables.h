@@ -16,7 +16,7 @@ inline constexpr const char* head_replicates_csv = "head_replicates.csv";
 inline constexpr const char* comparison_csv = "comparison.csv";
 
 // What the figures show. Rows are in order of layer, query head, then bucket pair or component.
-PlasticityTables figure_tables(const PlasticityResult& result);
+PlasticityTables figure_tables(const PlasticityResult& result, const std::string& title);
 PlasticityComparison figure_tables(const Comparison& comparison);
 
 // All tables as CSV; none when the result has no head.

@@ -71,4 +71,10 @@ fs::path run_around(const fs::path& folder) {
   return {};
 }
 
+std::string run_title(const fs::path& folder, const std::string& of) {
+  const fs::path place = absolute_folder(folder), around = run_around(place);
+  const std::string name = around.empty() ? place.filename() : place.lexically_relative(around.parent_path());
+  return of.empty() || name.find(of) != std::string::npos ? name : fmt::format("{} ({})", name, of);
+}
+
 }  // namespace headscope

@@ -27,4 +27,8 @@ bool is_complete(const std::filesystem::path& run);
 // The run that the folder is, or is a part of: a condition of a study has no manifest of its own. Empty without one.
 std::filesystem::path run_around(const std::filesystem::path& folder);
 
+// What figures and texts call a run: its folder, and what it is a run of where the folder's name does not say so:
+// "first (tiny)", "tiny_long", "study/QK (tiny)".
+std::string run_title(const std::filesystem::path& folder, const std::string& of);
+
 }  // namespace headscope

@@ -173,7 +173,7 @@ std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, c
   const Theme& colours = theme_named(theme);  // an unknown name is refused before anything is read
   Study study = load_study({run});
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
-  study.title = text_at(config, "title", text_at(config, "preset", study.title));  // of an analysis, of training
+  study.title = text_at(config, "title", run_title(run, text_at(config, "preset")));  // of an analysis, of training
   return draw(study_figures(figure_data(study, last_common_tokens(study))), out, colours).files;
 }
 

@@ -49,12 +49,11 @@ SeedMeans curve_of(const Runs& runs, const Integers& tokens, SeriesOf series_of)
   return means;
 }
 
-std::vector<Numbers> gamma_curves(Runs runs, const Integers& tokens) {
+std::vector<SeedMeans> gamma_curves(Runs runs, const Integers& tokens) {
   std::erase_if(runs, [](const ConditionResults* run) { return run->gamma_cv.empty(); });
-  std::vector<Numbers> curves;
+  std::vector<SeedMeans> curves;
   for (std::size_t layer = 0; !runs.empty() && layer < runs.front()->gamma_cv.size(); ++layer)
-    curves.push_back(
-        curve_of(runs, tokens, [&](const auto& run) -> const Numbers& { return run.gamma_cv[layer]; }).mean);
+    curves.push_back(curve_of(runs, tokens, [&](const auto& run) -> const Numbers& { return run.gamma_cv[layer]; }));
   return curves;
 }
 
@@ -86,6 +85,7 @@ SeedMeans layer_effects(const Study& study, const Contrast& contrast, std::int64
 StudyFigureData figure_data(const Study& study, std::int64_t tokens) {
   StudyFigureData data;
   data.title = study.title;
+  data.seeds = study.seeds.size();
   for (std::size_t i = 0; i < n_conditions; ++i)
     if (const Runs runs = runs_of(study, i); !runs.empty()) data.conditions[i] = curves_of(runs, tokens);
   data.gamma_effect = layer_effects(study, gamma_contrast, tokens);

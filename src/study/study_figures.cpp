@@ -22,6 +22,10 @@ void add_means(Table& table, const std::string& name, const SeedMeans& means) {
   if (finite_count(means.low) > 0) table.add(name + "_low", means.low).add(name + "_high", means.high);
 }
 
+std::string interval_name(const StudyFigureData& data) {
+  return fmt::format("95 % interval over {} seeds", data.seeds);
+}
+
 // The interval of a mean in a layer: a bar, which crosses others of any colour.
 Mark layer_bar(const std::string& column) {
   return Mark::segment("layers", "layer", column + "_low", column + "_high").wide(0.8).changed(&Mark::rim, true);
@@ -52,13 +56,15 @@ struct Series {
   SeedMeans StudyCurves::*means;
   double width;
   Dash dash = Dash::solid;
+  PointShape shape = PointShape::circle;
 };
 
 // Bands lie below all curves; a dot ends each curve whose final value stands beside it. The first series of a condition
-// names it in the legend.
+// names it in the legend. Later conditions are thinner: one that lies over another leaves its rims.
 Figure curves_figure(const StudyFigureData& data, Figure figure, const std::string& y_label,
                      const std::vector<Series>& series) {
   Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {y_label}, .padding = 0.02}};
+  constexpr PerCondition<double> thickness = {1.7, 1.1, 0.6};
   std::vector<Mark> lines, ends;
   for (std::size_t i = 0; i < n_conditions; ++i) {
     if (!data.conditions[i]) continue;
@@ -67,12 +73,12 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
     std::string legend(study_conditions[i].name);
     Table table(name);
     table.add("tokens", data.conditions[i]->tokens);
-    for (const auto& [column, member, width, dash] : series) {
+    for (const auto& [column, member, width, dash, shape] : series) {
       const SeedMeans& means = (*data.conditions[i]).*member;
       if (finite_count(means.mean) == 0) continue;
       add_means(table, column, means);
-      const Mark line = Mark::line(name, "tokens", column).coloured(category(i)).wide(width);
-      lines.push_back(line.dashed(dash).named(std::exchange(legend, "")));
+      const Mark line = Mark::line(name, "tokens", column).coloured(category(i)).wide(width * thickness[i]);
+      lines.push_back(line.dashed(dash).changed(&Mark::shape, shape).named(std::exchange(legend, "")));
       const std::size_t last = means.mean.size() - 1;
       if (column == series.back().column)
         ends.push_back(Mark::points(name, "tokens", column).of_rows(last, last).coloured(category(i)).sized(0.6));
@@ -82,6 +88,7 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
     }
     if (legend.empty()) figure.data.push_back({name, std::move(table)});
   }
+  if (!panel.marks.empty()) figure.kinds = {Mark::box("", "", "", "").faded(0.2).named(interval_name(data))};
   panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
   panel.marks.insert(panel.marks.end(), ends.begin(), ends.end());
   panel.labels = final_values(data, series.back().means);
@@ -89,14 +96,18 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
   return figure;
 }
 
+// A single probe has dots instead of curves.
 Figure loss_figure(const StudyFigureData& data) {
-  Figure figure =
-      curves_figure(data, {"1_loss", "Loss", data.title}, "cross-entropy (nats)",
-                    {{"loss", &StudyCurves::loss, 1.3}, {"val_loss", &StudyCurves::val_loss, 1.3, Dash::dashed}});
-  const Mark line = Mark::line("", "", "").wide(1.3);
-  figure.kinds = {
-      line.named("training"),
-      line.dashed().named(figure.panels[0].labels.empty() ? "validation" : "validation (right: final values)")};
+  Figure figure = curves_figure(data, {"1_loss", "Loss", data.title}, "cross-entropy (nats)",
+                                {{"loss", &StudyCurves::loss, 1.3, Dash::solid, PointShape::triangle},
+                                 {"val_loss", &StudyCurves::val_loss, 1.3, Dash::dashed}});
+  const bool curves = std::ranges::any_of(
+      data.conditions, [](const auto& condition) { return condition && finite_count(condition->loss.mean) > 1; });
+  const Mark line = curves ? Mark::line("", "", "").wide(1.3) : Mark::points("", "", "");
+  const char* validation = figure.panels[0].labels.empty() ? "validation" : "validation (right: final)";
+  figure.kinds.insert(figure.kinds.begin(),
+                      {line.changed(&Mark::shape, PointShape::triangle).named("training, mean since last probe"),
+                       line.dashed().named(validation)});
   return figure;
 }
 
@@ -107,19 +118,29 @@ Figure gamma_cv_figure(const StudyFigureData& data) {
   const StudyCurves none, &learned = data.conditions[0] ? *data.conditions[0] : none;
   Table table("layers");
   table.add("tokens", learned.tokens);
+  double widest = 0;
   for (std::size_t layer = 0; layer < learned.gamma_cv.size(); ++layer) {
+    const SeedMeans& means = learned.gamma_cv[layer];
     const std::string name = fmt::format("L{}", layer);
-    table.add(name, learned.gamma_cv[layer]);
+    add_means(table, name, means);
+    for (std::size_t i = 0; i < means.mean.size(); ++i)
+      if (const double half = (means.high[i] - means.low[i]) / 2; half < 1e6) widest = std::max(widest, half);
     panel.marks.push_back(
-        Mark::line("layers", "tokens", name).coloured(by_value(static_cast<std::int64_t>(layer))).wide(0.6));
+        Mark::line("layers", "tokens", name).coloured(by_value(static_cast<std::int64_t>(layer))).wide(0.9));
   }
+  // Bands of many layers would hide each other.
+  if (widest > 0)
+    figure.notes = {fmt::format("mean over {} seeds; 95 % intervals: at most ± {:.2g}", data.seeds, widest)};
   figure.data = {{"layers", std::move(table)}};
   figure.panels = {std::move(panel)};
   figure.colours = {ColourScale::ordered, {.kind = Axis::integers, .label = {"layer"}}};
   return figure;
 }
 
-Figure over_layers(Figure figure, Table table, const std::string& y_label, std::vector<Mark> marks) {
+Figure over_layers(const StudyFigureData& data, Figure figure, Table table, const std::string& y_label,
+                   std::vector<Mark> marks) {
+  if (std::ranges::any_of(marks, &Mark::rim))
+    figure.kinds.push_back(Mark::segment("", "", "low", "high").wide(0.8).named(interval_name(data)));
   figure.data = {{"layers", std::move(table)}};
   figure.panels = {{.x = {.kind = Axis::integers, .label = {"layer"}, .grid = false},
                     .y = {.label = {y_label}, .padding = 0.02},
@@ -148,9 +169,10 @@ Figure layer_figure(const StudyFigureData& data) {
     before = letter;
     shift_before = shift;
   }
+  Figure figure{"3_per_layer", "Final key PR by layer", data.title};
+  if (!links.empty()) figure.kinds = {Mark::line("", "", "").coloured(muted).wide(0.6).named("same layer")};
   links.insert(links.end(), dots.begin(), dots.end());
-  return over_layers({"3_per_layer", "Final key PR by layer", data.title}, std::move(table), "key PR",
-                     std::move(links));
+  return over_layers(data, std::move(figure), std::move(table), "key PR", std::move(links));
 }
 
 // "+6.15", "−3.70": the mean over layers.
@@ -175,9 +197,10 @@ Figure effect_figure(const StudyFigureData& data) {
   // Colours that no condition has.
   add("gamma_effect", data.gamma_effect, "γ (A − B), mean ", category(3), -0.2);
   add("norm_effect", data.norm_effect, "norm (B − C), mean ", category(5), 0.2);
-  Figure figure = over_layers({"4_causal_decomposition", "Effects on key PR by layer", data.title}, std::move(table),
-                              "difference in key PR", std::move(marks));
+  Figure figure = over_layers(data, {"4_causal_decomposition", "Effects on key PR by layer", data.title},
+                              std::move(table), "difference in key PR", std::move(marks));
   figure.panels[0].references = {{.y = 0, .dash = Dash::solid}};
+  figure.nothing = "no effect without A and B, or B and C";
   return figure;
 }
 

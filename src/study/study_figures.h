@@ -21,8 +21,8 @@ struct SeedMeans {
 struct StudyCurves {
   Integers tokens;  // at each probe
   SeedMeans loss, val_loss, mean_pr;
-  SeedMeans layer_pr;             // of each layer, at the end
-  std::vector<Numbers> gamma_cv;  // [layer][probe]; may be empty
+  SeedMeans layer_pr;               // of each layer, at the end
+  std::vector<SeedMeans> gamma_cv;  // of each layer; may be empty
 };
 
 struct StudyFigureData {
@@ -30,6 +30,7 @@ struct StudyFigureData {
   PerCondition<std::optional<StudyCurves>> conditions;
   SeedMeans gamma_effect;  // A - B of each layer at the end; empty without A or B
   SeedMeans norm_effect;   // B - C, likewise
+  std::size_t seeds = 1;
 };
 
 // Curves at the probes that all seeds of a condition share; layers at `tokens`. Values that are not finite do not

@@ -37,8 +37,8 @@ Axis token_axis(std::initializer_list<double> values) {
 Axis integer_axis(double first, double last, int steps) {
   return axis_of({.kind = Axis::integers}, {first, last}, steps);
 }
-Axis symmetric_axis(std::initializer_list<double> values, double middle, double least) {
-  return axis_of({.kind = Axis::symmetric, .middle = middle, .least = least}, values);
+Axis around_axis(std::initializer_list<double> values, double middle, double least) {
+  return axis_of({.kind = Axis::around, .middle = middle, .least = least}, values);
 }
 
 void expect_axis(const Axis& axis, double low, double high, double step) {
@@ -51,6 +51,8 @@ void expect_axis(const Axis& axis, double low, double high, double step) {
 
 TEST(UnitAxis, EndsAtRoundNumbersAroundTheValues) {
   expect_axis(unit_axis({0.42, 0.61}), 0.40, 0.65, 0.05);
+  expect_axis(unit_axis({0.9812, 0.9894}), 0.98, 0.992, 0.002);  // and not 0.9 to 1
+  expect_axis(unit_axis({0.03, 0.07}), 0.03, 0.07, 0.01);
 }
 
 TEST(UnitAxis, ShowsTheWholeRangeWhenValuesTakeMostOfIt) {
@@ -58,9 +60,9 @@ TEST(UnitAxis, ShowsTheWholeRangeWhenValuesTakeMostOfIt) {
 }
 
 TEST(UnitAxis, EqualValuesGetARangeAroundThem) {
-  expect_axis(unit_axis({0.7, 0.7}), 0.65, 0.75, 0.02);
-  expect_axis(unit_axis({1, 1}), 0.9, 1, 0.02);  // never beyond what plasticity can be
-  expect_axis(unit_axis({0}), 0, 0.1, 0.02);
+  expect_axis(unit_axis({0.7, 0.7}), 0.694, 0.706, 0.002);
+  expect_axis(unit_axis({1, 1}), 0.99, 1, 0.002);  // never beyond what plasticity can be
+  expect_axis(unit_axis({0}), 0, 0.01, 0.002);
 }
 
 TEST(UnitAxis, WithoutValuesIsZeroToOne) {
@@ -138,13 +140,13 @@ TEST(IntegerAxis, HasTicsAtMultiplesOfTheStep) {
   EXPECT_THAT(texts_of(axis), ElementsAre("5", "10", "15", "20", "25", "30"));
 }
 
-TEST(SymmetricAxis, ReachesAsFarBelowAsAbove) {
-  const Axis axis = symmetric_axis({0.9, 1.5, std::nan("")}, 1, 0.01);
-  EXPECT_DOUBLE_EQ(axis.low, 0.4);
-  EXPECT_DOUBLE_EQ(axis.high, 1.6);
-  EXPECT_THAT(texts_of(axis), ElementsAre("0.4", "0.6", "0.8", "1", "1.2", "1.4", "1.6"));
-  EXPECT_THAT(texts_of(symmetric_axis({}, 0, 0.03)),
-              ElementsAre("−0.03", "−0.02", "−0.01", "0", "0.01", "0.02", "0.03"));
+TEST(AroundAxis, ReachesAsFarOnEachSideAsTheValues) {
+  const Axis axis = around_axis({0.94, 1.5, std::nan("")}, 1, 0.01);
+  EXPECT_DOUBLE_EQ(axis.low, 0.9);  // not 0.4: nothing lies there
+  EXPECT_DOUBLE_EQ(axis.high, 1.5);
+  EXPECT_THAT(texts_of(axis), ElementsAre("1", "1.2", "1.4"));
+  EXPECT_THAT(texts_of(around_axis({0, 0.2}, 0, 0.03)), ElementsAre("0", "0.1", "0.2"));
+  EXPECT_THAT(texts_of(around_axis({}, 0, 0.03)), ElementsAre("−0.03", "−0.02", "−0.01", "0", "0.01", "0.02", "0.03"));
 }
 
 TEST(TokenAxis, CountsInTheUnitOfTheWholeRun) {

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <regex>
 #include <set>
 
 #include "core/interrupt.h"
@@ -190,6 +191,26 @@ TEST(Draw, UsersStartUpFileIsNotRead) {
   ::setenv("HOME", home.path().c_str(), 1);
   EXPECT_NO_THROW(draw(line_figure("line"), folder.path(), light_theme()));
   ::setenv("HOME", old.c_str(), 1);
+}
+
+// As gnuplot places them: the numbers of the y axis end at their place, the lines of its label stand upright.
+TEST(Draw, TheLabelOfAnAxisStandsApartFromItsNumbers) {
+  const TemporaryFolder folder;
+  for (const std::vector<std::string>& label : {std::vector<std::string>{"one line"}, {"plasticity", "(a second)"}}) {
+    Figure figure = line_figure("line");
+    figure.panels[0].y = {.kind = Axis::fixed, .label = label, .tics = {{0.984, "0.984"}}, .low = 0.98, .high = 0.99};
+    draw(figure, folder.path(), light_theme());
+    const std::string svg = bytes_of(folder / "line.svg");
+    const std::regex text(R"(translate\(([\d.]+),[\d.]+\)( rotate\(-90\))?"[^>]*>\s*<text><tspan[^>]*>([^<]*))");
+    double number_begins = 0, label_ends = 0;
+    for (std::sregex_iterator at(svg.begin(), svg.end(), text), end; at != end; ++at) {
+      const double x = std::stod((*at)[1]);
+      if ((*at)[2].matched) label_ends = std::max(label_ends, x + 3);  // letters below the line: a quarter of 12
+      if ((*at)[3] == "0.984") number_begins = x - text_width("0.984", 12);
+    }
+    EXPECT_GT(label_ends, 10);
+    EXPECT_GT(number_begins, label_ends + 6);  // half a number's height
+  }
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ inline std::vector<Figure> any_study(const FigureTexts& texts, FigureNumbers num
     condition->val_loss = any_means(3, numbers);
     condition->mean_pr = any_means(3, numbers);
     condition->layer_pr = any_means(2, numbers);
-    condition->gamma_cv = {any_means(3, numbers).mean, any_means(3, numbers).mean};
+    condition->gamma_cv = {any_means(3, numbers), any_means(3, numbers)};
   }
   data.gamma_effect = any_means(2, numbers);
   data.norm_effect = any_means(2, numbers);

@@ -153,6 +153,29 @@ TEST(Render, AFewIntegersHaveAColourEachAndManyGoOverIntoEachOther) {
   EXPECT_EQ(lay_out(completed(figure)).bar.width, 0);
 }
 
+// Half as far below the middle as above it: the colours there are half as strong.
+TEST(Render, ColoursOfDifferencesAreAsStrongBelowTheMiddleAsAbove) {
+  Figure figure = line_figure("line");
+  figure.panels[0].marks[0].colour = by_value(0);
+  figure.colours = {ColourScale::diverging, {.kind = Axis::around, .include = {-0.1, 0.2}, .least = 0.01}};
+  const std::vector<std::string>& colours = light_theme().diverging;  // 11: the sixth is the middle
+  // 21 places from -0.1 to 0.2. Place 0 is a quarter of the way from -0.2 to 0.2, between the third and fourth colour.
+  EXPECT_EQ(std::pair(colours[2], colours[3]), std::pair(std::string("#4393c3"), std::string("#92c5de")));
+  EXPECT_THAT(script_of(figure), HasSubstr("defined (0 '#6bacd1', 1 "));
+  EXPECT_THAT(script_of(figure), HasSubstr(", 20 '" + colours.back() + "')\nset cbrange [-0.1:0.2]"));
+  figure.colours->axis.include = {-0.2, 0.2};
+  EXPECT_THAT(script_of(figure), HasSubstr("defined (0 '" + colours.front() + "', 1 "));
+  EXPECT_THAT(script_of(figure), HasSubstr(", 10 '" + colours[5] + "', "));
+}
+
+TEST(Render, AnIntervalStandsUprightInTheLegend) {
+  Figure figure = line_figure("line");
+  figure.kinds = {Mark::segment("", "", "low", "high").named("interval")};
+  const LegendEntry entry = lay_out(completed(figure)).legend.at(1);
+  EXPECT_THAT(script_of(figure), HasSubstr(fmt::format("set arrow from {0:.2f},{1:.2f} to {0:.2f},{2:.2f} nohead",
+                                                       entry.x + 8, entry.y - 5, entry.y + 5)));
+}
+
 TEST(Render, ASingleValueOfALineIsAPoint) {
   Figure figure = line_figure("line");
   figure.data[0].table = Table("line");

@@ -21,7 +21,7 @@ void write_manifest(const TemporaryFolder& folder, const std::string& config) {
 TEST(Facts, AreThoseOfTheManifest) {
   const TemporaryFolder folder;
   write_manifest(folder, R"({"preset": "tiny", "model": {"d_k": 16}})");
-  EXPECT_EQ(read_facts(folder.path()).title, "tiny");
+  EXPECT_EQ(read_facts(folder.path()).title, folder.path().filename().string() + " (tiny)");
   EXPECT_EQ(read_facts(folder.path()).d_k, 16);
 }
 
@@ -30,7 +30,7 @@ TEST(Facts, OfOtherTypesAreMissing) {
   for (const char* config : {"{}", R"({"preset": 7, "model": {"d_k": "x"}})", R"({"preset": {}, "model": []})",
                              R"({"preset": null, "model": {"d_k": 1.5}})"}) {
     write_manifest(folder, config);
-    EXPECT_EQ(read_facts(folder.path()).title, "") << config;
+    EXPECT_EQ(read_facts(folder.path()).title, folder.path().filename()) << config;
     EXPECT_EQ(read_facts(folder.path()).d_k, 0) << config;
   }
 }

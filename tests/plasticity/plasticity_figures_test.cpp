@@ -148,6 +148,29 @@ TEST(PlasticityFigures, EveryPointOfALayerStandsBesideIt) {
   EXPECT_EQ(places.size(), 27u);  // no point hides another
 }
 
+TEST(PlasticityFigures, FewerThanFourHeadsHaveNoQuarters) {
+  for (const auto& [heads, shown] : {std::pair<std::int64_t, bool>{3, false}, {4, true}}) {
+    const auto figures = plasticity_figures(synthetic::tables({.layers = 2, .q_heads = heads}), {});
+    EXPECT_EQ(std::ranges::count(legend_of(figures[1]), "middle 50 % of heads"), shown ? 1 : 0) << heads;
+  }
+}
+
+TEST(PlasticityFigures, HeadZeroAndTheFirstQueryBucketAreAtTheTop) {
+  const auto figures = plasticity_figures(synthetic::tables({}), {.per_head = true});
+  for (const std::size_t i : {0u, 3u, 7u}) EXPECT_TRUE(figures[i].panels[0].y.reversed) << figures[i].name;
+  EXPECT_TRUE(comparison_figures(synthetic::comparison({}))[1].panels[0].y.reversed);
+}
+
+// Two decimals would be the same everywhere.
+TEST(PlasticityFigures, NarrowMapsHaveAThirdDecimal) {
+  PlasticityTables tables;
+  tables.heads.add("layer", Integers{0}).add("q_head", Integers{0}).add("ap_overall", Numbers{0.98});
+  tables.components.add("layer", Integers{0}).add("q_head", Integers{0}).add("weight", Numbers{1});
+  tables.cells.add("layer", Integers{0, 0}).add("q_head", Integers{0, 0}).add("q_bucket", Integers{1, 2});
+  tables.cells.add("k_bucket", Integers{0, 0}).add("plasticity", Numbers{0.981, 0.984});
+  EXPECT_EQ(plasticity_figures(tables, {})[3].panels[0].labels[1].text[0], "0.984");
+}
+
 TEST(PlasticityFigures, TitleIsShownAsItIs) {
   PlasticityTables tables = synthetic::tables({});
   tables.title = "my_model's `date`";
@@ -180,6 +203,15 @@ TEST(ComparisonFigure, BarsAreTheIntervalOfTheDifferenceAtTheFirstValue) {
   EXPECT_THAT(svg, HasSubstr("plasticity, second_run"));
   const auto map = columns_of(folder.path() / "plasticity_difference.tiles.dat");
   EXPECT_NEAR(numbers_of(map.at("value"))[1], 0.4, 1e-15);
+}
+
+TEST(ComparisonFigure, TheLegendNamesTheDiagonalAndTheBars) {
+  const auto legend = [](bool intervals) {
+    return legend_of(comparison_figures(synthetic::comparison({.intervals = intervals}))[0]);
+  };
+  EXPECT_THAT(legend(true), ElementsAre("no difference found", "different (FDR 5 %)", "equal in both",
+                                        "95 % interval of the difference"));
+  EXPECT_THAT(legend(false), ElementsAre("no difference found", "different (FDR 5 %)", "equal in both"));
 }
 
 TEST(ComparisonFigure, RefusesDifferencesOfTheOtherSign) {

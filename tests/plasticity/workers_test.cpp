@@ -125,7 +125,7 @@ TEST(FigureTables, AreThoseThatTheRunFolderHolds) {
     RunFolder run({folder / json_value(variant).get<std::string>()},
                   {"plasticity", nlohmann::ordered_json::object(), nlohmann::ordered_json::object()});
     write_plasticity(result, run);
-    const PlasticityTables tables = figure_tables(result);
+    const PlasticityTables tables = figure_tables(result, "run");
     EXPECT_EQ(to_csv(tables.heads), read_file(run.place() / options.output_csv));
     EXPECT_EQ(to_csv(tables.cells), read_file(run.place() / options.bucket_csv));
     EXPECT_EQ(to_csv(tables.components), read_file(run.place() / options.component_csv));

@@ -14,6 +14,17 @@ using nlohmann::ordered_json;
 using test::expect_error;
 using test::TemporaryFolder;
 
+TEST(RunTitle, NamesTheFolderAndWhatItIsARunOf) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(run_title(folder / "first/", "tiny"), "first (tiny)");
+  EXPECT_EQ(run_title(folder / "tiny_long", "tiny"), "tiny_long");
+  EXPECT_EQ(run_title(folder / "first", ""), "first");
+  std::filesystem::create_directories(folder / "study/seed_42/QK");
+  write_file(folder / "study/manifest.json",
+             R"({"program": "headscope", "command": "study", "status": "complete", "started": "", "config": {}})");
+  EXPECT_EQ(run_title(folder / "study/seed_42/QK", "tiny"), "study/seed_42/QK (tiny)");
+}
+
 TEST(Manifest, DamageIsNamed) {
   const TemporaryFolder folder;
   expect_error(Fault::input, "holds no manifest.json", [&] { read_manifest(folder.path()); });

@@ -14,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using headscope::test::TemporaryFolder;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -41,16 +42,16 @@ SeedMeans means_of(const Numbers& values, bool bands) {
 
 StudyCurves curves(const Shape& shape, std::size_t condition) {
   StudyCurves result;
-  Numbers loss, val_loss, mean_pr, layer_pr;
-  result.gamma_cv.resize(shape.gamma ? shape.layers : 0);
+  Numbers loss, val_loss, mean_pr, layer_pr, gamma_cv;
   for (std::size_t probe = 0; probe < shape.probes; ++probe) {
     const auto at = static_cast<double>(probe);
     result.tokens.push_back(static_cast<std::int64_t>(probe) * 983040);
     loss.push_back(shape.losses && probe > 0 ? 3 + 4 / at : missing);
     val_loss.push_back(shape.losses && probe > 0 ? 3.1 + 4 / at : missing);
     mean_pr.push_back(shape.prs ? shape.scale * (60 + 30 / (at + 1) + static_cast<double>(condition)) : missing);
-    for (Numbers& layer : result.gamma_cv) layer.push_back(0.01 * at);
+    gamma_cv.push_back(0.01 * at);
   }
+  result.gamma_cv.assign(shape.gamma ? shape.layers : 0, means_of(gamma_cv, shape.bands));
   for (std::size_t layer = 0; layer < shape.layers; ++layer)
     layer_pr.push_back(shape.prs ? shape.scale * (60 + static_cast<double>(layer * condition)) : missing);
   result.loss = means_of(loss, shape.bands);
@@ -63,6 +64,7 @@ StudyCurves curves(const Shape& shape, std::size_t condition) {
 StudyFigureData figure_data(const Shape& shape) {
   StudyFigureData data;
   data.title = "qk_norm's study";
+  data.seeds = shape.bands ? 3 : 1;
   for (std::size_t i = 0; i < 3; ++i)
     if (shape.conditions.find("ABC"[i]) != std::string::npos) data.conditions[i] = curves(shape, i);
   Numbers gamma, norm;
@@ -172,8 +174,36 @@ TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
     EXPECT_EQ(curve.colour.role, Colour::category);
     EXPECT_EQ(curve.colour.index, 2u) << conditions;
     EXPECT_EQ(curve.data, "c");
-    EXPECT_THAT(script_of(figure), HasSubstr("c using \"tokens\":\"mean_pr\" with lines lw 2 lc rgb category3"));
+    EXPECT_THAT(script_of(figure), HasSubstr("c using \"tokens\":\"mean_pr\" with lines lw 1.2 lc rgb category3"));
   }
+}
+
+TEST(StudyFigures, IntervalsAreNamedWithTheNumberOfSeeds) {
+  const auto several = study_figures(figure_data({.bands = true})), one = study_figures(figure_data({}));
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_THAT(legend_of(several[i]), Contains("95 % interval over 3 seeds")) << names[i];
+    EXPECT_THAT(legend_of(one[i]), Not(Contains(HasSubstr("interval")))) << names[i];
+  }
+  EXPECT_THAT(several[4].notes, ElementsAre("mean over 3 seeds; 95 % intervals: at most ± 0.5"));
+  EXPECT_THAT(one[4].notes, ElementsAre());
+}
+
+TEST(StudyFigures, ACurveThatLiesOverAnotherIsThinner) {
+  for (const std::size_t i : {0, 1}) {
+    const Figure figure = study_figures(figure_data({}))[i];
+    const double a = mark_named(figure, "A learned γ").width, b = mark_named(figure, "B γ = 1").width;
+    EXPECT_GT(a, 1.4 * b);
+    EXPECT_GT(b, 1.4 * mark_named(figure, "C no QK-Norm").width);
+  }
+}
+
+TEST(StudyFigures, TrainingLossIsSaidToBeAMeanAndASingleOneIsNoLine) {
+  const char* training = "training, mean since last probe";
+  EXPECT_EQ(mark_named(study_figures(figure_data({}))[0], training).kind, Mark::Kind::line);
+  const Figure figure = study_figures(figure_data({.probes = 2}))[0];  // the first probe has no loss
+  EXPECT_EQ(mark_named(figure, training).kind, Mark::Kind::points);
+  EXPECT_EQ(mark_named(figure, training).shape, mark_named(figure, "A learned γ").shape);
+  EXPECT_NE(mark_named(figure, training).shape, mark_named(figure, "validation (right: final)").shape);
 }
 
 TEST(StudyFigures, AShortStudyCountsTokensInThousands) {

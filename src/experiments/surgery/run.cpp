@@ -59,11 +59,6 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
 }
 
 // "tiny QK, step 150" of runs/study-tiny/QK/checkpoints/step-000150.
-std::string title_of(const LoadedModel& saved) {
-  const std::string run = run_of_checkpoint(saved.checkpoint).filename().string();
-  return fmt::format("{} {}{}step {}", saved.setup.preset, run, run.empty() ? "" : ", ", saved.step);
-}
-
 ordered_json facts_of(const SurgeryInputs& inputs) {
   const TrainOptions& train = inputs.saved.setup.train;
   const fs::path weights = inputs.saved.checkpoint / model_name;

@@ -113,8 +113,8 @@ Figure gamma_figure(Figure figure, const std::vector<LayerGains>& gains) {
                                .marks = {Mark::image(name, "moment", "dimension").coloured(by_column("gain"))}});
     }
   }
-  for (Panel& panel : figure.panels) panel.y = {.kind = Axis::integers, .label = {"dimension"}};
-  figure.colours = {ColourScale::diverging, {.kind = Axis::symmetric, .label = {"gain γ"}, .middle = 1, .least = 0.01}};
+  for (Panel& panel : figure.panels) panel.y = {.kind = Axis::integers, .label = {"dimension"}, .reversed = true};
+  figure.colours = {ColourScale::diverging, {.kind = Axis::around, .label = {"gain γ"}, .middle = 1, .least = 0.01}};
   figure.nothing = "no learned gain: the run has no QK-Norm";
   return figure;
 }

@@ -17,7 +17,18 @@ Numbers relative_to_start(Numbers values) {
   return values;
 }
 
-// The means of groups lie above their layers, or above the quartiles of their heads.
+constexpr std::int64_t least_for_quartiles = 4;  // heads of a group
+constexpr std::int64_t most_named_layers = 6;    // beside a panel
+
+bool has_quartiles(const GroupPanel& asked, const TrackedMetrics& shown) {
+  const auto groups = layer_groups(shown.source->counts.layers);
+  const std::int64_t heads = shown.source->heads_of(asked.metric);
+  return asked.of_heads && std::ranges::all_of(groups, [&](const GroupLayers& group) {
+           return (group.last - group.first + 1) * heads >= least_for_quartiles;
+         });
+}
+
+// The means of groups lie above their layers or heads, or above the quartiles of their heads.
 void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, const TrackedMetrics& shown) {
   const std::string data = std::string(asked.metric) + (asked.growth ? "_growth" : "");
   Table table = shown.table();
@@ -37,7 +48,7 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
     }
     add(name, std::move(mean));
     lines.push_back(of_group(Mark::line(data, "tokens", name), group).wide(2));
-    if (asked.quartiles) {
+    if (has_quartiles(asked, shown)) {
       const Mark band = Mark::band(data, "tokens", name + "_q25", name + "_q75");
       add(band.low, std::move(low));
       add(band.high, std::move(high));
@@ -45,11 +56,25 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
     }
   }
   for (const GroupLayers& group : layer_groups(shown.source->counts.layers)) {
-    for (std::int64_t layer = group.first; layer <= group.last && !asked.quartiles; ++layer) {
+    const auto add_thin = [&](const std::string& column, Numbers values) {
+      add(column, std::move(values));
+      panel.marks.push_back(of_group(Mark::line(data, "tokens", column), group).named("").wide(0.6).faded(0.75));
+    };
+    for (std::int64_t layer = group.first; layer <= group.last; ++layer) {
+      if (asked.of_heads) {
+        for (std::int64_t head = 0; !has_quartiles(asked, shown) && head < shown.source->heads_of(asked.metric); ++head)
+          add_thin(fmt::format("L{}K{}", layer, head), head_values(shown, asked.metric, layer, head));
+        continue;
+      }
       const std::string column = fmt::format("L{}", layer);
-      add(column, layer_means(shown, asked.metric, layer));
-      if (group.first != group.last)
-        panel.marks.push_back(of_group(Mark::line(data, "tokens", column), group).named("").wide(0.6).faded(0.62));
+      add_thin(column, layer_means(shown, asked.metric, layer));
+      if (group.first == group.last)
+        panel.marks.pop_back();  // the group's mean
+      else if (shown.source->counts.layers <= most_named_layers)
+        panel.labels.push_back({.text = {column},
+                                .place = Label::beside,
+                                .y = table.numbers(column).back(),
+                                .colour = panel.marks.back().colour});
     }
   }
   panel.x = {.kind = Axis::tokens};
@@ -101,10 +126,10 @@ Figure group_figure(Figure figure, const RunTracks& tracks, const std::vector<Gr
       figure.kinds = {line.wide(1.6).named("layer mean"), Mark::points("", "", "").faded(0.62).named("head")};
     } else {
       add_over_tokens(figure, panel, asked, *shown);
-      if (asked.quartiles)
-        figure.kinds = {mean, Mark::box("", "", "", "").faded(0.2).named("head quartiles")};
-      else if (shown->source->counts.layers > 3)
-        figure.kinds = {mean, line.wide(0.6).faded(0.62).named("layer")};
+      if (has_quartiles(asked, *shown))
+        figure.kinds = {mean, Mark::box("", "", "", "").faded(0.2).named("middle 50 % of heads")};
+      else if (asked.of_heads || shown->source->counts.layers > 3)
+        figure.kinds = {mean, line.wide(0.6).faded(0.75).named(asked.of_heads ? "each head" : "each layer")};
     }
     figure.panels.push_back(std::move(panel));
   }

@@ -15,7 +15,7 @@ constexpr std::size_t most_roles = 256;  // in a legend
 
 // Roles have the colours of the categories; the last one, of heads without a clear role, stands back.
 Mark of_role(const Mark& mark, const std::vector<std::string>& roles, std::size_t role) {
-  return mark.coloured(role + 1 == roles.size() ? Colour{.role = Colour::absent} : category(role));
+  return role + 1 == roles.size() ? mark.coloured(muted).faded(0.5) : mark.coloured(category(role));
 }
 
 // As much of a role's name as a legend has room for.
@@ -35,8 +35,8 @@ Table tiles_of(const RoleMapData& data, std::size_t role) {
     layer.push_back(static_cast<std::int64_t>(i / data.heads));
     head.push_back(static_cast<std::int64_t>(i % data.heads));
     score.push_back(data.score_of[i]);
-    // The filled area is the score; a head without one still shows its role.
-    const double area = std::isfinite(data.score_of[i]) ? std::clamp(data.score_of[i], 0.04, 1.0) : 0.04;
+    // The strong area is the score, at least a tenth; a head without a role has no score and one colour.
+    const double area = std::isfinite(data.score_of[i]) ? std::clamp(data.score_of[i], 0.1, 1.0) : 1.0;
     half.push_back(0.5 * std::sqrt(area));
   }
   Table table("tiles");
@@ -56,16 +56,20 @@ Figure role_map_figure(const RoleMapData& data) {
     if (count == 0) continue;
     figure.data.push_back({fmt::format("role{}", role), tiles_of(data, role)});
     const Mark tile = of_role(Mark::cell(figure.data.back().name, "layer", "head"), data.roles, role);
-    behind.push_back(tile.faded(0.25));
-    filled.push_back(
-        tile.changed(&Mark::half, "half").named(fmt::format("{} ({})", legend_name(data.roles[role]), count)));
+    const std::string name = fmt::format("{} ({})", legend_name(data.roles[role]), count);
+    if (role + 1 == data.roles.size()) {
+      filled.push_back(tile.named(name));
+      continue;
+    }
+    behind.push_back(tile.faded(0.4));
+    filled.push_back(tile.changed(&Mark::half, "half").named(name));
+    figure.notes = {"area of the strong colour: how clear the role is"};
   }
   check_roles(filled);
   behind.insert(behind.end(), filled.begin(), filled.end());
   figure.panels = {{.x = {.kind = Axis::integers, .label = {"layer"}},
-                    .y = {.kind = Axis::integers, .label = {"query head"}},
+                    .y = {.kind = Axis::integers, .label = {"query head"}, .reversed = true},
                     .marks = std::move(behind)}};
-  figure.notes = {"filled area: how clear the role is"};
   return figure;
 }
 
@@ -74,9 +78,13 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
                   data.roles.size());
   Panel panel{.x = {.kind = Axis::tokens, .grid = false, .tight = true},
               .y = {.kind = Axis::share, .label = {"share of heads"}, .include = {0, 1}, .grid = false}};
-  const auto places = evenly_spaced(data.tokens.size(), most_moments);
+  // Roles hold until they are looked at again: a step has two rows.
+  std::vector<std::size_t> places;
   Integers tokens;
-  for (const std::size_t place : places) tokens.push_back(data.tokens[place]);
+  for (const std::size_t place : evenly_spaced(data.tokens.size(), most_moments)) {
+    if (!places.empty()) places.push_back(places.back()), tokens.push_back(data.tokens[place]);
+    places.push_back(place), tokens.push_back(data.tokens[place]);
+  }
   Table table("roles");
   Numbers below(places.size(), 0.0);
   table.add("tokens", tokens).add("none", below);
@@ -93,8 +101,16 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
     edge = above;
   }
   check_roles(panel.marks);
-  const char* title = tokens.size() == 1 ? "Roles of heads" : "Roles over training";
-  return {"role_timeline", title, data.title, {{"roles", std::move(table)}}, {std::move(panel)}};
+  Figure figure{"role_timeline", "Roles over training", data.title};
+  if (data.tokens.size() == 1) {
+    figure.nothing = "one moment: role_map shows it";
+  } else if (panel.marks.size() == 1) {
+    figure.nothing = fmt::format("every head is {} at every moment", panel.marks[0].name);
+  } else {
+    figure.data = {{"roles", std::move(table)}};
+    figure.panels = {std::move(panel)};
+  }
+  return figure;
 }
 
 }  // namespace headscope

@@ -17,7 +17,7 @@ struct RoleMapData {
   std::vector<double> score_of;      // [layer][head], 0 to 1: how clear the role is
 };
 
-// `role_map`: a tile for each head, filled as far as its role is clear.
+// `role_map`: a tile for each head, the stronger coloured the clearer its role is.
 Figure role_map_figure(const RoleMapData& data);
 
 struct RoleTimelineData {
@@ -27,7 +27,8 @@ struct RoleTimelineData {
   std::vector<Numbers> share;      // [role][moment]; at each moment they sum to 1
 };
 
-// `role_timeline`: the shares of all heads, stacked, against tokens.
+// `role_timeline`: the shares of all heads, stacked, against tokens. Of one moment, or where no head ever has another
+// role, it says so.
 Figure role_timeline_figure(const RoleTimelineData& data);
 
 }  // namespace headscope

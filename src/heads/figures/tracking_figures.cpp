@@ -28,14 +28,11 @@ void add_layer_panel(Figure& figure, const TrackedMetrics& shown, std::int64_t l
   const std::int64_t heads = shown.source->counts.key_heads;
   Table table = shown.table();
   for (std::int64_t head = 0; head < heads; ++head) {
-    const auto curve = shown.source->of_head("k_norm", layer, head);
-    Numbers norms;
-    for (const std::size_t moment : shown.moments) norms.push_back(curve[moment]);
-    const Mark line = Mark::line(data, "tokens", fmt::format("H{}", head));
+    const Mark line = Mark::line(data, "tokens", fmt::format("K{}", head));
     panel.marks.push_back(heads <= most_named_heads
                               ? line.wide(1.3).named(line.y).coloured(category(static_cast<std::size_t>(head)))
                               : line.wide(0.9).coloured(by_value(head)));
-    table.add(line.y, std::move(norms));
+    table.add(line.y, head_values(shown, "k_norm", layer, head));
   }
   figure.data.push_back({data, std::move(table)});
   figure.panels.push_back(std::move(panel));
@@ -44,7 +41,7 @@ void add_layer_panel(Figure& figure, const TrackedMetrics& shown, std::int64_t l
 Figure norm_divergence_figure(Figure figure, const RunTracks& tracks) {
   const auto shown = tracked(tracks, {"k_norm"});
   if (!shown || shown->moments.size() == 1)
-    return group_figure(std::move(figure), tracks, {{.metric = "k_norm", .label = "‖k‖"}});
+    return group_figure(std::move(figure), tracks, {{.metric = "k_norm", .label = "mean ‖k‖"}});
   std::vector<std::int64_t> present;  // layers with a value, so that each panel has one
   for (std::int64_t layer = 0; layer < shown->source->counts.layers; ++layer)
     if (std::isfinite(finite_mean(layer_means(*shown, "k_norm", layer)))) present.push_back(layer);
@@ -124,25 +121,25 @@ std::vector<Figure> tracking_figures(const TrackingFigureData& data) {
   const auto groups = [&](const char* name, const char* title, const std::vector<GroupPanel>& panels) {
     return group_figure(named(name, title), tracks, panels);
   };
-  return {
-      norm_divergence_figure(named("norm_divergence", "Key norm of every key head"), tracks),
-      entropy_norm_figure(named("entropy_norm_scatter", "Entropy and key norm"), tracks),
-      groups("effective_rank", "Effective rank of keys",
-             {{.metric = "k_pr_vector", .label = "PR of one key's components", .quartiles = true},
-              {.metric = "k_pr", .label = "PR of the keys' singular values", .quartiles = true}}),
-      gamma_figure(named("gamma_heatmap", "Learned key gain γ"), tracks.gains),
-      groups(
-          "key_norm_evolution", "Key norm",
-          {{.metric = "k_norm", .label = "mean ‖k‖", .references = {{.y = normalised_norm(tracks), .name = {"√dₖ"}}}}}),
-      groups("outlier_magnitude", "Largest key component",
-             {{.metric = "k_max_abs", .label = "largest of all tokens"},
-              {.metric = "k_max_abs_mean", .label = "largest of a token, mean over tokens"}}),
-      groups("latent_redundancy", "Similarity of keys", {{.metric = "k_cosine", .label = "mean cosine of pairs"}}),
-      key_profile_figure(named("key_magnitude_profile", "Key norm by layer"), tracks),
-      groups("qk_ratio", "Query and key norms",
-             {{.metric = "qk_ratio", .label = "query norm / key norm"},
-              {.metric = "q_norm", .label = "query norm, relative to its start", .growth = true},
-              {.metric = "k_norm", .label = "key norm, relative to its start", .growth = true}})};
+  return {norm_divergence_figure(named("norm_divergence", "Key norm of every key head"), tracks),
+          entropy_norm_figure(named("entropy_norm_scatter", "Entropy and key norm"), tracks),
+          groups("effective_rank", "Effective rank of keys",
+                 {{.metric = "k_pr_vector", .label = "PR of one key's components", .of_heads = true},
+                  {.metric = "k_pr", .label = "PR of the keys' singular values", .of_heads = true}}),
+          gamma_figure(named("gamma_heatmap", "Learned key gain γ"), tracks.gains),
+          groups("key_norm_evolution", "Key norm",
+                 {{.metric = "k_norm",
+                   .label = "mean ‖k‖",
+                   .references = {{.y = normalised_norm(tracks), .name = {"√dₖ: norm", "without gain"}}}}}),
+          groups("outlier_magnitude", "Largest key component",
+                 {{.metric = "k_max_abs", .label = "largest of all tokens"},
+                  {.metric = "k_max_abs_mean", .label = "largest of a token, mean over tokens"}}),
+          groups("latent_redundancy", "Similarity of keys", {{.metric = "k_cosine", .label = "mean cosine of pairs"}}),
+          key_profile_figure(named("key_magnitude_profile", "Key norm by layer"), tracks),
+          groups("qk_ratio", "Query and key norms",
+                 {{.metric = "qk_ratio", .label = "query norm / key norm"},
+                  {.metric = "q_norm", .label = "query norm, relative to its start", .growth = true},
+                  {.metric = "k_norm", .label = "key norm, relative to its start", .growth = true}})};
 }
 
 }  // namespace headscope

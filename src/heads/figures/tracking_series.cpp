@@ -50,6 +50,13 @@ Table head_table(std::int64_t layers, std::int64_t heads, const char* head) {
   return table.add("layer", layer_of).add(head, head_of);
 }
 
+Numbers head_values(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer, std::int64_t head) {
+  const auto curve = shown.source->of_head(metric, layer, head);
+  Numbers values;
+  for (const std::size_t moment : shown.moments) values.push_back(curve[moment]);
+  return values;
+}
+
 Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer) {
   Numbers means;
   for (const std::size_t moment : shown.moments)

@@ -33,7 +33,8 @@ std::optional<TrackedMetrics> tracked(const RunTracks& tracks, const std::vector
 // Columns layer and `head`, a row for each head of the model, as Tracks::at has them.
 Table head_table(std::int64_t layers, std::int64_t heads, const char* head);
 
-// The mean over the heads of a layer at each moment.
+// The values of a head at each moment, and the mean over the heads of a layer.
+Numbers head_values(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer, std::int64_t head);
 Numbers layer_means(const TrackedMetrics& shown, std::string_view metric, std::int64_t layer);
 
 // A mark in the colour of a group of layers, which it has in every figure, and with its name: "early L0–7". In a table
@@ -42,14 +43,14 @@ Mark of_group(Mark mark, const GroupLayers& group, std::int64_t rows_of_a_layer 
 
 struct GroupPanel {
   std::string_view metric;
-  std::string label;       // of the y axis when the panel is alone, else above it
-  bool growth = false;     // relative to the start; such panels share an axis
-  bool quartiles = false;  // of heads, instead of a curve for each layer
+  std::string label;      // of the y axis when the panel is alone, else above it
+  bool growth = false;    // relative to the start; such panels share an axis
+  bool of_heads = false;  // instead of a curve for each layer: quartiles of heads, or a curve for each of a few heads
   std::vector<Reference> references = {};
 };
 
 // A panel for each metric that was tracked, one below the other. `figure` has its names. Over tokens: the groups'
-// means, with their layers or the quartiles of their heads. Of one moment: every head and the mean of its layer.
+// means, with their layers or heads. Of one moment: every head and the mean of its layer.
 Figure group_figure(Figure figure, const RunTracks& tracks, const std::vector<GroupPanel>& panels);
 
 // The learned gain of the keys, dimension by dimension.

@@ -41,12 +41,11 @@ bool same_folder(const fs::path& a, const fs::path& b) {
 RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
   const RunTracks tracks = read_tracks(job.place);
   const RunFacts facts = read_facts(job.place);
-  const ordered_json config = {{"preset", facts.title},
-                               {"model", {{"d_k", facts.d_k}}},
+  const ordered_json config = {{"model", {{"d_k", facts.d_k}}},
                                {"run", job.place.string()},
                                {"source", job.source},
                                {"definition", definition.id}};
-  RunFolder folder(job.folder, {roles_command, config, ordered_json::object()});
+  RunFolder folder(job.folder, {roles_command, config, {{"title", facts.title}}});
   return folder.live([&] {
     for (const char* table : {heads_table, gamma_table}) copy_table(job.place / table, folder.place() / table);
     RolesOutcome outcome{folder.path(), write_all(job, tracks, definition, facts, folder.place())};

@@ -64,7 +64,10 @@ TEST(RoleMap, ATileIsFilledAsFarAsItsRoleIsClear) {
   EXPECT_THAT(sinks.integers("layer"), ElementsAre(0, 1, 1));
   EXPECT_THAT(sinks.integers("head"), ElementsAre(0, 0, 1));
   EXPECT_THAT(sinks.numbers("score"), ElementsAre(1, 0.25, 0));
-  EXPECT_THAT(sinks.numbers("half"), ElementsAre(0.5, 0.25, 0.1));  // area = score; never invisible
+  // Four times the square is the score, and at least a tenth.
+  EXPECT_THAT(sinks.numbers("half"), ElementsAre(0.5, 0.25, ::testing::DoubleNear(std::sqrt(0.1) / 2, 1e-15)));
+  EXPECT_EQ(mark_named(figure, "mixed (1)").half, "");  // no role, no score: one colour
+  EXPECT_TRUE(completed(figure).panels[0].y.reversed);  // head 0 is at the top
 }
 
 TEST(RoleMap, TheLegendHasTheRolesThatHeadsHave) {
@@ -73,7 +76,7 @@ TEST(RoleMap, TheLegendHasTheRolesThatHeadsHave) {
   const Figure figure = role_map_figure(data);
   EXPECT_THAT(legend_of(figure), ElementsAre("syntactic gatherer (3)", "mixed (1)"));
   EXPECT_EQ(mark_named(figure, "syntactic gatherer (3)").colour.index, 2u);
-  EXPECT_EQ(mark_named(figure, "mixed (1)").colour.role, Colour::absent);
+  EXPECT_EQ(mark_named(figure, "mixed (1)").colour.role, Colour::muted);
 }
 
 TEST(RoleMap, SizesThatDoNotMatchAreRefused) {
@@ -86,13 +89,25 @@ TEST(RoleTimeline, SharesAreThoseGivenAndRolesHaveTheirColours) {
   const RoleTimelineData data = timeline_of(4);
   const Figure figure = role_timeline_figure(data);
   EXPECT_EQ(figure.name, "role_timeline");
-  EXPECT_EQ(figure.data.at(0).table.integers("tokens"), data.tokens);
-  EXPECT_EQ(figure.data.at(0).table.numbers("role3"), data.share[3]);
+  EXPECT_EQ(figure.data.at(0).table.integers("tokens"), (Integers{0, 1000, 1000, 2000, 2000, 3000, 3000}));
+  const auto held = [](const Numbers& share) {  // until the next moment
+    return Numbers{share[0], share[0], share[1], share[1], share[2], share[2], share[3]};
+  };
+  EXPECT_EQ(figure.data.at(0).table.numbers("role3"), held(data.share[3]));
   const Mark second = mark_named(figure, "semantic retrieval");
   EXPECT_EQ(second.colour.index, 1u);
   const Numbers low = figure.data[0].table.numbers(second.low), high = figure.data[0].table.numbers(second.high);
-  EXPECT_EQ(low, data.share[0]);  // it stands on the first role
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(high[i], data.share[0][i] + data.share[1][i]);
+  EXPECT_EQ(low, held(data.share[0]));  // it stands on the first role
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(high[2 * i], data.share[0][i] + data.share[1][i]);
+}
+
+TEST(RoleTimeline, SaysSoWhereThereIsNothingToSee) {
+  EXPECT_EQ(role_timeline_figure(timeline_of(1)).nothing, "one moment: role_map shows it");
+  RoleTimelineData data = timeline_of(2);
+  EXPECT_FALSE(role_timeline_figure(data).panels.empty());
+  for (std::size_t role = 0; role < 4; ++role) data.share[role] = role == 3 ? Numbers{1, 1} : Numbers{0, 0};
+  EXPECT_TRUE(role_timeline_figure(data).panels.empty());
+  EXPECT_EQ(role_timeline_figure(data).nothing, "every head is mixed at every moment");
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(TrackingFigures, CurvesOfHeadsAreTheValuesThatWereTracked) {
   const Table layer = data_named(figure_named("norm_divergence", tracks), "layer2");
   EXPECT_EQ(layer.integers("step"), (Integers{0, 10, 20, 30}));
   EXPECT_EQ(layer.integers("tokens"), (Integers{0, 4096, 8192, 12288}));
-  EXPECT_EQ(layer.numbers("H1"), tracks.train.of_head("k_norm", 2, 1));
+  EXPECT_EQ(layer.numbers("K1"), tracks.train.of_head("k_norm", 2, 1));
 }
 
 TEST(TrackingFigures, PanelsAreTheFirstAndTheLastLayerAndSomeBetween) {
@@ -110,6 +110,30 @@ TEST(TrackingFigures, AGroupIsTheMeanAndTheQuartilesOfAllItsHeads) {
   EXPECT_EQ(table.numbers("middle")[1], 4);
   EXPECT_EQ(table.numbers("middle_q25")[1], 1.75);  // numpy.percentile([1, 2, 3, 10], [25, 75])
   EXPECT_EQ(table.numbers("middle_q75")[1], 4.75);
+}
+
+TEST(TrackingFigures, AFewHeadsAreShownInsteadOfTheirQuartiles) {
+  const RunTracks few = synthetic_tracks({.layers = 4, .moments = 3});  // one layer of two key heads in a group
+  const Figure figure = figure_named("effective_rank", few);
+  EXPECT_EQ(data_named(figure, "k_pr").numbers("L3K1"), few.train.of_head("k_pr", 3, 1));
+  EXPECT_FALSE(data_named(figure, "k_pr").has("early_q25"));
+  EXPECT_THAT(legend_of(figure), ElementsAre("early L0–1", "middle L2", "final L3", "group mean", "each head"));
+  const RunTracks many = synthetic_tracks({.layers = 6, .moments = 3});
+  EXPECT_FALSE(data_named(figure_named("effective_rank", many), "k_pr").has("L3K1"));
+  EXPECT_THAT(legend_of(figure_named("effective_rank", many)), ::testing::Contains("middle 50 % of heads"));
+}
+
+TEST(TrackingFigures, ThinCurvesOfAFewLayersHaveTheirNamesBeside) {
+  const auto names = [](std::int64_t layers) {
+    const RunTracks tracks = synthetic_tracks({.layers = layers, .moments = 3});
+    const Figure figure = figure_named("latent_redundancy", tracks);
+    EXPECT_THAT(legend_of(figure), ::testing::Contains("each layer")) << layers;
+    std::vector<std::string> found;
+    for (const Label& label : figure.panels[0].labels) found.push_back(label.text[0]);
+    return found;
+  };
+  EXPECT_THAT(names(4), ElementsAre("L0", "L1"));  // layers 2 and 3 are groups of their own
+  EXPECT_THAT(names(22), ElementsAre());           // no room
 }
 
 TEST(TrackingFigures, GrowthIsRelativeToTheStart) {
@@ -140,18 +164,18 @@ TEST(TrackingFigures, TheGainsAreThoseOfTheRun) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(layer.numbers("gain")[3 + i], tracks.gains[3].k[i], 0.5e-5);
 }
 
-TEST(TrackingFigures, TheColoursOfGainsAreAsFarAboveOneAsBelow) {
+TEST(TrackingFigures, TheColoursOfGainsReachAsFarAsTheGainsOnEachSideOfOne) {
   RunTracks tracks = synthetic_tracks({.layers = 1, .dimensions = 2, .moments = 2});
   for (LayerGains& gains : tracks.gains) gains.k = {0.9, 1.5};
   const Figure figure = figure_named("gamma_heatmap", tracks);
   EXPECT_EQ(figure.colours->colours, ColourScale::diverging);
-  EXPECT_THAT(script_of(figure), HasSubstr("set cbrange [0.4:1.6]"));
+  EXPECT_THAT(script_of(figure), HasSubstr("set cbrange [0.9:1.5]"));
 }
 
 TEST(TrackingFigures, TheReferenceIsTheRootOfTheHeadDimension) {
   const Figure figure = figure_named("key_norm_evolution", synthetic_tracks({.dimensions = 49}));
   EXPECT_EQ(figure.panels.at(0).references.at(0).y, 7);
-  EXPECT_THAT(figure.panels[0].labels.at(0).text, ElementsAre("√dₖ"));
+  EXPECT_THAT(figure.panels[0].labels.back().text, ElementsAre("√dₖ: norm", "without gain"));
   EXPECT_TRUE(figure_named("key_norm_evolution", synthetic_tracks({.gains = false})).panels.at(0).references.empty());
 }
 
