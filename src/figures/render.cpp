@@ -303,9 +303,6 @@ class Renderer {
       text +=
           format_script("set object rectangle from {:.2f},{:.2f} to {:.2f},{:.2f} fc rgb {}{} noborder\n", entry.x + 1,
                         entry.y - 4, entry.x + 15, entry.y + 4, name_of_colour(mark.colour), fill_of(mark));
-    if (mark.struck)
-      text += format_script("set arrow from {:.2f},{:.2f} to {:.2f},{:.2f} nohead front lw 0.5 lc rgb muted\n",
-                            entry.x + 2, entry.y + 3, entry.x + 14, entry.y - 3);
     return text;
   }
 

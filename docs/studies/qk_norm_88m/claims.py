@@ -39,16 +39,16 @@ READING = {
 }
 FIGURES = {
     "2_key_pr_causal.png": (
-        "3ec66e60521ef0b5b292230b1a4755e33e66045f8cc8a6f8db5178041f3e0649",
+        "027f74d5a40a18e2a7958f03ecd78b1b2737cc45fb24503db44621c905d3c71e",
         "Key PR over training", "Key participation ratio of the three conditions over training"),
     "3_per_layer.png": (
-        "51708fd84341e726a972fe13912c16191611de93820cbaf470f0a4aaa24ee7c9",
+        "06c1fec19ff9a5c59e10c27e1afbcc5e21b24dcece51c22e510f7d4d3b30236f",
         "3_per_layer"),
     "4_causal_decomposition.png": (
-        "57a4b73238f23d76e4b48f0234733f135c614125a5ec7e56625761c5a8675cf0",
+        "16b0a2e8fe4f836338c5062061ea716615b4392163c411ce39b4b644821a7dd4",
         "4_causal_decomposition"),
     "5_gamma_cv.png": (
-        "8b14f0d6f3bd258f2c2509086a5d0d35aee23962f633bedb4ab00909689653e3",
+        "48137a5422a166d543b821e67c7c27afbdd9028a46e86974066505c1edc6510c",
         "5_gamma_cv"),
 }
 # What the published results do not tell. Read in the commit that the page cites: research/qk_norm_25m_study.py (batch,

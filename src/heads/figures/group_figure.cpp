@@ -17,15 +17,14 @@ Numbers relative_to_start(Numbers values) {
   return values;
 }
 
-constexpr std::int64_t least_for_quartiles = 4;  // heads of a group
-constexpr std::int64_t most_named_layers = 6;    // beside a panel
+constexpr std::int64_t most_named_layers = 6;  // beside a panel
 
+// Of at least four heads in each group.
 bool has_quartiles(const GroupPanel& asked, const TrackedMetrics& shown) {
-  const auto groups = layer_groups(shown.source->counts.layers);
-  const std::int64_t heads = shown.source->heads_of(asked.metric);
-  return asked.of_heads && std::ranges::all_of(groups, [&](const GroupLayers& group) {
-           return (group.last - group.first + 1) * heads >= least_for_quartiles;
-         });
+  std::int64_t least = most_layers;
+  for (const GroupLayers& group : layer_groups(shown.source->counts.layers))
+    least = std::min(least, group.last - group.first + 1);
+  return asked.of_heads && least * shown.source->heads_of(asked.metric) >= 4;
 }
 
 // The means of groups lie above their layers or heads, or above the quartiles of their heads.
