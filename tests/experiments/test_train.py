@@ -268,7 +268,7 @@ class Running(Program):
     def test_KilledAtRandomMomentsAndResumed_EndsBitForBitTheSame(self):
         kills = int(os.environ.get("HEADSCOPE_KILLS", "5"))
         flags = [*settings(*self.LONG), "--track-every", "1"]
-        whole, killed = self.folder / "whole", self.folder / "killed"
+        whole, killed = self.folder / "whole" / "run", self.folder / "killed" / "run"  # titles name the run
         begin = time.monotonic()
         self.done("train", *flags, "--out", whole)
         seconds = time.monotonic() - begin

@@ -57,7 +57,7 @@ class Traced(Life):
 
     def moments(self, command: Command, calls: str) -> list[Moment]:
         """Some of the system calls that the command makes, each kind of call as likely as another."""
-        out, log = self.folder / "counted", self.folder / "log"
+        out, log = self.place("counted"), self.folder / "log"
         command.prepare(out)
         done = run(*strace(calls, "", log), *command.line(out))
         self.assertEqual(done.returncode, DONE, done.stderr)
@@ -74,7 +74,7 @@ class Traced(Life):
         for command in COMMANDS:
             shutil.rmtree(self.folder)
             self.folder.mkdir()
-            out = self.folder / "undisturbed"
+            out = self.place("undisturbed")
             command.prepare(out)
             done = run(*command.line(out))
             self.assertEqual(done.returncode, DONE, done.stderr)
@@ -82,6 +82,11 @@ class Traced(Life):
             for moment in self.moments(command, calls):
                 with self.subTest(f"{command.name}, {moment}"):
                     attempt(command, moment, expected)
+
+    def place(self, name: str) -> Path:
+        """For a run; always of one name, since titles of figures name the run's folder."""
+        (self.folder / name).mkdir(exist_ok=True)
+        return self.folder / name / "run"
 
     def go_on(self, command: Command, out: Path) -> subprocess.CompletedProcess:
         begun = any((out / name).exists() for name in ("manifest.json", ".replaced/manifest.json"))
@@ -91,7 +96,7 @@ class Traced(Life):
 class Killed(Traced):
     def test_AtAnyChangeOfAFile_AnotherTryGivesTheSame(self):
         def attempt(command: Command, moment: Moment, expected: dict[str, object]) -> None:
-            out = self.folder / str(moment)
+            out = self.place(str(moment))
             command.prepare(out)
             killer = strace(moment.call, f"signal=KILL:when={moment.number}", self.folder / "log")
             self.assertIn(run(*killer, *command.line(out)).returncode, KILLED)
@@ -105,8 +110,8 @@ class Killed(Traced):
         def attempt(command: Command, moment: Moment, expected: dict[str, object]) -> None:
             if command.into:
                 return
-            out = self.folder / f"over {moment}"
-            shutil.copytree(self.folder / "undisturbed", out)
+            out = self.place(f"over {moment}")
+            shutil.copytree(self.place("undisturbed"), out)
             killer = strace(moment.call, f"signal=KILL:when={moment.number}", self.folder / "log")
             run(*killer, *command.line(out, "--overwrite"))  # it may make fewer such calls than a new run, and end
             done = run(*command.line(out, "--overwrite"))
@@ -119,7 +124,7 @@ class Killed(Traced):
 class FullDisk(Traced):
     def test_AtAnyWrite_OneLineAndAnotherTryGivesTheSame(self):
         def attempt(command: Command, moment: Moment, expected: dict[str, object]) -> None:
-            out = self.folder / str(moment)
+            out = self.place(str(moment))
             command.prepare(out)
             before = files(out) if command.into else {}
             full = strace(moment.call, f"error=ENOSPC:when={moment.number}+", self.folder / "log")
