@@ -43,6 +43,13 @@ constexpr NumberRange between(double low, double high) {
 // "study.tau is nan; expected more than 0 and at most 1000"
 void check_number(std::string_view key, double value, const NumberRange& range);
 
+inline void check_range(std::string_view key, std::int64_t value, const SizeRange& range) {
+  check_size(key, value, range.least, range.most);
+}
+inline void check_range(std::string_view key, double value, const NumberRange& range) {
+  check_number(key, value, range);
+}
+
 // "1 to 1048576", "more than 0 and at most 3e+38"
 std::string range_text(const SizeRange& range);
 std::string range_text(const NumberRange& range);

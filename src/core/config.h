@@ -185,19 +185,12 @@ void apply(Options& options, const ConfigEntry& entry) {
 template <class Options>
 void check_ranges(const Options& options) {
   Options::fields(options, [](const char* name, const auto& value, const char*, const auto&... range) {
-    const auto check = [&](const auto& number) {
-      if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(number)>>)
-        (check_size(name, number, range.least, range.most), ...);
-      else
-        (check_number(name, number, range), ...);
-    };
-    if constexpr (sizeof...(range) == 1) {
-      if constexpr (IsOptional<std::remove_cvref_t<decltype(value)>>::value) {
-        if (value) check(*value);
-      } else {
-        check(value);
-      }
-    }
+    if constexpr (sizeof...(range) == 0)
+      return;
+    else if constexpr (IsOptional<std::remove_cvref_t<decltype(value)>>::value)
+      value ? (check_range(name, *value, range), ...) : void();
+    else
+      (check_range(name, value, range), ...);
   });
 }
 

@@ -114,7 +114,7 @@ std::string given_by(const Baseline& baseline) {
   return fmt::format("{} give{}", fmt::join(baseline.of, " "), baseline.of[1].ends_with('s') ? "" : "s");
 }
 
-std::string number(double value) {
+std::string value_text(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::fabs(value);
   return fmt::format("{:.{}f}", value + 0.0, size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
@@ -187,7 +187,7 @@ std::string to_terminal(const Ranking& ranking) {
                        ranking.moment.step, ranking.source, "head", "change", "most of it");
     for (const RankedHead& head : ranking.ranked)
       text += fmt::format("  {:<8}{:<10.2f}{} {} → {}, half of it by step {}\n", head.name(), head.score, head.metric,
-                          number(head.start), number(head.value), head.since);
+                          value_text(head.start), value_text(head.value), head.since);
     return text +
            "\nchange: root mean square over a head's measurements, each in units of its standard deviation over "
            "heads\n";
@@ -197,16 +197,17 @@ std::string to_terminal(const Ranking& ranking) {
                      options.lowest ? "lowest" : "highest", ranking.moment.step, ranking.source, "head", "value",
                      one_moment ? "" : "at the start, half of the way by step");
   for (const RankedHead& head : ranking.ranked) {
-    const std::string value =
-        std::isfinite(head.error) ? fmt::format("{} ± {}", number(head.value), number(head.error)) : number(head.value);
+    const std::string value = std::isfinite(head.error)
+                                  ? fmt::format("{} ± {}", value_text(head.value), value_text(head.error))
+                                  : value_text(head.value);
     text += fmt::format("  {:<8}{:<{}}{}\n", head.name(), value, std::isfinite(head.error) ? 21 : 20,
-                        one_moment ? "" : fmt::format("{}, {}", number(head.start), head.since));
+                        one_moment ? "" : fmt::format("{}, {}", value_text(head.start), head.since));
   }
   text += "\n";
   if (ranking.measurements > 2) text += "±: standard deviation of one measurement, from the last ones\n";
   if (!ranking.baseline) return text + "nothing to compare with: no value stands for a head that does nothing\n";
   text +=
-      fmt::format("{} {}: {} {} by 5 % or more{}\n", given_by(*ranking.baseline), number(ranking.baseline->value),
+      fmt::format("{} {}: {} {} by 5 % or more{}\n", given_by(*ranking.baseline), value_text(ranking.baseline->value),
                   ranking.beyond == 0 ? "no head is" : fmt::format("{} of {} heads are", ranking.beyond, ranking.heads),
                   options.lowest ? "below it" : "above it",
                   ranking.measurements > 2 ? ", and by more than twice their error"
