@@ -40,7 +40,7 @@ class Tables(Program):
         self.assertEqual(printed["roles"], json.loads((out / "roles.json").read_text()))
         self.assertIn("accumulation: 2", (out / "config.yaml").read_text())
         self.assertEqual((out / "summary.md").read_text().splitlines()[0],
-                         "# Heads of tiny over training, measured on the fixed held-out batch (probe)")
+                         "# Heads of run (tiny) over training, measured on the fixed held-out batch (probe)")
         for figure in FIGURES:
             for suffix, first in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".gp", b"")):
                 content = (out / "plots" / f"{figure}{suffix}").read_bytes()
