@@ -44,12 +44,6 @@ TrainRunJob job_of(const TrainFlags& flags, const RunFolderOptions& folder, cons
   return {setup_over<TrainRunOptions>(folder, train_command, entries), folder, flags.theme};
 }
 
-TrainRunOutcome train_one(TrainRunJob job, Console& console) {
-  validate(job.options);  // this and the folder before torch is loaded
-  check_out(job.folder, train_command, RunWrites::as_it_goes);
-  return torch_half().train(job, console);
-}
-
 // One run after another, each in a folder of its own: OUT/seed_42.
 int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
   Console console(common.console);
@@ -77,7 +71,7 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
   ordered_json runs = ordered_json::array();
   for (const TrainRunJob& job : jobs) {
     console.info(fmt::format("seed {}", job.options.seed));
-    const TrainRunOutcome outcome = train_one(job, console);
+    const TrainRunOutcome outcome = torch_half().train(job, console);
     runs.push_back(json_of(outcome));
     if (!common.json && !common.console.quiet)
       fmt::print("seed {}: validation loss {:.3f} nats; summary.md, tables and plots/: {}\n", job.options.seed,
@@ -92,10 +86,10 @@ int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   Console console(common.console);
   TrainRunJob job = job_of(flags, flags.folder, all_entries(flags.config, flags.entries));
   choose_out(job.folder, common, "train-" + job.options.preset);
-  validate(job.options);
+  validate(job.options);  // this and the folder before torch is loaded
   check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
-  const TrainRunOutcome outcome = train_one(std::move(job), console);
+  const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)
     fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)

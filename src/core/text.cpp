@@ -25,11 +25,6 @@ std::string rounded_text(double value, int digits) {
   return text.starts_with('-') && text.find_first_not_of("-0.") == std::string::npos ? text.substr(1) : text;
 }
 
-// "614,400"
-std::string with_separators(std::int64_t count) {
-  return count < 1000 ? std::to_string(count) : fmt::format("{},{:03}", with_separators(count / 1000), count % 1000);
-}
-
 }  // namespace
 
 std::string fixed_text(double value, int digits, std::initializer_list<double> limits) {
@@ -44,6 +39,10 @@ std::string fixed_text(double value, int digits, std::initializer_list<double> l
 std::string signed_text(double value, int digits, std::initializer_list<double> limits) {
   const std::string text = fixed_text(value, digits, limits);
   return value > 0 && text.find_first_not_of("0.") != std::string::npos ? "+" + text : text;
+}
+
+std::string with_separators(std::int64_t count) {
+  return count < 1000 ? std::to_string(count) : fmt::format("{},{:03}", with_separators(count / 1000), count % 1000);
 }
 
 std::string tokens_text(std::int64_t count) {

@@ -16,6 +16,9 @@ std::string fixed_text(double value, int digits, std::initializer_list<double> l
 // The same with a sign, none for what rounds to zero: "+1.50", "-0.25", "0.00".
 std::string signed_text(double value, int digits, std::initializer_list<double> limits = {});
 
+// "614,400"
+std::string with_separators(std::int64_t count);
+
 // "614,400 tokens"; from a million on "49.2 M tokens".
 std::string tokens_text(std::int64_t count);
 

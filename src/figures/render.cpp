@@ -192,7 +192,7 @@ class Renderer {
     } else if (mark.kind == Mark::Kind::box) {
       drawn = box(mark.span / 2);
     } else if (mark.kind == Mark::Kind::band) {
-      drawn = is_single(mark) ? box((panel.x.high - panel.x.low) / (panel.x.tight ? 2 : 8))
+      drawn = is_single(mark) ? box((panel.x.high - panel.x.low) / 8)
                               : from + column(mark.low) + column(mark.high) + " with filledcurves" + full +
                                     fill_of(mark) + " noborder";
     } else {

@@ -65,6 +65,10 @@ const Metric* find_metric(std::string_view name) {
 
 }  // namespace
 
+std::string head_text(HeadKind kind, std::int64_t layer, std::int64_t head) {
+  return fmt::format("L{}{}{}", layer, kind == HeadKind::key ? 'K' : 'H', head);
+}
+
 std::span<const Metric> head_metrics() {
   return metrics;
 }

@@ -23,6 +23,9 @@ constexpr std::array<std::string_view, 8> metric_group_names = {"norm",      "ou
 enum class HeadKind { key, query };
 constexpr std::array<std::string_view, 2> head_kind_names = {"k", "q"};  // in the tables
 
+// "L5H1" of a query head, "L5K1" of a key head.
+std::string head_text(HeadKind kind, std::int64_t layer, std::int64_t head);
+
 struct Metric {
   std::string_view name;
   MetricGroup group;

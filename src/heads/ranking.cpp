@@ -6,6 +6,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/missing.h"
+#include "core/text.h"
 #include "run/manifest.h"
 
 namespace headscope {
@@ -17,13 +18,8 @@ constexpr std::string_view change = "change";
 constexpr std::size_t recent = 10;  // measurements that an error is estimated from
 
 const Tracks& source_of(const RunTracks& tracks, const RankingOptions& options) {
-  if (!options.source.empty() && options.source != "probe" && options.source != "train")
-    fail_input("--source {}: expected probe (fixed held-out batch) or train (training batches)", options.source);
-  const auto has = [&](const Tracks& one) {
-    return !one.moments.empty() && (options.by == change || one.has(options.by));
-  };
-  for (const Tracks* one : {&tracks.probe, &tracks.train})
-    if (has(*one) && (options.source.empty() || one->source == options.source)) return *one;
+  if (const Tracks* source = source_that_has(tracks, options.by == change ? "" : options.by, options.source))
+    return *source;
   fail_input("{} was not measured{}; see --track of 'headscope train'", options.by,
              options.source.empty() ? "" : " on " + options.source + " batches");
 }
@@ -117,13 +113,13 @@ std::string given_by(const Baseline& baseline) {
 std::string value_text(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::fabs(value);
-  return fmt::format("{:.{}f}", value + 0.0, size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
+  return fixed_text(value, size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
 }
 
 }  // namespace
 
 std::string RankedHead::name() const {
-  return fmt::format("L{}{}{}", layer, kind == HeadKind::key ? 'K' : 'H', head);
+  return head_text(kind, layer, head);
 }
 
 BatchShape read_batch_shape(const std::filesystem::path& run) {

@@ -275,6 +275,15 @@ RunTracks read_tracks(const fs::path& folder, std::size_t most) {
   return tracks;
 }
 
+const Tracks* source_that_has(const RunTracks& tracks, std::string_view metric, const std::string& source) {
+  if (!source.empty() && source != tracks.probe.source && source != tracks.train.source)
+    fail_input("--source {}: expected probe (fixed held-out batch) or train (training batches)", source);
+  for (const Tracks* one : {&tracks.probe, &tracks.train})
+    if (!one->moments.empty() && (metric.empty() || one->has(metric)) && (source.empty() || source == one->source))
+      return one;
+  return nullptr;
+}
+
 double finite_mean(std::span<const double> values) {
   double sum = 0;
   std::size_t count = 0;

@@ -69,6 +69,10 @@ struct RunTracks {
   [[nodiscard]] const Tracks& other() const { return &finest() == &train ? probe : train; }
 };
 
+// The source that was asked for, or the probes before the training batches; nothing where it lacks the metric, or has
+// no moments. An empty metric: any. Throws Error(Fault::input) on another name than probe and train.
+const Tracks* source_that_has(const RunTracks& tracks, std::string_view metric, const std::string& source);
+
 // More make no figure or finding better; a run of any length fits into memory.
 inline constexpr std::size_t most_kept_moments = 1000;
 

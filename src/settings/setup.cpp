@@ -59,13 +59,6 @@ void check_fits(const Setup& setup, const Corpus& corpus) {
   check_enough_validation(setup.train, corpus);
 }
 
-// "196,608"
-std::string grouped(std::int64_t count) {
-  std::string text = fmt::format("{}", count);
-  for (std::ptrdiff_t at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), ",");
-  return text;
-}
-
 struct OldWord {
   std::string_view word;
   bool qk_norm;
@@ -185,8 +178,8 @@ std::vector<std::string> notices(const Setup& setup) {
   std::vector<std::string> found;
   const std::int64_t steps = setup.train.steps(), trained = steps * setup.train.tokens_per_step();
   if (trained != setup.train.tokens)
-    found.push_back(
-        fmt::format("{} → {} tokens: {} whole updates", grouped(setup.train.tokens), grouped(trained), grouped(steps)));
+    found.push_back(fmt::format("{} → {} tokens: {} whole updates", with_separators(setup.train.tokens),
+                                with_separators(trained), with_separators(steps)));
   const std::int64_t together = setup.model.heads * setup.model.d_k;
   if (together != setup.model.d_model)
     found.push_back(fmt::format(

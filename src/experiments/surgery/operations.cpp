@@ -209,7 +209,9 @@ SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& ba
   Progress progress(console, "surgery", "operations", operations.size());
   Numbers losses;
   for (const Operation& operation : operations) {
-    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted between operations; begin again with --resume --out, which keeps the settings");
+    if (interrupt_requested())
+      throw Error(Fault::interrupted,
+                  "interrupted between operations; begin again with --resume --out, which keeps the settings");
     const EditKeys edit = edits.edit(operation);
     losses.push_back(edit ? validation_loss(model, batches, type, edit) : result.unmodified);
     progress.step(fmt::format("loss {:.3f}", losses.back()));

@@ -34,6 +34,7 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
   const auto add = [&](const std::string& name, Numbers values) {
     table.add(name, asked.growth ? relative_to_start(std::move(values)) : std::move(values));
   };
+  const bool quartiles_shown = has_quartiles(asked, shown);
   std::vector<Mark> lines;
   for (const GroupLayers& group : layer_groups(shown.source->counts.layers)) {
     const std::string name(name_of(group.group));
@@ -47,7 +48,7 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
     }
     add(name, std::move(mean));
     lines.push_back(of_group(Mark::line(data, "tokens", name), group).wide(2));
-    if (has_quartiles(asked, shown)) {
+    if (quartiles_shown) {
       const Mark band = Mark::band(data, "tokens", name + "_q25", name + "_q75");
       add(band.low, std::move(low));
       add(band.high, std::move(high));
@@ -61,8 +62,8 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
     };
     for (std::int64_t layer = group.first; layer <= group.last; ++layer) {
       if (asked.of_heads) {
-        for (std::int64_t head = 0; !has_quartiles(asked, shown) && head < shown.source->heads_of(asked.metric); ++head)
-          add_thin(fmt::format("L{}K{}", layer, head), head_values(shown, asked.metric, layer, head));
+        for (std::int64_t head = 0; !quartiles_shown && head < shown.source->heads_of(asked.metric); ++head)
+          add_thin(head_text(HeadKind::key, layer, head), head_values(shown, asked.metric, layer, head));
         continue;
       }
       const std::string column = fmt::format("L{}", layer);

@@ -18,7 +18,7 @@ struct Place {
 };
 
 std::string name_of(const Metric& metric, const Place& place) {
-  return fmt::format("L{}{}{}", place.layer, metric.kind == HeadKind::key ? 'K' : 'H', place.head);
+  return head_text(metric.kind, place.layer, place.head);
 }
 
 // All heads of the chosen layers, or those that are named.
@@ -62,10 +62,7 @@ Figure curves(const Tracks& tracks, const Metric& metric, const std::vector<Plac
   Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {axis_label(metric)}, .padding = 0.03}};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::string name = name_of(metric, places[i]);
-    const auto all = tracks.of_head(metric.name, places[i].layer, places[i].head);
-    Numbers values;
-    for (const std::size_t moment : shown.moments) values.push_back(all[moment]);
-    table.add(name, std::move(values));
+    table.add(name, head_values(shown, metric.name, places[i].layer, places[i].head));
     const Mark line = Mark::line("heads", "tokens", name);
     panel.marks.push_back(places.size() <= most_named ? line.wide(1.4).named(name).coloured(category(i))
                                                       : line.wide(0.7).coloured(by_value(places[i].layer)));
@@ -113,13 +110,11 @@ Figure map(const Tracks& tracks, const Metric& metric, const std::vector<Place>&
 std::vector<Figure> metric_figures(const RunTracks& tracks, const BatchShape& shape,
                                    const MetricFigureOptions& options) {
   const Metric& metric = metric_named(options.metric, "--metric");
-  for (const Tracks* source : {&tracks.probe, &tracks.train}) {
-    if (!source->has(metric.name) || (!options.source.empty() && source->source != options.source)) continue;
-    const std::vector<Place> places = places_of(*source, metric, options);
-    return {curves(*source, metric, places, baseline_of(metric.name, shape), options.title),
-            map(*source, metric, places, options.title)};
-  }
-  fail_input("--metric {}: was not measured; see --track of 'headscope train'", options.metric);
+  const Tracks* source = source_that_has(tracks, metric.name, options.source);
+  if (source == nullptr) fail_input("--metric {}: was not measured; see --track of 'headscope train'", options.metric);
+  const std::vector<Place> places = places_of(*source, metric, options);
+  return {curves(*source, metric, places, baseline_of(metric.name, shape), options.title),
+          map(*source, metric, places, options.title)};
 }
 
 }  // namespace headscope

@@ -82,14 +82,6 @@ std::string interval_text(double low, double high) {
   return std::isnan(low) || std::isnan(high) ? "–" : fmt::format("{} to {}", number_text(low), number_text(high));
 }
 
-std::string query_head_text(std::int64_t layer, std::int64_t head) {
-  return fmt::format("L{}H{}", layer, head);
-}
-
-std::string key_head_text(std::int64_t layer, std::int64_t head) {
-  return fmt::format("L{}K{}", layer, head);
-}
-
 std::string source_text(std::string_view source) {
   return source == "probe" ? "the fixed held-out batch (probe)" : "training batches (train)";
 }

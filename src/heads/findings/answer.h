@@ -59,8 +59,6 @@ double group_mean(const Tracks& tracks, std::string_view metric, std::size_t mom
 std::string number_text(double value);
 std::string percent_text(double share, std::initializer_list<double> limits = {});  // "83 %"; see fixed_text
 std::string interval_text(double low, double high);                                 // "−0.7 to −0.53"
-std::string query_head_text(std::int64_t layer, std::int64_t head);                 // "L5H1"
-std::string key_head_text(std::int64_t layer, std::int64_t head);                   // "L5K1"
 std::string source_text(std::string_view source);            // "the fixed held-out batch (probe)"
 std::string layers_text(const GroupLayers& group);           // "early layers (0 to 7)", "middle layer (2)"
 std::string joined(std::span<const std::string> parts);      // "a, b and c"

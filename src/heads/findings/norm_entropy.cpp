@@ -117,7 +117,7 @@ Row cluster_row(const std::string& name, const HeadCluster& cluster) {
   std::vector<std::string> heads;
   for (const HeadPoint& head : cluster.heads) {
     if (heads.size() == most_listed) break;
-    heads.push_back(query_head_text(head.layer, head.head));
+    heads.push_back(head_text(HeadKind::query, head.layer, head.head));
   }
   if (cluster.heads.size() > most_listed) heads.push_back(fmt::format("{} more", cluster.heads.size() - most_listed));
   return {name, std::to_string(cluster.heads.size()), number_text(cluster.norm), number_text(cluster.entropy),

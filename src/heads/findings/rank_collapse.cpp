@@ -73,7 +73,7 @@ std::string outlier_text(const RankCollapse& found) {
   if (found.privileged.empty()) return text + (found.share_heads > 0 ? "." : "");
   const PrivilegedDimension& first = found.privileged.front();
   return text + fmt::format(", above all {}{}: largest in {} of its keys, with {} of the energy.",
-                            key_head_text(first.layer, first.head),
+                            head_text(HeadKind::key, first.layer, first.head),
                             first.dimension ? fmt::format(" (dimension {})", *first.dimension) : "",
                             percent_text(first.top_share), percent_text(first.top_energy));
 }
@@ -137,8 +137,9 @@ std::string tables_of(const RankCollapse& found) {
   }
   for (const PrivilegedDimension& one : found.privileged) {
     if (privileged.size() == most_listed) break;
-    privileged.push_back({key_head_text(one.layer, one.head), one.dimension ? std::to_string(*one.dimension) : "–",
-                          percent_text(one.top_share), percent_text(one.top_energy)});
+    privileged.push_back({head_text(HeadKind::key, one.layer, one.head),
+                          one.dimension ? std::to_string(*one.dimension) : "–", percent_text(one.top_share),
+                          percent_text(one.top_energy)});
   }
   const std::size_t more = found.privileged.size() - privileged.size();
   const Row head = has_course ? Row{"effective rank", "layers", "start", "lowest", "at step", "end"}
