@@ -86,4 +86,12 @@ std::string millions(std::int64_t count) {
   return fmt::format("{:.{}f} M", value, value < 10 ? 2 : 1);
 }
 
+nlohmann::ordered_json to_json(const Error& error) {
+  const std::string message = error.what();
+  const std::size_t hint = message.rfind("; ");
+  return {{"error", message},
+          {"hint", hint == std::string::npos ? "" : message.substr(hint + 2)},
+          {"exit", error.exit_code()}};
+}
+
 }  // namespace headscope

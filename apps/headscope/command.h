@@ -36,6 +36,10 @@ std::string not_empty(const std::string& name);
 // Completes the options: `out` as it was given, otherwise a new folder runs/NAME, runs/NAME-2, …; and the command line.
 void choose_out(RunFolderOptions& folder, const CommonFlags& common, const std::string& name);
 
+// Of a failure, for scripts that asked for JSON: `error`, `hint` (what to do: it stands behind the last semicolon of a
+// message) and `exit`.
+nlohmann::ordered_json to_json(const Error& error);
+
 // A name as a person may see it: control characters, which a terminal would obey, become spaces.
 std::string visible(const std::filesystem::path& path);
 

@@ -118,13 +118,8 @@ Error current_error() {
   }
 }
 
-// Scripts that asked for JSON get it on a failure, too. What to do stands behind the last semicolon of a message.
 void print_json(const Error& error) {
-  const std::string message = error.what();
-  const std::size_t hint = message.rfind("; ");
-  fmt::print("{}", json_text({{"error", message},
-                              {"hint", hint == std::string::npos ? "" : message.substr(hint + 2)},
-                              {"exit", error.exit_code()}}));
+  fmt::print("{}", json_text(to_json(error)));
   std::fflush(stdout);
 }
 

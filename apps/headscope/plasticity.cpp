@@ -59,6 +59,10 @@ ordered_json head_json(const HeadResult& head) {
           {"ap_overall", head.ap_overall}};
 }
 
+Error failure_of(const PlasticityOutcome& outcome) {
+  return {Fault::runtime, failures_text(outcome)};
+}
+
 void print_json(const PlasticityOutcome& outcome) {
   const PlasticityResult& result = outcome.result;
   ordered_json object = {{"out", outcome.out.string()},
@@ -75,6 +79,7 @@ void print_json(const PlasticityOutcome& outcome) {
                               {"truth", row.truth},
                               {"estimate", row.estimate.value},
                               {"se", row.estimate.standard_error()}});
+  if (!result.failures.empty()) object.update(to_json(failure_of(outcome)));
   object["seconds"] = outcome.seconds;
   object["stages"] = outcome.already_complete ? ordered_json() : stages_json(result);
   fmt::print("{}", json_text(object));
@@ -108,6 +113,7 @@ void print_text(const PlasticityOutcome& outcome) {
     return;
   }
   const PlasticityResult& result = outcome.result;
+  if (result.heads.empty()) return;  // the error says it all
   fmt::print("attention plasticity (0 fixed choice, 1 coin flip), variant {}: {} heads in {}\n",
              json_value(result.options.variant).get<std::string>(), result.heads.size(),
              format_duration(outcome.seconds));
@@ -123,14 +129,10 @@ int print(const PlasticityOutcome& outcome, const CommonFlags& common, Console& 
     print_json(outcome);
   else if (!common.console.quiet)
     print_text(outcome);
-  const auto& [options, heads, failures, times] = outcome.result;
-  if (failures.empty()) return 0;
-  std::vector<std::string> names;
-  for (const HeadFailure& failure : failures) names.push_back(failure.id.name());
-  console.error(fmt::format("{} of {} heads could not be analysed: {}; mend their files and {}", names.size(),
-                            names.size() + heads.size(), fmt::join(names, ", "),
-                            resume_hint(plasticity_command, outcome.out)));
-  return static_cast<int>(Fault::runtime);
+  if (outcome.result.failures.empty()) return 0;
+  const Error failure = failure_of(outcome);
+  console.error(failure.what());
+  return failure.exit_code();
 }
 
 void print(const CompareOutcome& outcome, const CommonFlags& common) {

@@ -34,10 +34,12 @@ void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->type_name("FILE");
   command->add_option("--source", job->source, "Of a run: probe (fixed batch) or train (training batches) [probe]")
       ->type_name("NAME");
+  add_number_flag(*command, "--step", job->step, "N",
+                  "Of a run: as measured at this step, or last before it [the last]");
   add_key_flag(*command, job->changes, "--data", "data.path", "PATH", "Of a checkpoint: data to measure on");
   command->add_option("--device", job->device, "Of a checkpoint: auto, cpu or cuda [auto]")->type_name("NAME");
   command->add_option("--theme", job->theme, "Figures: light or dark [light]")->type_name("NAME");
-  command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself]")
+  command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself; docs/roles.md]")
       ->type_name("DIR")
       ->check(not_empty);
   command->add_flag("--overwrite", job->folder.overwrite, "Replace the run that is in --out");

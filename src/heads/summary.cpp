@@ -31,17 +31,39 @@ bool nothing_measured(const RunTracks& tracks) {
   return tracks.train.moments.empty() && tracks.probe.moments.empty();
 }
 
-HeadSummary summary_by(const RoleDefinition& definition, const RunTracks& tracks, bool from_training,
-                       const RunFacts& facts) {
-  if (nothing_measured(tracks)) return {};
-  HeadSummary summary{find(tracks), {}};
-  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks, from_training), definition, facts.d_k);
-  return summary;
+// By the definition, of the source and up to the step that the file keeps.
+RolesResult roles_as_kept(const fs::path& file, const RunTracks& tracks, const RunFacts& facts) {
+  const ordered_json kept = parse_json(read_file(file));
+  const ordered_json used = kept.is_object() ? kept.value("definition", ordered_json()) : ordered_json();
+  if (!used.is_object() || !used.contains("id") || !used.contains("roles"))
+    fail_input("{}: is damaged; 'headscope roles' writes it anew", file.string());
+  const RoleDefinition definition =
+      parse_role_definition(yaml_of({{"id", used["id"]}, {"roles", used["roles"]}}), file.string());
+  const ordered_json until = kept.value("until_step", ordered_json());
+  return roles_of(roles_source(tracks, kept.value("source", ordered_json()) == "train"), definition, facts.d_k,
+                  until.is_number_integer() ? std::optional(until.get<std::int64_t>()) : std::nullopt);
+}
+
+// The folders below `run` with roles that were asked for after training, relative to it, in order.
+std::vector<fs::path> more_roles(const fs::path& run) {
+  std::vector<fs::path> places;
+  if (!fs::is_directory(run / roles_folder)) return places;
+  for (const auto& entry : fs::recursive_directory_iterator(run / roles_folder))
+    if (entry.path().filename() == roles_name) places.push_back(entry.path().parent_path().lexically_relative(run));
+  std::ranges::sort(places);
+  return places;
+}
+
+std::string title_of(const RolesResult& roles, const RunFacts& facts) {
+  std::string title = facts.title;
+  if (roles.definition.id != default_role_definition().id) title += ", definition " + roles.definition.id;
+  if (roles.source == "train") title += ", training batches";
+  return roles.until ? title + fmt::format(", step {}", roles.moment.step) : title;
 }
 
 RoleMapData map_of(const RolesResult& roles, const RunFacts& facts) {
   RoleMapData map;
-  map.title = facts.title;
+  map.title = title_of(roles, facts);
   map.roles = role_names(roles.definition);
   map.layers = static_cast<std::size_t>(roles.counts.layers);
   map.heads = static_cast<std::size_t>(roles.counts.query_heads);
@@ -54,7 +76,7 @@ RoleMapData map_of(const RolesResult& roles, const RunFacts& facts) {
 
 RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
   RoleTimelineData data;
-  data.title = facts.title;
+  data.title = title_of(roles, facts);
   data.roles = role_names(roles.definition);
   data.share.resize(data.roles.size());
   for (std::size_t i = 0; i < roles.timeline.moments.size(); ++i) {
@@ -68,7 +90,10 @@ RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
 }  // namespace
 
 HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts) {
-  return summary_by(default_role_definition(), tracks, /*from_training=*/false, facts);
+  if (nothing_measured(tracks)) return {};
+  HeadSummary summary{find(tracks), {}};
+  if (has_roles(tracks)) summary.roles = roles_of(roles_source(tracks), default_role_definition(), facts.d_k);
+  return summary;
 }
 
 void write_summary(const HeadSummary& summary, const RunFacts& facts, const fs::path& out) {
@@ -116,20 +141,20 @@ RunFacts read_facts(const fs::path& run) {
 HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {
   const fs::path file = run / roles_name;
   if (!fs::exists(file)) return summarise(tracks, facts);
-  const ordered_json kept = parse_json(read_file(file));
-  const ordered_json used = kept.is_object() ? kept.value("definition", ordered_json()) : ordered_json();
-  if (!used.is_object() || !used.contains("id") || !used.contains("roles"))
-    fail_input("{}: is damaged; 'headscope roles {}' writes it anew", file.string(), run.string());
-  const RoleDefinition definition =
-      parse_role_definition(yaml_of({{"id", used["id"]}, {"roles", used["roles"]}}), file.string());
-  return summary_by(definition, tracks, kept.value("source", ordered_json()) == "train", facts);
+  return {find(tracks), roles_as_kept(file, tracks, facts)};
 }
 
 std::vector<fs::path> draw_tracked_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   theme_named(theme);  // an unknown name is refused before anything is read
   const RunTracks tracks = read_tracks(run);
   const RunFacts facts = read_facts(run);
-  return draw_summary(tracks, read_summary(tracks, facts, run), facts, out, theme);
+  std::vector<fs::path> files = draw_summary(tracks, read_summary(tracks, facts, run), facts, out, theme);
+  for (const fs::path& place : more_roles(run)) {
+    fs::create_directories(out / place);
+    const auto more = draw_roles(roles_as_kept(run / place / roles_name, tracks, facts), facts, out / place, theme);
+    files.insert(files.end(), more.begin(), more.end());
+  }
+  return files;
 }
 
 }  // namespace headscope

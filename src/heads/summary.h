@@ -31,7 +31,8 @@ void write_summary(const HeadSummary& summary, const RunFacts& facts, const std:
 // roles.parquet, role_timeline.parquet, role_transitions.parquet and roles.json, into `out`.
 void write_roles(const RolesResult& roles, const std::filesystem::path& out);
 
-// Figures into `out`/plots; returns every file.
+// Figures into `out`/plots; returns every file. The titles of roles name what is not as training itself writes it: the
+// definition, the source, the step.
 std::vector<std::filesystem::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary,
                                                 const RunFacts& facts, const std::filesystem::path& out,
                                                 const std::string& theme);
@@ -44,7 +45,8 @@ std::vector<std::filesystem::path> draw_roles(const RolesResult& roles, const Ru
 RunFacts read_facts(const std::filesystem::path& run);
 HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& run);
 
-// The figures of such a run again, into `out`/plots.
+// The figures of such a run again, into `out`/plots; those of roles that are beside the run's own (roles_place) into
+// `out`/roles/…/plots.
 std::vector<std::filesystem::path> draw_tracked_run(const std::filesystem::path& run, const std::filesystem::path& out,
                                                     const std::string& theme);
 

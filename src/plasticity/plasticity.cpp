@@ -83,6 +83,12 @@ std::vector<HeadId> spread_over_keys(const std::vector<HeadId>& heads, std::size
   return order;
 }
 
+// "…/l00h00q/data.parquet: is cut off" without the file.
+std::string without_file(const std::string& message, const std::filesystem::path& root) {
+  const std::size_t end = message.starts_with(root.string()) ? message.find(": ", root.string().size()) : message.npos;
+  return end == message.npos ? message : message.substr(end + 2);
+}
+
 template <class Item>
 void sort_by_head(std::vector<Item>& items) {
   std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.id < b.id; });
@@ -103,12 +109,13 @@ PlasticityResult compute_plasticity(const PlasticityOptions& options, const Data
   parallel_for(left.size(), workers, [&](std::size_t index) {
     observer.before_head();
     std::optional<HeadResult> head;
-    HeadFailure failure{left[index], {}};
+    HeadFailure failure{left[index], {}, {}};
     try {
       head = analyse_files(left[index], dataset, keys[index], options, result.times);
     } catch (const Error& error) {
       if (error.fault() != Fault::input) throw;
       failure.message = error.what();
+      failure.reason = without_file(failure.message, dataset.root);
     }
     keys[index] = {};
     if (head)

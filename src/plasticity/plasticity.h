@@ -14,6 +14,7 @@ namespace headscope {
 struct HeadFailure {
   HeadId id;
   std::string message;
+  std::string reason;  // the message without the name of the file: what heads may share
 };
 
 struct PlasticityResult {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/interrupt.h"
 #include "core/json_text.h"
@@ -79,9 +80,7 @@ PlasticityResult compute_with_journal(const PlasticityJob& job, const Plasticity
     progress->step();
   };
   observer.failed = [&](const HeadFailure& failure) {
-    const std::string message = fmt::format("{}: {}", failure.id.name(), failure.message);
-    if (job.fail_fast) throw Error(Fault::runtime, message);
-    console.warn(message);
+    if (job.fail_fast) throw Error(Fault::runtime, fmt::format("{}: {}", failure.id.name(), failure.message));
     progress->step();
   };
   return compute_plasticity(options, dataset, observer, std::move(finished));
@@ -118,8 +117,20 @@ ordered_json manifest_entries(const PlasticityOutcome& outcome, const InputFiles
           {"inputs_xxh3_128", files.hashes}};
 }
 
+// A reason once, with the first head that has it.
+void warn_about_failures(const std::vector<HeadFailure>& failures, Console& console) {
+  std::set<std::string> said;
+  for (const HeadFailure& failure : failures) {
+    if (!said.insert(failure.reason).second) continue;
+    const auto same = std::ranges::count(failures, failure.reason, &HeadFailure::reason);
+    console.warn(fmt::format("{}: {}{}", failure.id.name(), failure.message,
+                             same > 1 ? fmt::format(" (the same for {} more)", same - 1) : ""));
+  }
+}
+
 void warn_about(const PlasticityResult& result, const InputFiles& files, Console& console) {
   const auto& heads = result.heads;
+  if (!heads.empty()) warn_about_failures(result.failures, console);  // otherwise they are the error itself
   const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
   const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
   if (first != heads.end())
@@ -208,6 +219,24 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     if (complete) remove_journal();
   });
   return outcome;
+}
+
+std::string failures_text(const PlasticityOutcome& outcome) {
+  const auto& [options, heads, failures, times] = outcome.result;
+  const std::string hint = resume_hint(plasticity_command, outcome.out);
+  if (!heads.empty()) {
+    std::vector<std::string> names;
+    for (const HeadFailure& failure : failures) names.push_back(failure.id.name());
+    return fmt::format("{} of {} heads could not be analysed: {}; mend their files and {}", names.size(),
+                       names.size() + heads.size(), fmt::join(names, ", "), hint);
+  }
+  const auto others = failures.size() -
+                      static_cast<std::size_t>(std::ranges::count(failures, failures[0].reason, &HeadFailure::reason));
+  const std::string rest = failures.size() == 1 ? ""
+                           : others == 0        ? " (the same for every head)"
+                                                : fmt::format(" ({} heads fail otherwise: see manifest.json)", others);
+  return fmt::format("none of the {} heads could be analysed, so there are no tables: {}{}; mend the files and {}",
+                     failures.size(), failures[0].message, rest, hint);
 }
 
 ordered_json failures_json(const PlasticityResult& result) {

@@ -43,6 +43,9 @@ struct PlasticityOutcome {
 // there. Throws Error: input (nothing was written), interrupted (state is saved), runtime.
 PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console);
 
+// One line about the heads that could not be analysed, and what to do; there must be one.
+std::string failures_text(const PlasticityOutcome& outcome);
+
 // Parts of the manifest that --json prints, too.
 nlohmann::ordered_json failures_json(const PlasticityResult& result);
 nlohmann::ordered_json stages_json(const PlasticityResult& result);

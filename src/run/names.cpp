@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// In a pattern, # stands for digits, * for letters, digits, - and _ (at least one each), {a,b} for a or b, and /
-// separates folders.
+// In a pattern, # stands for digits, * for letters, digits, - and _ (at least one each), @ for a name that may have
+// dots, too, but not first, {a,b} for a or b, and / separates folders.
 
 constexpr const char* of_the_run =
     "{combined.json,surgery.parquet,surgery.csv,comparison.csv,head_metrics.csv,"
@@ -24,17 +24,21 @@ constexpr const char* study_figures = "{1_loss,2_key_pr_causal,3_per_layer,4_cau
 
 // Of one training, in a run or in a condition of a study.
 constexpr const char* of_a_training[] = {
-    "{results.json,summary.md,summary.json,roles.json,roles.parquet,role_timeline.parquet,role_transitions.parquet}",
+    "{results.json,summary.md,summary.json}",
     "{steps,probes,layers,heads,gamma}.parquet{,.parts}/part-#.parquet",
     ".{steps,probes,layers,heads,gamma}.parquet.merged/part-#.parquet",
     "checkpoints/{,.partial-}step-#/{model.safetensors,optimizer.safetensors,state.json}",
 };
+// Where roles may be (roles_place in heads/roles/run.h).
+constexpr const char* role_places = "{,roles/@/,roles/@/train/,roles/@/step-#/,roles/@/train/step-#/}";
+constexpr const char* roles = "{roles.json,roles.parquet,role_timeline.parquet,role_transitions.parquet}";
 constexpr const char* figures =
     "{bucket_heatmap,bucket_heatmap_l#,component_concentration,component_weights,effective_rank,entropy_norm_scatter,"
     "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,metric_*,norm_divergence,outlier_"
     "magnitude,"
     "plasticity_by_layer,plasticity_comparison,plasticity_difference,plasticity_distance,plasticity_map,"
-    "plasticity_ranked,qk_ratio,role_map,role_timeline,surgery_quantisation,surgery_removal}";
+    "plasticity_ranked,qk_ratio,surgery_quantisation,surgery_removal}";
+constexpr const char* role_figures = "{role_map,role_timeline}";
 
 // Adds the pattern, once for each alternative.
 void expand(const std::string& pattern, std::vector<std::string>& into) {
@@ -48,11 +52,16 @@ bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_';
 }
 
+bool is_dotted_name(std::string_view name) {
+  return !name.empty() && name[0] != '.' && std::ranges::all_of(name, [](char c) { return is_plain(c) || c == '.'; });
+}
+
 // A pattern has no plain character right behind # or *, so they take as much as they can.
 bool matches(std::string_view pattern, std::string_view name) {
   while (!pattern.empty()) {
     const char wanted = pattern.front();
     pattern.remove_prefix(1);
+    if (wanted == '@') return is_dotted_name(name);
     if (wanted != '#' && wanted != '*') {
       if (!name.starts_with(wanted)) return false;
       name.remove_prefix(1);
@@ -100,7 +109,9 @@ std::vector<std::string> all_files() {
   for (const char* name : {manifest_name, config_name, lock_name}) files.emplace_back(name);
   for (const std::string& pattern :
        {std::string(of_the_run), std::string(of_the_demo), drawn + study_figures + endings, log,
-        in_trainings("plots/" + drawn + figures + endings), in_trainings("plots/" + log)})
+        in_trainings("plots/" + drawn + figures + endings), in_trainings(std::string(role_places) + roles),
+        in_trainings(role_places + ("plots/" + drawn) + role_figures + endings),
+        in_trainings(role_places + ("plots/" + log))})
     expand(pattern, files);
   for (const char* pattern : of_a_training) expand(in_trainings(pattern), files);
   return files;
@@ -108,7 +119,8 @@ std::vector<std::string> all_files() {
 
 std::vector<std::string> all_unfinished_folders() {
   std::vector<std::string> folders = {writing_name, removing_name, ".drawing-*"};
-  expand(in_trainings("{plots/.drawing-*,checkpoints/.partial-step-#}"), folders);
+  expand(in_trainings("checkpoints/.partial-step-#"), folders);
+  expand(in_trainings(std::string(role_places) + "plots/.drawing-*"), folders);
   return folders;
 }
 
@@ -147,7 +159,7 @@ bool is_plain_csv_name(std::string_view name) {
   constexpr std::string_view ending = ".csv";
   if (!name.ends_with(ending)) return false;
   name.remove_suffix(ending.size());
-  return !name.empty() && std::ranges::all_of(name, [](char c) { return is_plain(c) || c == '.'; }) && name[0] != '.';
+  return is_dotted_name(name);
 }
 
 RunNames::RunNames()

@@ -15,7 +15,8 @@ namespace headscope {
 constexpr const char* manifest_name = "manifest.json";
 constexpr const char* config_name = "config.yaml";
 constexpr const char* lock_name = ".lock";
-constexpr const char* plots_name = "plots";  // the folder of the figures
+constexpr const char* plots_name = "plots";    // the folder of the figures
+constexpr const char* roles_folder = "roles";  // of roles that were asked for after training
 
 // The folders of a study's conditions (study/conditions.h says what they are).
 constexpr std::array<std::string_view, 3> condition_tags = {"QK", "QK_frozen", "NoQK"};

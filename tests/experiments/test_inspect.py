@@ -110,6 +110,54 @@ class Roles(Program):
         self.done("roles", out, "--out", out, "--overwrite")  # replaces roles, not what they come from
         self.assertEqual((out / "roles.parquet").read_bytes(), (program.shared / "run" / "roles.parquet").read_bytes())
 
+    def test_AnotherDefinition_StandsBesideTheRunsRoles(self):
+        out = self.copy_of_run("run")
+        before = files_of(out)
+        printed = json.loads(self.done("roles", out, "--definition", self.definition(), "--json"))
+        self.assertEqual(printed["out"], str(out / "roles/mine-1"))
+        table = rows(out / "roles/mine-1", "roles")
+        self.assertEqual(table["role"], ["wide" if broad >= 0.1 else "mixed" for broad in table["broad"]])
+        after = files_of(out)
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.assertTrue(all(Path(name).parts[:2] == ("roles", "mine-1") for name in after.keys() - before.keys()))
+        self.done("plot", out)  # draws both, as they were
+        self.assertEqual(differing(files_of(out), after), [])
+        shutil.rmtree(out / "roles/mine-1/plots")
+        self.assertIn(f"{out}/roles/mine-1/plots/role_map.png", self.done("plot", out))
+        self.assertEqual(differing(files_of(out), after), [])
+        self.assertIn("definition mine-1", (out / "roles/mine-1/plots/role_map.svg").read_text())
+        self.done("train", "--config", out / "config.yaml", "--out", out, "--overwrite")  # they are of the run
+        self.assertFalse((out / "roles").exists())
+
+    def test_AtAStep_AreThoseOfARunThatEndedThere(self):
+        # The labels at a step come from the rows of that step alone: those of the timeline, counted.
+        out = self.copy_of_run("run")
+        before, definition = files_of(out), self.definition("id: half\nroles:\n  wide: {broad: 0.93}\n")
+        self.done("roles", out, "--definition", definition)
+        whole = rows(out / "roles/half", "role_timeline")
+        steps_measured = sorted(set(whole["step"]))
+        for asked in (steps_measured[1], steps_measured[-1] - 1):
+            found = max(step for step in steps_measured if step <= asked)
+            text = self.done("roles", out, "--definition", definition, "--step", asked)
+            self.assertIn(f"roles at step {found} (", text)
+            place = out / f"roles/half/step-{asked}"
+            self.assertEqual(set(rows(place, "role_timeline")["step"]), {s for s in steps_measured if s <= found})
+            broad = {(layer, head): value for (step, layer, kind, head, metric), value
+                     in head_values(out, "probe").items() if (step, kind, metric) == (found, "q", "entropy_norm")}
+            table = rows(place, "roles")
+            self.assertEqual([role == "wide" for role in table["role"]],
+                             [broad[key] >= 0.93 for key in zip(table["layer"], table["head"])])
+            self.assertEqual(json.loads((place / "roles.json").read_text())["until_step"], asked)
+        after = files_of(out)
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.done("plot", out)
+        self.assertEqual(differing(files_of(out), after), [])
+        self.done("roles", out, "--step", steps_measured[0])  # of the built-in definition
+        self.assertTrue((out / f"roles/seeds-1/step-{steps_measured[0]}/roles.parquet").exists())
+        refused = run("roles", out, "--step", "-1")
+        self.assertEqual(refused.returncode, WRONG_USAGE)
+        self.assertIn(f"--step -1: the first measurement of 'probe' is at step {steps_measured[0]}", refused.stderr)
+
     def test_ACheckpoint_IsMeasuredFirst(self):
         out = self.folder / "out"
         self.done("roles", program.shared / "run/checkpoints/step-000012", "--out", out)
@@ -119,7 +167,8 @@ class Roles(Program):
     def test_OfTrainingBatches_IsDrawnAgainFromThem(self):
         out = self.copy_of_run("run")
         self.assertIn("on training batches (train)", self.done("roles", out, "--source", "train"))
-        self.assertEqual(set(rows(out, "role_timeline")["step"]), set(range(12)))
+        self.assertEqual(set(rows(out / "roles/seeds-1/train", "role_timeline")["step"]), set(range(12)))
+        self.assertIn("training batches", (out / "roles/seeds-1/train/plots/role_map.svg").read_text())
         before = files_of(out)
         self.done("plot", out)
         self.assertEqual(differing(files_of(out), before), [])

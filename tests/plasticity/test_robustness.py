@@ -212,6 +212,27 @@ class BadHeads(Robustness):
         group = Q_HEADS // K_HEADS
         self.assert_heads_equal_undisturbed({(1, 2), *((2, 3 * group + i) for i in range(group))})
 
+    def test_when_every_head_fails_the_common_reason_is_said_once(self) -> None:
+        data = self.folder / "data"
+        for head in range(3):
+            for side in "qk":
+                write_capture(head_file(data, 0, head, side), one_side())
+            head_file(data, 0, head, "q").write_bytes(b"PAR1 not a table PAR1")
+        done = program.plasticity(data, "--out", self.out)
+        self.assertEqual(done.code, FAILED, str(done))
+        self.assertEqual(done.stdout, "")
+        [line] = [line for line in done.stderr.splitlines() if line.startswith("headscope: none of")]
+        self.assertIn("none of the 3 heads could be analysed, so there are no tables: ", line)
+        self.assertIn("l00h00q/data.parquet: ", line)
+        self.assertIn("(the same for every head)", line)
+        self.assertEqual(done.stderr.count("data.parquet"), 1, done.stderr)
+        self.assertEqual(list(self.out.glob("*.csv")), [])
+        again = program.plasticity(*shlex.split(line.split("go on with: headscope plasticity ")[1]), "--json")
+        answer = json.loads(again.stdout)
+        self.assertEqual((answer["exit"], answer["heads"], len(answer["failed"])), (FAILED, 0, 3))
+        self.assertIn("none of the 3 heads", answer["error"])
+        self.assertIn("--resume", answer["hint"])
+
     def test_a_named_pipe_is_named_and_not_waited_for(self) -> None:
         data = self.damaged_copy()
         pipe = head_file(data, 1, 2, "q")

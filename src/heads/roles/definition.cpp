@@ -28,13 +28,13 @@ std::vector<std::string> score_names() {
   return {EnumNames<Score>::names.begin(), EnumNames<Score>::names.end()};
 }
 
-// Names stand in tables, in JSON and on the terminal.
+// Names stand in tables, in JSON, on the terminal and, the id, in the names of folders.
 bool is_name(std::string_view text) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
            c == '.';
   };
-  return !text.empty() && std::ranges::all_of(text, allowed);
+  return !text.empty() && text.size() <= 100 && text[0] != '.' && std::ranges::all_of(text, allowed);
 }
 
 struct RoleKey {
@@ -73,7 +73,7 @@ Role& role_named(RoleDefinition& definition, const std::string& name, const Conf
   if (name == mixed_role)
     fail_input("{}: '{}': 'mixed' is a head without a role; choose another name", entry.where, entry.key);
   if (!is_name(name))
-    fail_input("{}: '{}': a role's name is made of letters, digits, '_' and '-'", entry.where, entry.key);
+    fail_input("{}: '{}': a role's name is made of at most 100 letters, digits, '_' and '-'", entry.where, entry.key);
   // The mapping `roles` cannot hold a name twice, but a dotted key beside it can add to a role once more.
   if (std::ranges::find(roles, name, &Role::name) != roles.end())
     fail_input("{}: '{}': the role '{}' is given twice", entry.where, entry.key, name);
@@ -99,7 +99,8 @@ RoleDefinition parse(const std::string& text, const std::string& origin) {
       add_minimum(definition, entry);
     } else {
       if (!is_name(entry.value))
-        fail_input("{}: 'id' is '{}'; expected letters, digits, '_', '-' and '.'", entry.where, entry.value);
+        fail_input("{}: 'id' is '{}'; expected at most 100 letters, digits, '_', '-' and '.', which is not first",
+                   entry.where, entry.value);
       definition.id = entry.value;
     }
   }

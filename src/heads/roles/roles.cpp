@@ -194,14 +194,20 @@ const Tracks& roles_source(const RunTracks& run, bool from_training) {
   return from_training || run.probe.moments.empty() ? run.train : run.probe;
 }
 
-RolesResult roles_of(const Tracks& tracks, const RoleDefinition& definition, std::int64_t d_k) {
+RolesResult roles_of(const Tracks& tracks, const RoleDefinition& definition, std::int64_t d_k,
+                     std::optional<std::int64_t> until) {
   if (tracks.moments.empty() || tracks.counts.layers < 1 || tracks.counts.query_heads < 1)
     fail_input("roles: no query head was measured in '{}' rows; track the groups attention and pattern", tracks.source);
-  const std::vector<std::size_t> moments = comparable_moments(tracks, definition);
+  std::vector<std::size_t> moments = comparable_moments(tracks, definition);
   if (moments.empty())
     fail_input("roles: no moment of '{}' rows has every metric that '{}' asks for; measure them at the same steps",
                tracks.source, definition.id);
+  const std::int64_t first = tracks.moments[moments.front()].step;
+  if (until) std::erase_if(moments, [&](std::size_t moment) { return tracks.moments[moment].step > *until; });
+  if (moments.empty())
+    fail_input("--step {}: the first measurement of '{}' is at step {}", *until, tracks.source, first);
   RolesResult result;
+  result.until = until;
   result.definition = definition;
   result.source = tracks.source;
   result.counts = tracks.counts;
@@ -265,17 +271,19 @@ ordered_json to_json(const RolesResult& result) {
   }
   ordered_json unmeasured = ordered_json::array();
   for (const Score score : result.unmeasured) unmeasured.push_back(score_name(score));
-  return {{"definition", definition_json(result.definition)},
-          {"source", result.source},
-          {"step", result.moment.step},
-          {"tokens", result.moment.tokens},
-          {"counts", counts},
-          {"shares", shares},
-          {"moments", result.timeline.moments.size()},
-          {"transitions", result.timeline.transitions.size()},
-          {"transitions_last_quarter", result.timeline.late_transitions()},
-          {"not_measured", unmeasured},
-          {"heads", heads}};
+  ordered_json object = {{"definition", definition_json(result.definition)},
+                         {"source", result.source},
+                         {"step", result.moment.step},
+                         {"tokens", result.moment.tokens},
+                         {"counts", counts},
+                         {"shares", shares},
+                         {"moments", result.timeline.moments.size()},
+                         {"transitions", result.timeline.transitions.size()},
+                         {"transitions_last_quarter", result.timeline.late_transitions()},
+                         {"not_measured", unmeasured},
+                         {"heads", heads}};
+  if (result.until) object["until_step"] = *result.until;
+  return object;
 }
 
 std::string role_letters(const RoleDefinition& definition) {

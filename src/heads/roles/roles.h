@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,8 +70,9 @@ struct RolesResult {
   RoleDefinition definition;
   std::string source;  // "train" or "probe"
   HeadCounts counts;
-  Moment moment;                // the last one
-  std::vector<HeadRole> heads;  // at that moment: [layer][query head]
+  std::optional<std::int64_t> until;  // the step that was asked for; none: the last
+  Moment moment;                      // the last one up to there
+  std::vector<HeadRole> heads;        // at that moment: [layer][query head]
   RoleTimeline timeline;
   std::vector<Score> unmeasured;  // asked for by the definition
 
@@ -80,9 +82,11 @@ struct RolesResult {
 // The probes, which see the same batch at every moment; the training batches where there are no probes, or when asked.
 const Tracks& roles_source(const RunTracks& run, bool from_training = false);
 
-// `d_k`: the head dimension; 0 when it is not known. Throws Error(Fault::input) when no query head was measured, or no
-// moment has all metrics that the definition asks for.
-RolesResult roles_of(const Tracks& tracks, const RoleDefinition& definition, std::int64_t d_k);
+// `d_k`: the head dimension; 0 when it is not known. `until`: as if training had ended at this step. Throws
+// Error(Fault::input) when no query head was measured, or no moment (up to there) has all metrics that the definition
+// asks for.
+RolesResult roles_of(const Tracks& tracks, const RoleDefinition& definition, std::int64_t d_k,
+                     std::optional<std::int64_t> until = {});
 
 // Every table ends with `definition` and `definition_hash`.
 Table roles_table(const RolesResult& result);             // layer, head, key_head, role, clarity, every score

@@ -17,7 +17,7 @@ RoleDefinition definition_of(const RolesJob& job) {
 // Tables, JSON and figures into `place`.
 RolesResult write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
                       const RunFacts& facts, const fs::path& place) {
-  RolesResult roles = roles_of(roles_source(tracks, job.source == "train"), definition, facts.d_k);
+  RolesResult roles = roles_of(roles_source(tracks, job.source == "train"), definition, facts.d_k, job.step);
   write_roles(roles, place);
   draw_roles(roles, facts, place, job.theme);
   return roles;
@@ -44,7 +44,8 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
   const ordered_json config = {{"model", {{"d_k", facts.d_k}}},
                                {"run", job.place.string()},
                                {"source", job.source},
-                               {"definition", definition.id}};
+                               {"definition", definition.id},
+                               {"step", job.step ? ordered_json(*job.step) : ordered_json()}};
   RunFolder folder(job.folder, {roles_command, config, {{"title", facts.title}}});
   return folder.live([&] {
     for (const char* table : {heads_table, gamma_table}) copy_table(job.place / table, folder.place() / table);
@@ -58,8 +59,11 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
 RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition) {
   RunFolder run = RunFolder::add_to(job.place);
   return run.live([&] {
-    RolesOutcome outcome{job.place,
-                         write_all(job, read_tracks(job.place), definition, read_facts(job.place), run.place())};
+    const fs::path inside = roles_place(definition.id, job.source, job.step);
+    fs::create_directories(run.place() / inside);
+    RolesOutcome outcome{
+        inside.empty() ? job.place : job.place / inside,
+        write_all(job, read_tracks(job.place), definition, read_facts(job.place), run.place() / inside)};
     run.finish();
     return outcome;
   });
@@ -77,6 +81,13 @@ RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& defi
 
 }  // namespace
 
+fs::path roles_place(const std::string& definition, const std::string& source, std::optional<std::int64_t> step) {
+  if (definition == default_role_definition().id && source == "probe" && !step) return {};
+  fs::path place = fs::path(roles_folder) / definition;
+  if (source == "train") place /= source;
+  return step ? place / fmt::format("step-{}", *step) : place;
+}
+
 bool is_tracked_run(const fs::path& place) {
   return fs::exists(part_folder(place / heads_table));
 }
@@ -93,6 +104,7 @@ RolesOutcome find_roles(const RolesJob& job, const Inspect& inspect) {
   if (fs::exists(job.place / manifest_name))
     fail_input("{}: has no heads.parquet; give a run of 'headscope train' or 'headscope inspect', or a checkpoint",
                job.place.string());
+  if (job.step) fail_input("--step {}: a checkpoint is one moment; give its run", *job.step);
   return roles_of_checkpoint(job, definition, inspect);
 }
 

@@ -81,7 +81,8 @@ TEST(RoleDefinition, IsRefusedWithPlaceAndKey) {
   const Refused cases[] = {
       {"roles: {a: {sink: 0.5}}", "f.yaml: 'id' is missing"},
       {"id: \nroles: {a: {sink: 0.5}}", "f.yaml: 'id' is missing"},
-      {"id: a b\nroles: {a: {sink: 0.5}}", "f.yaml:1: 'id' is 'a b'; expected letters"},
+      {"id: a b\nroles: {a: {sink: 0.5}}", "f.yaml:1: 'id' is 'a b'; expected at most 100 letters"},
+      {"id: ..\nroles: {a: {sink: 0.5}}", "f.yaml:1: 'id' is '..'; expected"},
       {"id: x", "f.yaml: 'roles' has no role with a minimum"},
       {"id: x\nroles: {}", "f.yaml: 'roles' has no role with a minimum"},
       {"id: x\nroles: 3", "f.yaml:2: 'roles' is '3'; expected scores and their minimums: {focused: 0.5}"},
