@@ -81,9 +81,8 @@ ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunW
 
 // The options that the entries give, over those of the run. `resolve` makes options of entries. An entry that would
 // change the run is refused by the name of its flag.
-template <class Options>
-Options options_over(const ResumedRun& run, const std::vector<ConfigEntry>& entries,
-                     const std::function<Options(const std::vector<ConfigEntry>&)>& resolve) {
+template <class Options, class Resolve>
+Options options_over(const ResumedRun& run, const std::vector<ConfigEntry>& entries, const Resolve& resolve) {
   if (!run.missing.empty() && entries.empty())
     fail_input("--resume {}: is not there; leave --resume out to start a run", run.missing);
   if (run.manifest.is_null()) return resolve(entries);
@@ -102,9 +101,11 @@ Options options_over(const ResumedRun& run, const std::vector<ConfigEntry>& entr
 
 // The options of a command that trains, which may go on with a run.
 template <class Options>
-Options setup_over(const RunFolderOptions& folder, const char* command, const std::vector<ConfigEntry>& entries) {
+Options setup_over(const RunFolderOptions& folder, const char* command, const std::vector<ConfigEntry>& entries,
+                   std::vector<std::string> free_keys = {}) {
   // The device is compared later: auto may mean that of the run.
-  const ResumedRun run = resumed_run(folder, command, RunWrites::as_it_goes, {"threads", "device"});
+  free_keys.insert(free_keys.end(), {"threads", "device"});
+  const ResumedRun run = resumed_run(folder, command, RunWrites::as_it_goes, std::move(free_keys));
   return options_over<Options>(run, entries, resolve_setup<Options>);
 }
 

@@ -17,10 +17,15 @@ struct KeyTable {
 std::vector<KeyTable> all_tables(const std::string& preset) {
   TrainRunOptions train;
   static_cast<Setup&>(train) = preset_setup(preset);
-  std::vector<ConfigKey> study = config_keys(StudyOptions());
-  std::erase_if(study, [](const ConfigKey& key) { return !key.key.starts_with("study."); });
-  return {{"train, study", config_keys(train)},
-          {"study", study},
+  std::vector<ConfigKey> both, of_train, of_study = config_keys(StudyOptions());
+  for (const ConfigKey& key : config_keys(train)) {
+    const auto in_study = std::ranges::find(of_study, key.key, &ConfigKey::key);
+    (in_study == of_study.end() ? of_train : both).push_back(key);
+    if (in_study != of_study.end()) of_study.erase(in_study);
+  }
+  return {{"train, study", both},
+          {"train", of_train},
+          {"study", of_study},
           {"plasticity", config_keys(PlasticityOptions())},
           {"surgery", config_keys(SurgeryOptions())}};
 }

@@ -110,9 +110,9 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, options.changes, "--batch", "train.batch", "N", "Sequences [as in training]");
   add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
   add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");
-  command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
+  command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("METRIC,METRIC");
   command->add_option("--show", flags->show, "The metrics that maps show [entropy_norm, or the first of --track]")
-      ->type_name("NAME,NAME");
+      ->type_name("METRIC,METRIC");
   command->add_option("--device", options.device, "auto, cpu or cuda [auto]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);

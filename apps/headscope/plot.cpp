@@ -37,6 +37,8 @@ Files draw_metric(const PlotFlags& flags, const std::filesystem::path& out) {
 Files redraw(const PlotFlags& flags, const std::filesystem::path& out) {
   if (!flags.metric.metric.empty()) return draw_metric(flags, out);
   const std::string command = read_manifest(flags.run).value("command", "");
+  if (flags.per_head && command != plasticity_command)
+    fail_input("--per-head: bucket heat maps belong to runs of '{}'; this is one of '{}'", plasticity_command, command);
   if (command == plasticity_command) return draw_plasticity_run(flags.run, out, flags.theme, flags.per_head);
   if (command == compare_command) return draw_comparison_run(flags.run, out, flags.theme);
   if (command == study_command) return draw_study_run(flags.run, out, flags.theme);
@@ -55,6 +57,7 @@ Files plot_run(const PlotFlags& flags) {
   }
   if (!flags.out.empty()) {
     if (is_run(flags.out)) fail_input("--out {}: is a run; choose another folder for the figures", flags.out.string());
+    refuse_part_of_a_run(flags.out);
     return redraw(flags, flags.out);
   }
   RunFolder run = RunFolder::add_to(flags.run);
@@ -73,7 +76,7 @@ void add_plot(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto* command = app.add_subcommand("plot", "Draw the figures of a run again, or any metric of its heads");
   command->add_option("run", flags->run, "The run folder")->required()->type_name("RUN");
   command->add_option("--metric", flags->metric.metric, "Curves and a map of this metric (docs/measurements.md)")
-      ->type_name("NAME");
+      ->type_name("METRIC");
   command->add_option("--heads", flags->heads, "With --metric: these heads, such as L1H2,L3H0 [all]")
       ->type_name("NAME,NAME");
   command->add_option("--layers", flags->layers, "With --metric: these layers, such as 0,4-7 [all]")->type_name("N,N");

@@ -42,7 +42,8 @@ void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself; docs/roles.md]")
       ->type_name("DIR")
       ->check(not_empty);
-  command->add_flag("--overwrite", job->folder.overwrite, "Replace the run that is in --out");
+  command->add_flag("--overwrite", job->folder.overwrite,
+                    "Replace the run that is in --out, or the roles of another definition with the same id");
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [job, &common] { return roles_command_line(*job, common); });
 }

@@ -32,7 +32,7 @@ void print_verdict(const AnalyzeOutcome& outcome) {
   const Verdict& verdict = outcome.result.verdict;
   const std::string seeds = seeds_text(verdict);
   fmt::print("  condition      mean key PR     validation loss   (after {}{})\n", tokens_text(outcome.result.tokens),
-             seeds == "one seed" ? "" : "; ±: 95 % interval over " + seeds);
+             outcome.result.val_loss[0].n < 2 ? "" : "; ±: 95 % interval over " + seeds);
   for (std::size_t i = 0; i < n_conditions; ++i)
     fmt::print("  {} {:<11}  {:<14}  {}\n", study_conditions[i].letter, study_conditions[i].tag,
                mean_text(verdict.mean_pr[i], 2), mean_text(outcome.result.val_loss[i], 3));

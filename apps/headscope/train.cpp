@@ -40,51 +40,85 @@ void print(const TrainRunOutcome& outcome) {
   fmt::print("summary.md, tables and plots/: {}\n", visible(outcome.out));
 }
 
-TrainRunJob job_of(const TrainFlags& flags, const RunFolderOptions& folder, const std::vector<ConfigEntry>& entries) {
-  return {setup_over<TrainRunOptions>(folder, train_command, entries), folder, flags.theme};
+// The runs of several seeds: OUT/seed_42, OUT/seed_43.
+struct SeedRuns {
+  std::filesystem::path out;
+  std::string seeds;  // as given
+  std::vector<TrainRunJob> jobs;
+};
+
+// Of a seed that --resume goes on with, or that begins: then with the configuration of those that have begun.
+TrainRunOptions options_of_seed(const RunFolderOptions& of_seed, const std::optional<RunFolderOptions>& begun,
+                                const std::vector<ConfigEntry>& entries) {
+  if (of_seed.resume || !begun) return setup_over<TrainRunOptions>(of_seed, train_command, entries);
+  return setup_over<TrainRunOptions>(*begun, train_command, entries, {"train.seed"});
 }
 
-// One run after another, each in a folder of its own: OUT/seed_42.
-int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
-  Console console(common.console);
-  std::vector<TrainRunJob> jobs;
+SeedRuns seed_runs(const TrainFlags& flags, const CommonFlags& common) {
+  if (std::ranges::find(flags.entries, "train.seed", &ConfigEntry::key) != flags.entries.end())
+    fail_input("--seed and --seeds: give one of them");
   RunFolderOptions folder = flags.folder;
   const std::vector<ConfigEntry> given = all_entries(flags.config, flags.entries);
   choose_out(folder, common, "train-" + resolve_setup<TrainRunOptions>(given).preset);
   if (is_run(folder.out))
     fail_input("--out {}: is a run itself; seeds go into folders of their own", folder.out.string());
-  for (const std::string& seed : comma_separated(flags.seeds)) {
+  SeedRuns runs{folder.out, flags.seeds, {}};
+  std::vector<RunFolderOptions> folders;
+  std::optional<RunFolderOptions> begun;
+  std::vector<std::uint64_t> seeds;
+  for (const std::string& text : comma_separated(flags.seeds)) {
+    std::uint64_t seed = 0;
+    if (!parse_value(text, seed)) fail_input("--seeds {}: '{}' is no whole number", flags.seeds, text);
+    if (std::ranges::find(seeds, seed) != seeds.end()) fail_input("--seeds {}: {} is there twice", flags.seeds, seed);
+    seeds.push_back(seed);
+    RunFolderOptions& of_seed = folders.emplace_back(folder);
+    of_seed.out = folder.out / fmt::format("seed_{}", seed);
+    of_seed.resume = folder.resume && is_run(of_seed.out);  // those that had not begun begin
+    if (of_seed.resume && !begun) begun = of_seed;
+  }
+  if (folder.resume && !begun && given.empty())
+    fail_input("--resume {}: none of the seeds has begun; leave --resume out to start them", folder.out.string());
+  for (std::size_t i = 0; i < seeds.size(); ++i) {
     std::vector<ConfigEntry> entries = given;
-    entries.push_back({"train.seed", seed, "--seeds"});
-    RunFolderOptions of_seed = folder;
-    of_seed.out = folder.out / ("seed_" + seed);
-    of_seed.resume = folder.resume && std::filesystem::exists(of_seed.out);  // those that had not begun begin
-    jobs.push_back(job_of(flags, of_seed, entries));
-    if (std::ranges::count(jobs, jobs.back().options.seed, [](const TrainRunJob& job) { return job.options.seed; }) > 1)
-      fail_input("--seeds {}: {} is there twice", flags.seeds, seed);
-    validate(jobs.back().options);
-    check_out(jobs.back().folder, train_command, RunWrites::as_it_goes);
+    entries.push_back({"train.seed", std::to_string(seeds[i]), "--seeds"});
+    runs.jobs.push_back({options_of_seed(folders[i], begun, entries), folders[i], flags.theme});
+    validate(runs.jobs.back().options);
+    check_out(folders[i], train_command, RunWrites::as_it_goes);
   }
+  return runs;
+}
+
+// One run after another.
+int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
+  Console console(common.console);
+  const SeedRuns runs = seed_runs(flags, common);
   if (flags.dry_run)
-    return dry_run(jobs.front().options, flags.theme, static_cast<std::int64_t>(jobs.size()), "seeds " + flags.seeds,
-                   common);
-  ordered_json runs = ordered_json::array();
-  for (const TrainRunJob& job : jobs) {
+    return dry_run(runs.jobs.front().options, flags.theme, static_cast<std::int64_t>(runs.jobs.size()),
+                   "seeds " + runs.seeds, common);
+  ordered_json printed = ordered_json::array();
+  for (const TrainRunJob& job : runs.jobs) {
     console.info(fmt::format("seed {}", job.options.seed));
-    const TrainRunOutcome outcome = torch_half().train(job, console);
-    runs.push_back(json_of(outcome));
-    if (!common.json && !common.console.quiet)
-      fmt::print("seed {}: validation loss {:.3f} nats; summary.md, tables and plots/: {}\n", job.options.seed,
-                 outcome.val_loss, visible(outcome.out));
+    try {
+      const TrainRunOutcome outcome = torch_half().train(job, console);
+      printed.push_back(json_of(outcome));
+      if (!common.json && !common.console.quiet)
+        fmt::print("seed {}: validation loss {:.3f} nats; summary.md, tables and plots/: {}\n", job.options.seed,
+                   outcome.val_loss, visible(outcome.out));
+    } catch (const Error& error) {
+      if (error.fault() != Fault::interrupted) throw;
+      throw Error(Fault::interrupted,
+                  "interrupted; " + resume_hint(fmt::format("{} --seeds {}", train_command, runs.seeds), runs.out));
+    }
   }
-  if (common.json) fmt::print("{}", json_text({{"runs", std::move(runs)}}));
+  if (common.json) fmt::print("{}", json_text({{"runs", std::move(printed)}}));
   return 0;
 }
 
 int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
   if (!flags.seeds.empty()) return train_seeds(flags, common);
   Console console(common.console);
-  TrainRunJob job = job_of(flags, flags.folder, all_entries(flags.config, flags.entries));
+  TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
+                  flags.folder, flags.theme};
   choose_out(job.folder, common, "train-" + job.options.preset);
   validate(job.options);  // this and the folder before torch is loaded
   check_out(job.folder, train_command, RunWrites::as_it_goes);
@@ -113,12 +147,13 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, entries, "--probe-every", "train.probe_every", "N",
                "Forward steps between measurements on the fixed held-out batch [tiny: 10, others: 120]");
   add_key_flag(
-      *command, entries, "--track", "track.metrics", "NAME,NAME",
+      *command, entries, "--track", "track.metrics", "METRIC,METRIC",
       "What is measured: groups (norm, outlier, rank, redundancy, attention, pattern, induction, gain) or single "
       "metrics [all]");
   add_key_flag(*command, entries, "--seed", "train.seed", "N", "Seed of the weights and of the order of the data [42]");
   command->add_option("--seeds", flags->seeds, "Several seeds, one run after another: OUT/seed_42, OUT/seed_43")
-      ->type_name("N,N");
+      ->type_name("N,N")
+      ->check(not_empty);
   add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
   add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");

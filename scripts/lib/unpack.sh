@@ -16,13 +16,16 @@ this_system() {
   (. /etc/os-release 2>/dev/null || true; printf '%s %s %s\n' "${ID:-unknown}" "${VERSION_ID:-testing}" "$(uname -m)")
 }
 
+# The first line of a folder's list: what it is for, and the scripts that made it; others make another folder.
+this_kind() { printf '%s %s\n' "$(this_system)" "$(cat "$LIB/unpack.sh" "$LIB/run.sh" | sha256sum | cut -c 1-16)"; }
+
 # unpacked_folder PACKAGE...: a folder that holds all of them, if there is one.
 unpacked_folder() {
-  local folder package system
+  local folder package kind
   for folder in "$CACHE"/packages-*/; do
     folder=${folder%/}
-    { read -r system <"$folder/packages"; } 2>/dev/null || continue
-    [[ $system == "$(this_system)" ]] || continue
+    { read -r kind <"$folder/packages"; } 2>/dev/null || continue
+    [[ $kind == "$(this_kind)" ]] || continue
     for package in "$@"; do
       grep -qxF "$package" "$folder/packages" || continue 2
     done
@@ -55,8 +58,8 @@ unpack_packages() {
   fetch_packages "$partial/apt" "${missing[@]}"
   mkdir "$partial/root"
   unpack_into "$partial/root" "$partial/apt/cache/archives"
-  { this_system; printf '%s\n' "${missing[@]}"; } >"$partial/root/packages"
-  folder=$({ cat "$partial/root/packages"; cat "$LIB/unpack.sh" "$LIB/run.sh"; } | sha256sum)
+  { this_kind; printf '%s\n' "${missing[@]}"; } >"$partial/root/packages"
+  folder=$(sha256sum <"$partial/root/packages")
   folder=$CACHE/packages-${folder:0:16}
   write_fonts "$partial/root/fonts.conf" "$folder"
   rm -rf "$folder"  # of another version of these packages' list; nobody uses it, or it would have been found

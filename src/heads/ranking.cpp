@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "core/config.h"
 #include "core/error.h"
@@ -141,7 +143,8 @@ Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const Ranki
   ranking.options = options;
   ranking.source = source.source;
   std::size_t last = source.moments.size() - 1;
-  while (options.step && last > 0 && source.moments[last].step > *options.step) --last;
+  if (options.step && source.moments.front().step > *options.step) fail_before_the_first(*options.step, source);
+  while (options.step && source.moments[last].step > *options.step) --last;
   ranking.moment = source.moments[last];
   ranking.first = source.moments.front();
   ranking.measurements = last + 1;
@@ -179,8 +182,9 @@ std::string to_terminal(const Ranking& ranking) {
   const bool one_moment = ranking.measurements == 1;
   std::string text;
   if (options.by == change) {
-    text = fmt::format("heads that changed most, step {} to {} ({} batch)\n\n  {:<8}{:<10}{}\n", ranking.first.step,
-                       ranking.moment.step, ranking.source, "head", "change", "most of it");
+    text = fmt::format("heads that changed {}, step {} to {} ({} batch)\n\n  {:<8}{:<10}{}\n",
+                       options.lowest ? "least" : "most", ranking.first.step, ranking.moment.step, ranking.source,
+                       "head", "change", "most of it");
     for (const RankedHead& head : ranking.ranked)
       text += fmt::format("  {:<8}{:<10.2f}{} {} → {}, half of it by step {}\n", head.name(), head.score, head.metric,
                           value_text(head.start), value_text(head.value), head.since);
@@ -201,14 +205,20 @@ std::string to_terminal(const Ranking& ranking) {
   }
   text += "\n";
   if (ranking.measurements > 2) text += "±: standard deviation of one measurement, from the last ones\n";
-  if (!ranking.baseline) return text + "nothing to compare with: no value stands for a head that does nothing\n";
-  text +=
-      fmt::format("{} {}: {} {} by 5 % or more{}\n", given_by(*ranking.baseline), value_text(ranking.baseline->value),
-                  ranking.beyond == 0 ? "no head is" : fmt::format("{} of {} heads are", ranking.beyond, ranking.heads),
-                  options.lowest ? "below it" : "above it",
-                  ranking.measurements > 2 ? ", and by more than twice their error"
-                                           : "; fewer than three measurements give no error");
-  return text;
+  if (!ranking.baseline)
+    return text + (baseline_of(options.by, {.seq_len = 256, .d_k = 64})
+                       ? "nothing to compare with: the run does not say its train.seq_len and model.d_k\n"
+                       : "nothing to compare with: no value stands for a head that does nothing\n");
+  const bool has_error = ranking.measurements > 2;
+  std::vector<std::string_view> rules;
+  if (ranking.baseline->value != 0) rules.emplace_back("5 % or more");
+  if (has_error) rules.emplace_back("more than twice their error");
+  return text + fmt::format("{} {}: {} {} it{}{}{}\n", given_by(*ranking.baseline), value_text(ranking.baseline->value),
+                            ranking.beyond == 0 ? "no head is"
+                                                : fmt::format("{} of {} heads are", ranking.beyond, ranking.heads),
+                            options.lowest ? "below" : "above", rules.empty() ? "" : " by ",
+                            fmt::join(rules, " and by "),
+                            has_error ? "" : "; fewer than three measurements give no error");
 }
 
 ordered_json to_json(const Ranking& ranking) {
@@ -225,6 +235,8 @@ ordered_json to_json(const Ranking& ranking) {
                      {"start", head.start},
                      {"half_by_step", head.since}});
   ordered_json object = {{"by", ranking.options.by},
+                         {"lowest", ranking.options.lowest},
+                         {"layer", json_value(ranking.options.layer)},
                          {"source", ranking.source},
                          {"step", ranking.moment.step},
                          {"tokens", ranking.moment.tokens},

@@ -1,6 +1,7 @@
 // `headscope heads`: which heads have most of a measurement, or changed most.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -38,8 +39,8 @@ struct Ranking {
   Moment moment, first;
   std::size_t measurements = 0;      // up to that moment
   std::optional<Baseline> baseline;  // of the metric
-  std::size_t heads = 0,
-              beyond = 0;  // in all; those beyond the baseline by more than twice their error, on the side asked for
+  std::size_t heads = 0;             // in all
+  std::size_t beyond = 0;  // beyond the baseline on the side asked for, by 5 % of it and more than twice their error
   std::vector<RankedHead> ranked;  // the first `top`
 };
 

@@ -14,8 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* roles_name = "roles.json";
-
 std::vector<std::string> role_names(const RoleDefinition& definition) {
   std::vector<std::string> names;
   for (std::size_t label = 0; label <= definition.roles.size(); ++label) names.emplace_back(definition.name_of(label));

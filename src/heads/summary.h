@@ -18,6 +18,8 @@ struct RunFacts {
   std::int64_t d_k = 0;  // 0: not known
 };
 
+constexpr const char* roles_name = "roles.json";
+
 struct HeadSummary {
   std::optional<Findings> findings;  // none when nothing was measured
   std::optional<RolesResult> roles;  // none when attention was not

@@ -284,6 +284,10 @@ const Tracks* source_that_has(const RunTracks& tracks, std::string_view metric, 
   return nullptr;
 }
 
+void fail_before_the_first(std::int64_t step, const Tracks& tracks, std::size_t first) {
+  fail_input("--step {}: the first measurement of '{}' is at step {}", step, tracks.source, tracks.moments[first].step);
+}
+
 double finite_mean(std::span<const double> values) {
   double sum = 0;
   std::size_t count = 0;

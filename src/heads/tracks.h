@@ -73,6 +73,9 @@ struct RunTracks {
 // no moments. An empty metric: any. Throws Error(Fault::input) on another name than probe and train.
 const Tracks* source_that_has(const RunTracks& tracks, std::string_view metric, const std::string& source);
 
+// "--step 3: the first measurement of 'probe' is at step 5".
+[[noreturn]] void fail_before_the_first(std::int64_t step, const Tracks& tracks, std::size_t first = 0);
+
 // More make no figure or finding better; a run of any length fits into memory.
 inline constexpr std::size_t most_kept_moments = 1000;
 

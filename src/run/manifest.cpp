@@ -50,6 +50,16 @@ ordered_json read_manifest(const fs::path& run) {
   return manifest;
 }
 
+// "tiny" is in "train-tiny" and not in "destiny".
+bool has_word(const std::string& text, const std::string& word) {
+  const auto is_edge = [&](std::size_t at) {
+    return at >= text.size() || std::isalnum(static_cast<unsigned char>(text[at])) == 0;
+  };
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    if (is_edge(at - 1) && is_edge(at + word.size())) return true;
+  return false;
+}
+
 bool is_run(const fs::path& folder) {
   std::error_code error;
   for (const fs::path& file : {folder / manifest_name, folder / replaced_name / manifest_name})
@@ -64,17 +74,16 @@ bool is_complete(const fs::path& run) {
 }
 
 fs::path run_around(const fs::path& folder) {
-  fs::path place = absolute_folder(folder);
-  constexpr int deepest = 3;  // STUDY/seed_42/QK
-  for (int up = 0; up < deepest && !place.empty(); ++up, place = place.parent_path())
+  for (fs::path place = absolute_folder(folder);; place = place.parent_path()) {
     if (is_run(place)) return place;
-  return {};
+    if (place == place.parent_path()) return {};
+  }
 }
 
 std::string run_title(const fs::path& folder, const std::string& of) {
   const fs::path place = absolute_folder(folder), around = run_around(place);
   const std::string name = around.empty() ? place.filename() : place.lexically_relative(around.parent_path());
-  return of.empty() || name.find(of) != std::string::npos ? name : fmt::format("{} ({})", name, of);
+  return of.empty() || has_word(name, of) ? name : fmt::format("{} ({})", name, of);
 }
 
 }  // namespace headscope

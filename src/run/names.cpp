@@ -34,9 +34,9 @@ constexpr const char* role_places = "{,roles/@/,roles/@/train/,roles/@/step-#/,r
 constexpr const char* roles = "{roles.json,roles.parquet,role_timeline.parquet,role_transitions.parquet}";
 constexpr const char* figures =
     "{bucket_heatmap,bucket_heatmap_l#,component_concentration,component_weights,effective_rank,entropy_norm_scatter,"
-    "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,metric_*,norm_divergence,outlier_"
-    "magnitude,"
-    "plasticity_by_layer,plasticity_comparison,plasticity_difference,plasticity_distance,plasticity_map,"
+    "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,metric_*,norm_divergence,"
+    "outlier_magnitude,plasticity_by_layer,plasticity_comparison,plasticity_difference,plasticity_distance,plasticity_"
+    "map,"
     "plasticity_ranked,qk_ratio,surgery_quantisation,surgery_removal}";
 constexpr const char* role_figures = "{role_map,role_timeline}";
 

@@ -91,7 +91,9 @@ bool is_locked(const fs::path& run) {
 }
 
 // A run may lie inside another one, but neither among its files nor while it is written.
-void check_around(const fs::path& out) {
+}  // namespace
+
+void refuse_part_of_a_run(const fs::path& out) {
   const fs::path place = absolute_folder(out);
   const fs::path around = run_around(place.parent_path());
   if (around.empty()) return;
@@ -101,6 +103,8 @@ void check_around(const fs::path& out) {
     fail_input("--out {}: lies in {}, which another process is writing; choose another folder", out.string(),
                around.string());
 }
+
+namespace {
 
 // The same, for a command that continues or replaces what is there: refuses a run of another command, and any run when
 // neither is asked for.
@@ -133,7 +137,7 @@ void check_inputs(const fs::path& out, const std::vector<fs::path>& inputs) {
 
 void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes) {
   if (options.overwrite && options.resume) fail_input("--overwrite and --resume exclude each other");
-  check_around(options.out);
+  refuse_part_of_a_run(options.out);
   usable_manifest_in(options, command, writes);
 }
 

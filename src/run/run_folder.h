@@ -47,6 +47,9 @@ struct RunDescription {
   std::vector<std::filesystem::path> inputs = {};  // what is read; a run that holds it is not replaced
 };
 
+// Throws Error(Fault::input) when the folder has a name that a run around it uses, or another process writes that run.
+void refuse_part_of_a_run(const std::filesystem::path& out);
+
 // Refuses what RunFolder would refuse, as far as that shows without the lock. Writes nothing.
 void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes);
 

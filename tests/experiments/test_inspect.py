@@ -129,6 +129,17 @@ class Roles(Program):
         self.done("train", "--config", out / "config.yaml", "--out", out, "--overwrite")  # they are of the run
         self.assertFalse((out / "roles").exists())
 
+    def test_TwoDefinitionsOfOneName_AreNotMixedUp(self):
+        out = self.copy_of_run("run")
+        self.done("roles", out, "--definition", self.definition())
+        before, other = files_of(out), self.definition("id: mine-1\nroles:\n  wide: {broad: 0.2}\n")
+        refused = run("roles", out, "--definition", other)
+        self.assertEqual(refused.returncode, WRONG_USAGE)
+        self.assertIn("holds roles of another definition with the id 'mine-1'", refused.stderr)
+        self.assertEqual(differing(files_of(out), before), [])
+        self.done("roles", out, "--definition", other, "--overwrite")
+        self.assertNotEqual(differing(files_of(out), before), [])
+
     def test_AtAStep_AreThoseOfARunThatEndedThere(self):
         # The labels at a step come from the rows of that step alone: those of the timeline, counted.
         out = self.copy_of_run("run")
@@ -214,6 +225,9 @@ class BadInput(Program):
             ("unknown theme 'nonsense'; known are light, dark", ["plot", ran, "--theme", "nonsense"]),
             ("'model.d_k' belongs to the checkpoint", ["inspect", ran, "--set", "model.d_k=16", *out]),
             ("--source both: expected probe or train", ["roles", ran, "--source", "both", *out]),
+            (f"--out {ran}/plots: is a part of the run {ran}", ["plot", ran, "--out", ran / "plots"]),
+            ("--per-head: bucket heat maps belong to runs of 'plasticity'", ["plot", ran, "--per-head"]),
+            ("--step -1: the first measurement of 'probe' is at step 0", ["heads", ran, "--by", "sink", "--step", "-1"]),
             ("there is no score 'brod'; did you mean 'broad'?", ["roles", ran, "--definition", definition, *out]),
             (str(missing), ["roles", ran, "--definition", missing, *out]),
             (f"{missing}: ", ["inspect", missing, *out]),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import pyarrow.parquet as parquet
 
-DONE, WRONG_USAGE = 0, 2
+DONE, WRONG_USAGE, INTERRUPTED = 0, 2, 130
 SMALL = ("train.tokens=2560", "train.batch=4", "train.seq_len=64", "train.probe_every=5", "model.layers=2",
          "model.d_model=64", "model.heads=4", "model.d_k=16", "model.d_ff=128")
 QUICK = ("--shares", "0,0.5,1", "--repeats", "2", "--bits", "8,3", "--device", "cpu")
@@ -43,6 +45,22 @@ class Program(unittest.TestCase):
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         self.assertIn(message, result.stderr)
         self.assertFalse(out.exists())
+
+    def test_AfterAnInterruption_TheHintFinishesIt(self):
+        # So many operations that the signal comes before the last of them.
+        many = ["--repeats", "2000", "--by", "random", "--bits", "8", "--shares", "0.5", "--device", "cpu"]
+        out = self.folder / "stopped"
+        command = [str(headscope), "surgery", str(self.folder / "study" / "QK"), *many, "--out", str(out)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while "operations" not in process.stderr.readline():  # they have begun
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        last = process.communicate(timeout=60)[1].splitlines()[-1]
+        self.assertEqual(process.returncode, INTERRUPTED, last)
+        hint = shlex.split(last.split("go on with: headscope ")[1])
+        self.assertEqual(hint, ["surgery", "--resume", "--out", str(out)])
+        self.assertEqual(run(*hint).returncode, DONE)
+        self.assertEqual(len(parquet.read_table(out / "surgery.parquet")), 2000 + 2)
 
     def test_ARun_GivesTablesFiguresAndOneObject(self):
         out = self.folder / "surgery"

@@ -11,7 +11,9 @@ import json
 import math
 import os
 import random
+import shlex
 import shutil
+import signal
 import subprocess
 import time
 from collections import Counter
@@ -24,7 +26,7 @@ import program
 from program import (
     D_K, DONE, FAILED, FIGURES, HEADS, KEY_HEADS, KEY_METRICS, LAYERS, QUERY_METRICS, SCORES, TABLES,
     TOKENS_PER_STEP, differing, files_of, head_values, metrics_of, newest_checkpoint, Program, read, rows,
-    rows_of_a_moment, run, settings, setUpModule, start, steps,
+    rows_of_a_moment, run, settings, setUpModule, start, steps, WRONG_USAGE,
 )
 
 
@@ -254,6 +256,38 @@ class Running(Program):
             self.assertNotEqual(three, one)
         refused = run("train", *settings(steps(2)), "--seeds", "3,3", "--out", self.folder / "twice")
         self.assertEqual((refused.returncode, refused.stderr), (2, "headscope: --seeds 3,3: 3 is there twice\n"))
+        both = run("train", *settings(steps(2)), "--seeds", "3", "--seed", "4", "--out", self.folder / "twice")
+        self.assertEqual((both.returncode, both.stderr), (2, "headscope: --seed and --seeds: give one of them\n"))
+
+    def test_ASeedThatIsAddedByResume_IsTrainedLikeTheOthers(self):
+        out = self.folder / "both"
+        self.done("train", *settings(steps(2)), "--seeds", "3", "--out", out)
+        before = files_of(out)
+        self.done("train", "--seeds", "3,4", "--resume", "--out", out)
+        after = files_of(out)
+        self.assertEqual({name: after[name] for name in before}, before)
+        self.done("train", *settings(steps(2)), "--seed", "4", "--out", self.folder / "one")
+        self.assertEqual(repr(rows(out / "seed_4", "heads")), repr(rows(self.folder / "one", "heads")))
+        refused = run("train", "--seeds", "3,5", "--set", "model.layers=1", "--resume", "--out", out)
+        self.assertEqual(refused.returncode, WRONG_USAGE)
+        self.assertIn("model.layers is 1, and 2 in the run", refused.stderr)
+        nothing = run("train", "--seeds", "3", "--resume", "--out", self.folder / "nowhere")
+        self.assertEqual(nothing.returncode, WRONG_USAGE)
+        self.assertIn("none of the seeds has begun", nothing.stderr)
+
+    def test_AfterAnInterruption_TheHintOfSeveralSeedsFinishesAll(self):
+        out = self.folder / "both"
+        command = [str(program.headscope), "train", *settings(steps(60)), "--seeds", "3,4", "--out", str(out)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        while "train: " not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        last = process.communicate(timeout=60)[1].splitlines()[-1]
+        self.assertEqual(process.returncode, 130, last)
+        hint = shlex.split(last.split("go on with: headscope ")[1])
+        self.assertEqual(hint, ["train", "--seeds", "3,4", "--resume", "--out", str(out)])
+        self.done(*hint)
+        self.assertEqual({path.name for path in out.iterdir()}, {"seed_3", "seed_4"})
 
     def test_AFailureInTheFirstStep_IsResumedWithoutASecondFirstProbe(self):
         out = self.folder / "run"

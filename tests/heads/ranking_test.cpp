@@ -116,6 +116,20 @@ TEST(Ranking, ByChangeCountsInUnitsOfTheSpreadOverHeads) {
   EXPECT_NEAR(ranking.ranked[0].score, 2 / std::sqrt(5.0 / 8 - 9.0 / 64), 1e-12);
   EXPECT_EQ(ranking.ranked[0].since, 20);
   EXPECT_EQ(ranking.ranked[1].since, 10);
+  EXPECT_THAT(to_terminal(ranking), HasSubstr("heads that changed most, step 0 to 20"));
+  const Ranking least = rank_heads(tracks_of({{0, 0, 2}, {0, 1, 1}, {0, 0, 0}, {0, 0, 0}}), {}, {.lowest = true});
+  EXPECT_THAT(to_terminal(least), HasSubstr("heads that changed least"));
+  EXPECT_EQ(least.ranked.back().name(), "L0H0");
+}
+
+// A share of 0 is no limit, and without an error nothing is said of it.
+TEST(Ranking, SaysOnlyTheLimitsThatItUses) {
+  RunTracks tracks = tracks_of({{0.1, 0.1, 0.1}, {0.2, 0.2, 0.2}});
+  for (std::size_t moment = 0; moment < 3; ++moment)
+    for (const std::int64_t head : {0, 1}) tracks.probe.set("max_logit", moment, 0, head, 3);
+  EXPECT_THAT(to_terminal(rank_heads(tracks, {256, 32}, {.by = "max_logit"})),
+              HasSubstr("uniform attention gives 0.0000: 2 of 2 heads are above it by more than twice their error\n"));
+  EXPECT_THAT(to_terminal(rank_heads(tracks, {}, {.by = "sink"})), HasSubstr("the run does not say its train.seq_len"));
 }
 
 TEST(Ranking, WhatIsNotThereIsRefused) {

@@ -133,7 +133,7 @@ Options:
   --source probe|train        Where from
   --theme TEXT:{light,dark}   Colours
   --by METRIC|change          What is ranked
-  --metric NAME               What is drawn
+  --metric METRIC             What is drawn
 END
 """)
             program.chmod(0o755)

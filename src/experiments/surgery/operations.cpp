@@ -1,9 +1,7 @@
 #include "experiments/surgery/operations.h"
 
 #include <algorithm>
-#include <functional>
 
-#include "core/interrupt.h"
 #include "core/missing.h"
 #include "core/random.h"
 
@@ -198,7 +196,8 @@ EditKeys quantisation(std::int64_t bits, ScaleOf scale_of, const std::vector<std
 }
 
 SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                              const SurgeryOptions& options, Console& console) {
+                              const SurgeryOptions& options, Console& console,
+                              const std::function<void()>& before_each) {
   const at::NoGradGuard no_gradients;
   const std::int64_t d = model.config.d_k;
   const std::vector<Operation> operations = operations_of(options, d);
@@ -209,9 +208,7 @@ SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& ba
   Progress progress(console, "surgery", "operations", operations.size());
   Numbers losses;
   for (const Operation& operation : operations) {
-    if (interrupt_requested())
-      throw Error(Fault::interrupted,
-                  "interrupted between operations; begin again with --resume --out, which keeps the settings");
+    before_each();
     const EditKeys edit = edits.edit(operation);
     losses.push_back(edit ? validation_loss(model, batches, type, edit) : result.unmodified);
     progress.step(fmt::format("loss {:.3f}", losses.back()));

@@ -2,6 +2,7 @@
 // model after them.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/console.h"
@@ -46,8 +47,9 @@ at::Tensor quantised(const at::Tensor& k_bthd, std::int64_t bits, ScaleOf scale_
 EditKeys quantisation(std::int64_t bits, ScaleOf scale_of, const std::vector<std::int64_t>& layers);
 
 // The losses after every operation that the options name, on the same batches; singular directions are those of the
-// first. Throws Error(Fault::interrupted) after a signal.
+// first. `before_each` is called before every operation; what it throws ends the work.
 SurgeryLosses measure_surgery(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                              const SurgeryOptions& options, Console& console);
+                              const SurgeryOptions& options, Console& console,
+                              const std::function<void()>& before_each);
 
 }  // namespace headscope

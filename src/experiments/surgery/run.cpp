@@ -58,7 +58,6 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
   return inputs;
 }
 
-// "tiny QK, step 150" of runs/study-tiny/QK/checkpoints/step-000150.
 ordered_json facts_of(const SurgeryInputs& inputs) {
   const TrainOptions& train = inputs.saved.setup.train;
   const fs::path weights = inputs.saved.checkpoint / model_name;
@@ -96,9 +95,14 @@ SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
     outcome.losses = read_losses_of_surgery(folder.path());
     return outcome;
   }
+  const auto stop_if_asked = [&] {
+    if (interrupt_requested())
+      throw Error(Fault::interrupted, "interrupted; " + resume_hint(surgery_command, folder.path()));
+  };
   return folder.live([&] {
     outcome.losses = with_short_torch_errors([&] {
-      return measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console);
+      return measure_surgery(inputs.saved.model, inputs.batches, inputs.device.type, inputs.options, console,
+                             stop_if_asked);
     });
     write_outcome(outcome, folder, job.theme, console);
     folder.finish(RunStatus::complete, {{"seconds", seconds_since(start)}});

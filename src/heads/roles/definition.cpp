@@ -73,7 +73,8 @@ Role& role_named(RoleDefinition& definition, const std::string& name, const Conf
   if (name == mixed_role)
     fail_input("{}: '{}': 'mixed' is a head without a role; choose another name", entry.where, entry.key);
   if (!is_name(name))
-    fail_input("{}: '{}': a role's name is made of at most 100 letters, digits, '_' and '-'", entry.where, entry.key);
+    fail_input("{}: '{}': a role's name is made of at most 100 letters, digits, '_', '-' and '.'", entry.where,
+               entry.key);
   // The mapping `roles` cannot hold a name twice, but a dotted key beside it can add to a role once more.
   if (std::ranges::find(roles, name, &Role::name) != roles.end())
     fail_input("{}: '{}': the role '{}' is given twice", entry.where, entry.key, name);

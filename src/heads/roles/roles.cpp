@@ -202,10 +202,9 @@ RolesResult roles_of(const Tracks& tracks, const RoleDefinition& definition, std
   if (moments.empty())
     fail_input("roles: no moment of '{}' rows has every metric that '{}' asks for; measure them at the same steps",
                tracks.source, definition.id);
-  const std::int64_t first = tracks.moments[moments.front()].step;
+  const std::size_t first = moments.front();
   if (until) std::erase_if(moments, [&](std::size_t moment) { return tracks.moments[moment].step > *until; });
-  if (moments.empty())
-    fail_input("--step {}: the first measurement of '{}' is at step {}", *until, tracks.source, first);
+  if (moments.empty()) fail_before_the_first(*until, tracks, first);
   RolesResult result;
   result.until = until;
   result.definition = definition;

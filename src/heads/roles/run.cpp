@@ -1,7 +1,10 @@
 #include "heads/roles/run.h"
 
+#include "core/json_text.h"
+#include "core/atomic_file.h"
 #include "figures/theme.h"
 #include "formats/part_table.h"
+#include "heads/ranking.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -41,11 +44,10 @@ bool same_folder(const fs::path& a, const fs::path& b) {
 RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
   const RunTracks tracks = read_tracks(job.place);
   const RunFacts facts = read_facts(job.place);
-  const ordered_json config = {{"model", {{"d_k", facts.d_k}}},
-                               {"run", job.place.string()},
-                               {"source", job.source},
-                               {"definition", definition.id},
-                               {"step", job.step ? ordered_json(*job.step) : ordered_json()}};
+  const ordered_json config = {
+      {"model", {{"d_k", facts.d_k}}}, {"train", {{"seq_len", read_batch_shape(job.place).seq_len}}},
+      {"run", job.place.string()},     {"source", job.source},
+      {"definition", definition.id},   {"step", job.step ? ordered_json(*job.step) : ordered_json()}};
   RunFolder folder(job.folder, {roles_command, config, {{"title", facts.title}}});
   return folder.live([&] {
     for (const char* table : {heads_table, gamma_table}) copy_table(job.place / table, folder.place() / table);
@@ -55,11 +57,25 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
   });
 }
 
+// Labels of different thresholds must not carry the same name.
+void refuse_another_definition(const fs::path& place, const RoleDefinition& definition) {
+  const fs::path file = place / roles_name;
+  if (!fs::exists(file)) return;
+  const ordered_json kept = parse_json(read_file(file)),
+                     used = kept.is_object() ? kept.value("definition", kept) : kept;
+  if (text_at(used, "hash") != definition.hash())
+    fail_input(
+        "{}: holds roles of another definition with the id '{}'; choose another id, or replace them with "
+        "--overwrite",
+        place.string(), definition.id);
+}
+
 // Of a run, into the run itself.
 RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition) {
+  const fs::path inside = roles_place(definition.id, job.source, job.step);
+  if (!inside.empty() && !job.folder.overwrite) refuse_another_definition(job.place / inside, definition);
   RunFolder run = RunFolder::add_to(job.place);
   return run.live([&] {
-    const fs::path inside = roles_place(definition.id, job.source, job.step);
     fs::create_directories(run.place() / inside);
     RolesOutcome outcome{
         inside.empty() ? job.place : job.place / inside,
