@@ -36,10 +36,15 @@ ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunW
   if (const auto manifest = manifest_to_resume(folder, command, writes)) {
     run.manifest = *manifest;
     run.entries = entries_of(in_current_words(manifest->at("config")), folder.out.string());
-  } else if (folder.resume && !std::filesystem::exists(folder.out)) {
+  } else if (folder.resume) {
     run.missing = folder.out.string();
   }
   return run;
+}
+
+void fail_nothing_to_resume(const std::string& folder) {
+  fail_input("--resume {}: {}; leave --resume out to start a run", folder,
+             std::filesystem::exists(folder) ? "is empty" : "is not there");
 }
 
 std::string visible(const std::filesystem::path& path) {

@@ -76,6 +76,7 @@ struct ResumedRun {
   std::vector<std::string> free_keys;
   std::string missing = {};  // the folder that --resume names, where nothing is
 };
+[[noreturn]] void fail_nothing_to_resume(const std::string& folder);
 ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunWrites writes,
                        std::vector<std::string> free_keys = {});
 
@@ -83,8 +84,7 @@ ResumedRun resumed_run(const RunFolderOptions& folder, const char* command, RunW
 // change the run is refused by the name of its flag.
 template <class Options, class Resolve>
 Options options_over(const ResumedRun& run, const std::vector<ConfigEntry>& entries, const Resolve& resolve) {
-  if (!run.missing.empty() && entries.empty())
-    fail_input("--resume {}: is not there; leave --resume out to start a run", run.missing);
+  if (!run.missing.empty() && entries.empty()) fail_nothing_to_resume(run.missing);
   if (run.manifest.is_null()) return resolve(entries);
   const Options before = resolve(run.entries);
   std::vector<ConfigEntry> all = run.entries;

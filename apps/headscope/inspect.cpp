@@ -67,13 +67,15 @@ void add_resumed(InspectFlags& flags) {
   const ResumedRun run = resumed_run(flags.folder, inspect_command, RunWrites::at_the_end);
   InspectOptions& options = flags.options;
   if (!run.manifest.is_null() && options.checkpoint.empty()) {
-    options.checkpoint = text_at(run.manifest["config"], "checkpoint");
-    if (options.metrics == "all") options.metrics = text_at(run.manifest["config"]["track"], "metrics", "all");
+    const ordered_json& config = run.manifest["config"];
+    options.checkpoint = text_at(config, "checkpoint");
+    if (options.metrics == "all") options.metrics = text_at(config.value("track", ordered_json()), "metrics", "all");
     std::vector<ConfigEntry> changes;
     for (const ConfigEntry& entry : run.entries)
       if (std::ranges::find(changeable_keys, entry.key) != changeable_keys.end()) changes.push_back(entry);
     options.changes.insert(options.changes.begin(), changes.begin(), changes.end());
   }
+  if (options.checkpoint.empty() && !run.missing.empty()) fail_nothing_to_resume(run.missing);
   if (options.checkpoint.empty()) fail_input("no checkpoint: give RUN/checkpoints/step-N, or RUN for its newest one");
 }
 

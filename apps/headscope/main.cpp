@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "usage.h"
 
 namespace {

@@ -121,7 +121,7 @@ void print_text(const PlasticityOutcome& outcome) {
     fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", range->mean, range->median,
                with_error(*range->lowest), with_error(*range->highest));
   if (!outcome.demo.empty()) print_demo(outcome.demo);
-  fmt::print("tables and figures: {}\n", visible(outcome.out));
+  fmt::print("{}: {}\n", outcome.has_figures ? "tables and figures" : "tables", visible(outcome.out));
 }
 
 int print(const PlasticityOutcome& outcome, const CommonFlags& common, Console& console) {

@@ -27,7 +27,7 @@ Files draw_metric(const PlotFlags& flags, const std::filesystem::path& out) {
   MetricFigureOptions options = flags.metric;
   if (!flags.layers.empty()) options.layers = parse_index_list(flags.layers, "--layers");
   if (!flags.heads.empty()) options.heads = comma_separated(flags.heads);
-  options.title = folder_name(flags.run);
+  options.title = read_facts(flags.run).title;
   return draw(metric_figures(read_tracks(flags.run), read_batch_shape(flags.run), options), out / plots_name,
               theme_named(flags.theme))
       .files;

@@ -33,7 +33,7 @@ void print(const TrainRunOutcome& outcome) {
     fmt::print(" (the language's unigram entropy is {:.3f}, its true entropy {:.3f})", *outcome.unigram_entropy,
                *outcome.true_entropy);
   else if (outcome.unigram_entropy)
-    fmt::print(" (a model that knows only how frequent each token is has {:.3f})", *outcome.unigram_entropy);
+    fmt::print(" (unigram entropy of the training text: {:.3f})", *outcome.unigram_entropy);
   fmt::print("\n\n");
   if (outcome.summary.findings) fmt::print("{}\n", to_terminal(*outcome.summary.findings));
   if (outcome.summary.roles) fmt::print("{}\n", to_terminal(*outcome.summary.roles));

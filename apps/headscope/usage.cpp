@@ -1,6 +1,9 @@
 #include "usage.h"
 
+#include <algorithm>
+
 #include "core/config.h"
+#include "experiments/train_run.h"
 
 namespace headscope {
 namespace {
@@ -36,11 +39,27 @@ void find_owners(const CLI::App& command, const std::string& flag, std::vector<s
   for (const CLI::App* inner : command.get_subcommands(nullptr)) find_owners(*inner, flag, owners);
 }
 
+// The key of the configuration that a flag of its name, or of a usual word for it, would set.
+std::string key_for(const std::string& flag, const CLI::App& at) {
+  if (!takes(at, "--set") || (at.get_name() != "train" && at.get_name() != "study")) return "";
+  std::string word = flag.substr(2, flag.find('=') - 2);
+  std::ranges::replace(word, '-', '_');
+  std::vector<std::string> meant = likely_keys(word, field_names(TrainRunOptions()), Setup::usual_words());
+  std::erase_if(meant, [&](const std::string& key) {  // a similar spelling is not enough
+    return !key.ends_with("." + word) && std::ranges::none_of(Setup::usual_words(), [&](const UsualWord& usual) {
+      return usual.word == word && usual.key == key;
+    });
+  });
+  return fmt::format("{}", fmt::join(meant, "=… or --set "));
+}
+
 std::string unknown_flag(const std::string& flag, const CLI::App& at, const std::vector<const CLI::App*>& levels) {
   for (const CLI::App* level : levels)
     if (takes(*level, flag)) return fmt::format("flag '{}' belongs behind '{}'", flag, full_name(*level));
   std::vector<std::string> known = flags_of(at);
   if (at.get_parent() == nullptr) known = flags_of(*levels.back());  // the program itself has next to none
+  if (const std::string key = key_for(flag, at); !key.empty())
+    return fmt::format("unknown flag '{}'; say '--set {}=…'", flag, key);
   std::vector<std::string> owners;
   find_owners(*levels.front(), flag, owners);
   if (nearest_name(flag, known).empty() && !owners.empty())

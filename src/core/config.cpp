@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
 #include <set>
 
@@ -105,13 +106,27 @@ void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
 
 }  // namespace
 
-std::optional<double> parse_short_number(std::string_view text) {
+std::optional<bool> parse_choice(std::string_view text) {
+  const std::string lower = lower_case(text);
+  if (lower == "true" || lower == "yes" || lower == "on") return true;
+  if (lower == "false" || lower == "no" || lower == "off") return false;
+  return std::nullopt;
+}
+
+std::optional<double> parse_short_number(std::string_view given) {
   constexpr double most = 9007199254740992;  // 2^53
+  std::string digits(given);
+  for (std::size_t i = 1; i + 1 < digits.size(); ++i)  // between digits
+    if (digits[i] == '_' && std::isdigit(static_cast<unsigned char>(digits[i - 1])) != 0 &&
+        std::isdigit(static_cast<unsigned char>(digits[i + 1])) != 0)
+      digits.erase(i, 1);
+  std::string_view text = digits;
   double scale = 1;
   if (!text.empty()) {
     const char last = text.back();
     scale = last == 'k' || last == 'K' ? 1e3 : last == 'M' ? 1e6 : last == 'B' || last == 'G' ? 1e9 : 1;
     if (scale != 1) text.remove_suffix(1);
+    if (scale != 1 && text.find_first_of("eE") != std::string_view::npos) return std::nullopt;  // "1e5k"
   }
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -124,12 +139,15 @@ std::optional<double> parse_short_number(std::string_view text) {
 std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& origin) {
   Flattening flattening{origin, {}, 0};
   try {
-    const YAML::Node root = YAML::Load(text);
-    if (root.IsNull()) return {};
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) fail_input("{}: holds several YAML documents (---); expected one", origin);
+    if (documents.empty() || documents[0].IsNull()) return {};
+    const YAML::Node& root = documents[0];
     if (!root.IsMap()) fail_input("{}: expected 'key: value' lines at the top", origin);
     flattening.add(root, "", 1);
   } catch (const YAML::Exception& error) {
-    fail_input("{}:{}: not valid YAML: {}", origin, error.mark.line + 1, error.msg);
+    fail_input("{}:{}: not valid YAML: {}{}", origin, error.mark.line + 1, error.msg,
+               text.find("\n\t") != std::string::npos ? "; indent with spaces: YAML knows no tabs" : "");
   }
   return std::move(flattening.entries);
 }
@@ -202,6 +220,13 @@ std::vector<std::string> likely_keys(std::string_view key, std::span<const std::
 }
 
 void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known, std::span<const UsualWord> words) {
+  const auto part =
+      std::ranges::find_if(known, [&](const std::string& one) { return one.starts_with(entry.key + "."); });
+  if (part != known.end())
+    fail_input(
+        "{}: '{}' is a part that holds keys, not a key; write them below it, such as '{}: …' with a space behind "
+        "the colon",
+        entry.where, entry.key, part->substr(entry.key.size() + 1));
   const std::vector<std::string> likely = likely_keys(entry.key, known, words);
   if (likely.empty())
     fail_input("{}: unknown key '{}'; 'headscope config' lists all keys", entry.where, excerpt(entry.key, 80));

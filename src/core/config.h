@@ -46,16 +46,19 @@ std::string expected_value() {
   else if constexpr (std::is_same_v<T, bool>)
     return "true or false";
   else if constexpr (std::is_unsigned_v<T>)
-    return "a whole number, not negative";
+    return "a whole number, not negative, such as 42, 1e5 or 100k";
   else if constexpr (std::is_integral_v<T>)
-    return "a whole number";
+    return "a whole number, such as 42, 1e5 or 100k";
   else if constexpr (std::is_floating_point_v<T>)
     return "a finite number";
   else
     return "text";
 }
 
-// "1e5", "100k", "1.5M", "2B": at most 2^53, where every whole number is exact.
+// true and false as YAML may have them: yes, no, on and off, too, in any case.
+std::optional<bool> parse_choice(std::string_view text);
+
+// "1e5", "100k", "1.5M", "2B", "1_000_000": at most 2^53, where every whole number is exact.
 std::optional<double> parse_short_number(std::string_view text);
 
 // False when the text is not such a value.
@@ -71,8 +74,9 @@ bool parse_value(std::string_view text, T& value) {
     }
     return false;
   } else if constexpr (std::is_same_v<T, bool>) {
-    value = text == "true";
-    return text == "true" || text == "false";
+    const std::optional<bool> choice = parse_choice(text);
+    value = choice.value_or(false);
+    return choice.has_value();
   } else if constexpr (std::is_arithmetic_v<T>) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc{} && end == text.data() + text.size()) {
@@ -139,6 +143,16 @@ std::vector<std::string> likely_keys(std::string_view key, std::span<const std::
 [[noreturn]] void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known,
                                    std::span<const UsualWord> words);
 
+// Runs the check; "train.batch is 0; …" becomes "file.yaml:3: train.batch is 0; …".
+template <class Check>
+void at_place(const std::string& where, const Check& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    throw Error(error.fault(), fmt::format("{}: {}", where, error.what()));
+  }
+}
+
 // Those of an options struct that has `usual_words`.
 template <class Options>
 std::span<const UsualWord> usual_words_of() {
@@ -164,15 +178,25 @@ nlohmann::json value_at(const Options& options, std::string_view key) {
   return found;
 }
 
-// Sets one field; an unknown key or a value of the wrong type throws Error(Fault::input) naming the place.
+// Throws Error(Fault::input) when the value is out of its range.
+template <class T, class... Range>
+void check_field(std::string_view name, const T& value, const Range&... range) {
+  if constexpr (IsOptional<T>::value)
+    value ? check_field(name, *value, range...) : void();
+  else
+    (check_range(name, value, range), ...);
+}
+
+// Sets one field; an unknown key, a value of the wrong type or out of its range throws Error(Fault::input) naming the
+// place.
 template <class Options>
 void apply(Options& options, const ConfigEntry& entry) {
   bool known = false;
-  Options::fields(options, [&](const char* name, auto& value, const char*, const auto&...) {
+  Options::fields(options, [&](const char* name, auto& value, const char*, const auto&... range) {
     if (entry.key != name) return;
     known = true;
     using T = std::remove_reference_t<decltype(value)>;
-    if (parse_value(entry.value, value)) return;
+    if (parse_value(entry.value, value)) return at_place(entry.where, [&] { check_field(name, value, range...); });
     if constexpr (std::is_enum_v<T>)
       fail_input("{}: {}", entry.where, unknown_name(entry.key, entry.value, EnumNames<T>::names));
     else
@@ -185,12 +209,7 @@ void apply(Options& options, const ConfigEntry& entry) {
 template <class Options>
 void check_ranges(const Options& options) {
   Options::fields(options, [](const char* name, const auto& value, const char*, const auto&... range) {
-    if constexpr (sizeof...(range) == 0)
-      return;
-    else if constexpr (IsOptional<std::remove_cvref_t<decltype(value)>>::value)
-      value ? (check_range(name, *value, range), ...) : void();
-    else
-      (check_range(name, value, range), ...);
+    check_field(name, value, range...);
   });
 }
 

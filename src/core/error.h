@@ -24,15 +24,6 @@ inline std::string on_one_line(std::string text) {
   return text;
 }
 
-// A word of a shell command that means this text.
-inline std::string shell_word(std::string_view text) {
-  if (!text.empty() && text.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~!") == std::string_view::npos)
-    return std::string(text);
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 // Text of a file or a library for a message: at most `longest` bytes of it.
 inline std::string excerpt(std::string_view text, std::size_t longest = 300) {
   return text.size() <= longest ? std::string(text) : fmt::format("{} ...", text.substr(0, longest));

@@ -1,9 +1,10 @@
-// SIGINT and SIGTERM ask a run to stop at the next safe point, where its state is saved.
+// SIGINT, SIGTERM and SIGHUP (a terminal that is closed) ask a run to stop at the next safe point, where its state is
+// saved.
 #pragma once
 
 namespace headscope {
 
-// While a guard exists, the two signals set a flag instead of ending the process; a second signal ends it at once. A
+// While a guard exists, these signals set a flag instead of ending the process; a second signal ends it at once. A
 // guard inside another one changes nothing.
 class InterruptGuard {
  public:

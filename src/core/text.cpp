@@ -81,4 +81,21 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
   return lines;
 }
 
+std::string shell_word(std::string_view text) {
+  if (!text.empty() && text.find_first_of(" \t\n'\"\\$`*?[](){}<>|&;#~!") == std::string_view::npos)
+    return std::string(text);
+  const bool has_controls =
+      std::any_of(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == 127; });
+  std::string word = has_controls ? "$'" : "'";
+  for (const char c : text) {
+    if (has_controls && ((c >= 0 && c < ' ') || c == 127))
+      word += fmt::format("\\x{:02x}", static_cast<unsigned>(c));
+    else if (has_controls && (c == '\'' || c == '\\'))
+      word += std::string("\\") + c;
+    else
+      word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return word + "'";
+}
+
 }  // namespace headscope

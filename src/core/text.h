@@ -29,4 +29,7 @@ std::size_t width_of(std::string_view text);
 // first line goes on behind `column` characters that are there already. No line break at the end.
 std::string wrapped(std::string_view text, std::size_t width, std::size_t indent, std::size_t column);
 
+// A word of a shell command that means this text.
+std::string shell_word(std::string_view text);
+
 }  // namespace headscope

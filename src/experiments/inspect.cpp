@@ -31,7 +31,7 @@ void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
 ordered_json config_of(const InspectOptions& options, const LoadedModel& saved) {
   ordered_json config = to_json(saved.setup);
   config["track"] = {{"metrics", options.metrics}};
-  config["checkpoint"] = saved.checkpoint.string();
+  config["checkpoint"] = absolute_folder(saved.checkpoint).string();  // found from anywhere
   return config;
 }
 

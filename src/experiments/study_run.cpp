@@ -111,7 +111,7 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   if (folder.already_complete()) return outcome;
-  draw_or_warn(folder.path(), run.console, [&] {
+  draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console, [&] {
     draw(study_figures(figure_data(study, outcome.result.tokens)), folder.place(), theme_named(job.theme));
   });
   outcome.seconds = seconds_since(run.start);

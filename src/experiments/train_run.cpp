@@ -35,7 +35,7 @@ void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, TrainRu
   outcome.val_loss = result.losses.back().validation;
   outcome.summary = summarise(result.tracks, facts);
   write_summary(outcome.summary, facts, run.folder.place());
-  draw_or_warn(outcome.out, run.console,
+  draw_or_warn(outcome.out, resume_hint(train_command, outcome.out), run.console,
                [&] { draw_summary(result.tracks, outcome.summary, facts, run.folder.place(), job.theme); });
 }
 
@@ -46,10 +46,11 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run) {
   outcome.unigram_entropy = run.corpus.unigram_entropy;
   outcome.true_entropy = run.corpus.true_entropy;
   const bool was_complete = run.folder.already_complete();
-  if (was_complete)
+  if (was_complete) {
+    run.console.info(on_one_line(outcome.out.string()) + " is complete: nothing is left to do");
     read_result(outcome);
-  else
-    train_and_summarise(job, run, outcome);
+  }
+  if (!was_complete) train_and_summarise(job, run, outcome);
   outcome.seconds = seconds_since(run.start);
   if (!was_complete)
     run.folder.finish(RunStatus::complete, {{"val_loss", outcome.val_loss},

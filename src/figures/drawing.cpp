@@ -106,6 +106,15 @@ std::string run_gnuplot(std::vector<std::string> scripts, const fs::path& drawin
   fail_runtime("gnuplot could not draw {}: {}", (script.empty() ? folder : folder / script.stem()).string(), message);
 }
 
+// An image without its script is somebody else's.
+void refuse_foreign_image(const fs::path& figure) {
+  const auto file = [&](const char* ending) { return fs::path(figure.string() + ending); };
+  for (const char* ending : {".png", ".svg"})
+    if (fs::exists(fs::symlink_status(file(ending))) && !fs::exists(fs::symlink_status(file(".gp"))))
+      fail_input("{}: is there and was not drawn by headscope (it has no .gp beside it); choose another folder",
+                 file(ending).string());
+}
+
 // A hidden folder inside `parent` (so that it is on the same disk) that goes away with this object.
 struct DrawingFolder {
   fs::path path;
@@ -174,6 +183,7 @@ Drawn draw(std::span<const FigureScript> figures, const fs::path& folder) {
   const DrawingFolder hidden(folder);
   const fs::path& drawing = hidden.path;
   std::set<std::string> names;
+  for (const FigureScript& figure : figures) refuse_foreign_image(folder / figure.name);
   for (const FigureScript& figure : figures) {
     HEADSCOPE_CHECK(names.insert(figure.name).second, "two figures are named {}", figure.name);
     write_file(drawing / (figure.name + ".gp"), figure.script.text());
@@ -206,13 +216,15 @@ Drawn draw(std::vector<Figure> figures, const fs::path& folder, const Theme& the
   return draw(scripts, folder);
 }
 
-void draw_or_warn(const fs::path& run, Console& console, const std::function<void()>& draw) {
+void draw_or_warn(const fs::path& run, const std::string& if_interrupted, Console& console,
+                  const std::function<void()>& draw) {
   console.info("drawing figures");
   try {
     draw();
   } catch (const std::exception& error) {
     const auto* ours = dynamic_cast<const Error*>(&error);
-    if (ours != nullptr && ours->fault() == Fault::interrupted) throw;
+    if (ours != nullptr && ours->fault() == Fault::interrupted)
+      throw Error(Fault::interrupted, fmt::format("{}; {}", error.what(), if_interrupted));
     console.warn(fmt::format("{}; all else is there: draw with 'headscope plot {}'", error.what(), run.string()));
   }
 }

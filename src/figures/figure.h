@@ -216,6 +216,7 @@ Drawn draw(std::vector<Figure> figures, const std::filesystem::path& folder, con
 
 // Calls draw() at the end of a run that has taken hours. Nothing computed is lost for want of gnuplot: a failure
 // becomes a warning.
-void draw_or_warn(const std::filesystem::path& run, Console& console, const std::function<void()>& draw);
+void draw_or_warn(const std::filesystem::path& run, const std::string& if_interrupted, Console& console,
+                  const std::function<void()>& draw);
 
 }  // namespace headscope

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
+#include <vector>
 
 #include "core/random.h"
 
@@ -49,6 +51,11 @@ std::optional<double> of_uniform_attention(std::string_view metric, std::int64_t
   return std::nullopt;
 }
 
+double gaussian(NumpyGenerator& generator) {
+  const double size = std::sqrt(-2 * std::log1p(-generator.uniform()));
+  return size * std::cos(2 * std::numbers::pi * generator.uniform());
+}
+
 // The mean over random directions: 4096 of them, the same every time; its error is below one percent.
 double mean_over_directions(std::string_view metric, std::int64_t d_k) {
   constexpr int directions = 4096;
@@ -57,8 +64,7 @@ double mean_over_directions(std::string_view metric, std::int64_t d_k) {
   for (int i = 0; i < directions; ++i) {
     double largest = 0, squares = 0, fourths = 0;
     for (std::int64_t d = 0; d < d_k; ++d) {
-      const double x =
-          std::sqrt(-2 * std::log1p(-generator.uniform())) * std::cos(2 * std::numbers::pi * generator.uniform());
+      const double x = gaussian(generator);
       largest = std::max(largest, std::fabs(x));
       squares += x * x;
       fourths += x * x * x * x;
@@ -68,21 +74,74 @@ double mean_over_directions(std::string_view metric, std::int64_t d_k) {
   return sum / directions;
 }
 
-std::optional<double> of_gaussian_keys(std::string_view metric, std::int64_t d_k) {
+// The mean of f(λ) over the eigenvalues of a Gram matrix of Gaussian vectors, c = dimensions / vectors <= 1: the law of
+// Marchenko and Pastur, with λ = 1 + c + 2 √c cos θ.
+template <class F>
+double mean_over_eigenvalues(double c, const F& f) {
+  constexpr int places = 2000;
+  double sum = 0;
+  for (int i = 0; i < places; ++i) {
+    const double angle = std::numbers::pi * (i + 0.5) / places, sine = std::sin(angle);
+    const double eigenvalue = 1 + c + 2 * std::sqrt(c) * std::cos(angle);
+    sum += 2 * sine * sine / eigenvalue * f(eigenvalue);
+  }
+  return sum / places;
+}
+
+// Ranks of n Gaussian keys of d dimensions: below d, since n is finite.
+std::optional<double> rank_of_gaussian_keys(std::string_view metric, double n, double d) {
+  const double rank = std::min(n, d), c = rank / std::max(n, d);
+  const double mean_root = mean_over_eigenvalues(c, [](double x) { return std::sqrt(x); });
+  if (metric == "k_pr") return rank * mean_root * mean_root;
+  if (metric == "k_pr_eig") return rank / (1 + c);
+  if (metric == "k_stable_rank") return rank / ((1 + std::sqrt(c)) * (1 + std::sqrt(c)));
+  if (metric != "k_erank") return std::nullopt;
+  const double spread = mean_over_eigenvalues(c, [](double x) { return std::sqrt(x) * std::log(x) / 2; });
+  return rank * mean_root * std::exp(-spread / mean_root);
+}
+
+// Of the dimension with the most energy among n Gaussian keys, which is chosen after the fact: its share of the energy,
+// or of the keys whose largest component it is. Drawn, the same every time; what is above 1/d falls with √n.
+double share_of_top_dimension(std::string_view metric, std::int64_t tokens, std::int64_t d_k) {
+  const std::int64_t n = std::min<std::int64_t>(tokens, 4096), rounds = std::max<std::int64_t>(8, 65536 / n);
+  NumpyGenerator generator(0);
+  double sum = 0;
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    std::vector<double> energy(static_cast<std::size_t>(d_k)), largest(energy.size());
+    for (std::int64_t key = 0; key < n; ++key) {
+      std::size_t top = 0;
+      double most = -1;
+      for (std::size_t d = 0; d < energy.size(); ++d) {
+        const double x = gaussian(generator);
+        energy[d] += x * x;
+        if (x * x > most) most = x * x, top = d;
+      }
+      ++largest[top];
+    }
+    const auto top = static_cast<std::size_t>(std::ranges::max_element(energy) - energy.begin());
+    sum += metric == "k_top_energy" ? energy[top] / std::accumulate(energy.begin(), energy.end(), 0.0)
+                                    : largest[top] / static_cast<double>(n);
+  }
+  const double flat = 1 / static_cast<double>(d_k);
+  return flat +
+         (sum / static_cast<double>(rounds) - flat) * std::sqrt(static_cast<double>(n) / static_cast<double>(tokens));
+}
+
+std::optional<double> of_gaussian_keys(std::string_view metric, const BatchShape& shape) {
+  constexpr std::int64_t many = 1'000'000;
   if (metric == "k_cosine") return 0;
-  if (d_k < 1) return std::nullopt;
-  const auto d = static_cast<double>(d_k);
-  if (metric == "k_pr" || metric == "k_erank" || metric == "k_pr_eig" || metric == "k_stable_rank") return d;
-  if (metric == "k_top_energy" || metric == "k_top_share") return 1 / d;
-  if (metric == "k_axis" || metric == "k_pr_vector") return mean_over_directions(metric, d_k);
-  return std::nullopt;
+  if (shape.d_k < 1) return std::nullopt;
+  const std::int64_t tokens = shape.tokens > 0 ? shape.tokens : many;
+  if (metric == "k_top_energy" || metric == "k_top_share") return share_of_top_dimension(metric, tokens, shape.d_k);
+  if (metric == "k_axis" || metric == "k_pr_vector") return mean_over_directions(metric, shape.d_k);
+  return rank_of_gaussian_keys(metric, static_cast<double>(tokens), static_cast<double>(shape.d_k));
 }
 
 }  // namespace
 
 std::optional<Baseline> baseline_of(std::string_view metric, const BatchShape& shape) {
   if (const auto value = of_uniform_attention(metric, shape.seq_len)) return Baseline{*value, {"uniform", "attention"}};
-  if (const auto value = of_gaussian_keys(metric, shape.d_k)) return Baseline{*value, {"Gaussian", "keys"}};
+  if (const auto value = of_gaussian_keys(metric, shape)) return Baseline{*value, {"Gaussian", "keys"}};
   return std::nullopt;
 }
 

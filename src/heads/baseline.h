@@ -13,6 +13,7 @@ namespace headscope {
 struct BatchShape {
   std::int64_t seq_len = 0;  // 0: not known
   std::int64_t d_k = 0;      // likewise
+  std::int64_t tokens = 0;   // keys of a head that were measured together; 0: many more than dimensions
 };
 
 struct Baseline {
@@ -20,8 +21,7 @@ struct Baseline {
   std::array<std::string_view, 2> of;  // "uniform attention" or "Gaussian keys": two words
 };
 
-// Nothing for a measurement that has none (norms), or when the shape that it depends on is not known. Ranks are those
-// of many more keys than dimensions.
+// Nothing for a measurement that has none (norms), or when the shape that it depends on is not known.
 std::optional<Baseline> baseline_of(std::string_view metric, const BatchShape& shape);
 
 }  // namespace headscope

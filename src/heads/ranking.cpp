@@ -53,16 +53,10 @@ RankedHead head_of(const Tracks& tracks, const Metric& metric, std::int64_t laye
                    std::size_t last) {
   std::vector<double> values = tracks.of_head(metric.name, layer, head);
   values.resize(last + 1);
-  const double value = values.back();
-  return {layer,
-          head,
-          metric.kind,
-          std::string(metric.name),
-          value,
-          value,
-          values.front(),
-          error_of(values),
-          tracks.moments[half_way(values)].step};
+  const double value = values.back(), error = error_of(values);
+  RankedHead ranked{layer, head, metric.kind, std::string(metric.name), value, value, values.front(), error, {}};
+  if (!(std::fabs(value - ranked.start) <= 2 * error)) ranked.since = tracks.moments[half_way(values)].step;
+  return ranked;
 }
 
 // How far the values of all heads are apart, at the first moment and the last: the unit of a change.
@@ -132,7 +126,7 @@ BatchShape read_batch_shape(const std::filesystem::path& run) {
     const auto found = config.find(pointer);
     return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
   };
-  return {size("/train/seq_len"), size("/model/d_k")};
+  return {size("/train/seq_len"), size("/model/d_k"), size("/train/seq_len") * size("/train/batch")};
 }
 
 Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const RankingOptions& options) {
@@ -169,9 +163,10 @@ Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const Ranki
   });
   ranking.heads = ranking.ranked.size();
   for (const RankedHead& head : ranking.ranked) {
-    const double beyond = ranking.baseline ? (head.value - ranking.baseline->value) * (options.lowest ? -1 : 1) : 0;
-    const double error = std::isfinite(head.error) ? head.error : 0;
-    if (ranking.baseline && beyond > 2 * error && beyond >= 0.05 * std::fabs(ranking.baseline->value)) ++ranking.beyond;
+    if (!ranking.baseline) break;
+    const double beyond = head.value - ranking.baseline->value, error = std::isfinite(head.error) ? head.error : 0;
+    const bool counts = std::fabs(beyond) > 2 * error && std::fabs(beyond) >= 0.05 * std::fabs(ranking.baseline->value);
+    if (counts) ++(beyond > 0 ? ranking.above : ranking.below);
   }
   ranking.ranked.resize(std::min(ranking.heads, static_cast<std::size_t>(options.top)));
   return ranking;
@@ -186,8 +181,9 @@ std::string to_terminal(const Ranking& ranking) {
                        options.lowest ? "least" : "most", ranking.first.step, ranking.moment.step, ranking.source,
                        "head", "change", "most of it");
     for (const RankedHead& head : ranking.ranked)
-      text += fmt::format("  {:<8}{:<10.2f}{} {} → {}, half of it by step {}\n", head.name(), head.score, head.metric,
-                          value_text(head.start), value_text(head.value), head.since);
+      text +=
+          fmt::format("  {:<8}{:<10.2f}{} {} → {}{}\n", head.name(), head.score, head.metric, value_text(head.start),
+                      value_text(head.value), head.since ? fmt::format(", half of it by step {}", *head.since) : "");
     return text +
            "\nchange: root mean square over a head's measurements, each in units of its standard deviation over "
            "heads\n";
@@ -200,11 +196,17 @@ std::string to_terminal(const Ranking& ranking) {
     const std::string value = std::isfinite(head.error)
                                   ? fmt::format("{} ± {}", value_text(head.value), value_text(head.error))
                                   : value_text(head.value);
-    text += fmt::format("  {:<8}{:<{}}{}\n", head.name(), value, std::isfinite(head.error) ? 21 : 20,
-                        one_moment ? "" : fmt::format("{}, {}", value_text(head.start), head.since));
+    text += fmt::format(
+        "  {:<8}{:<{}}{}\n", head.name(), value, std::isfinite(head.error) ? 21 : 20,
+        one_moment ? ""
+                   : fmt::format("{}, {}", value_text(head.start), head.since ? std::to_string(*head.since) : "-"));
   }
   text += "\n";
-  if (ranking.measurements > 2) text += "±: standard deviation of one measurement, from the last ones\n";
+  if (ranking.measurements > 2)
+    text += fmt::format(
+        "±: how much it moves from one measurement to the next (root mean square of the last ones, "
+        "over √2);{}\n",
+        ranking.source == "probe" ? " other texts may give more" : "");
   if (!ranking.baseline)
     return text + (baseline_of(options.by, {.seq_len = 256, .d_k = 64})
                        ? "nothing to compare with: the run does not say its train.seq_len and model.d_k\n"
@@ -212,13 +214,14 @@ std::string to_terminal(const Ranking& ranking) {
   const bool has_error = ranking.measurements > 2;
   std::vector<std::string_view> rules;
   if (ranking.baseline->value != 0) rules.emplace_back("5 % or more");
-  if (has_error) rules.emplace_back("more than twice their error");
-  return text + fmt::format("{} {}: {} {} it{}{}{}\n", given_by(*ranking.baseline), value_text(ranking.baseline->value),
-                            ranking.beyond == 0 ? "no head is"
-                                                : fmt::format("{} of {} heads are", ranking.beyond, ranking.heads),
-                            options.lowest ? "below" : "above", rules.empty() ? "" : " by ",
-                            fmt::join(rules, " and by "),
-                            has_error ? "" : "; fewer than three measurements give no error");
+  if (has_error) rules.emplace_back("more than twice their ±");
+  const std::string by = rules.empty() ? "" : fmt::format(" by {}", fmt::join(rules, " and by "));
+  const auto count = [&](std::size_t n) {
+    return n == 0 ? "no head is" : n == 1 ? "1 head is" : fmt::format("{} heads are", n);
+  };
+  return text + fmt::format("{} {}: of {} heads, {} above it{} and {} below it\n", given_by(*ranking.baseline),
+                            value_text(ranking.baseline->value), ranking.heads, count(ranking.above), by,
+                            ranking.below == 0 ? "none" : std::to_string(ranking.below));
 }
 
 ordered_json to_json(const Ranking& ranking) {
@@ -233,7 +236,7 @@ ordered_json to_json(const Ranking& ranking) {
                      {"value", head.value},
                      {"error", head.error},
                      {"start", head.start},
-                     {"half_by_step", head.since}});
+                     {"half_by_step", json_value(head.since)}});
   ordered_json object = {{"by", ranking.options.by},
                          {"lowest", ranking.options.lowest},
                          {"layer", json_value(ranking.options.layer)},
@@ -243,7 +246,8 @@ ordered_json to_json(const Ranking& ranking) {
                          {"measurements", ranking.measurements}};
   object["baseline"] = ranking.baseline ? ordered_json{{"value", ranking.baseline->value},
                                                        {"of", fmt::format("{}", fmt::join(ranking.baseline->of, " "))},
-                                                       {"heads_beyond", ranking.beyond}}
+                                                       {"heads_above", ranking.above},
+                                                       {"heads_below", ranking.below}}
                                         : ordered_json();
   object["heads_in_all"] = ranking.heads;
   object["heads"] = std::move(heads);

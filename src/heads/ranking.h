@@ -28,8 +28,10 @@ struct RankedHead {
   std::string metric;  // that is shown: of a ranking by change, the one that changed most
   double score = 0;    // what the order is by: the value, or the change of all metrics
   double value = 0, start = 0;
-  double error = 0;                        // between neighbouring measurements; NaN with fewer than three
-  std::int64_t since = 0;                  // the step by which half of the way from start to value was gone for good
+  double error = 0;  // from one measurement to the next; NaN with fewer than three
+  // The step by which half of the way from start to value was gone for good; none where the way is within twice the
+  // error.
+  std::optional<std::int64_t> since;
   [[nodiscard]] std::string name() const;  // L0H1 of a query head, L0K1 of a key head
 };
 
@@ -40,8 +42,8 @@ struct Ranking {
   std::size_t measurements = 0;      // up to that moment
   std::optional<Baseline> baseline;  // of the metric
   std::size_t heads = 0;             // in all
-  std::size_t beyond = 0;  // beyond the baseline on the side asked for, by 5 % of it and more than twice their error
-  std::vector<RankedHead> ranked;  // the first `top`
+  std::size_t above = 0, below = 0;  // the baseline, by 5 % of it and by more than twice their error
+  std::vector<RankedHead> ranked;    // the first `top`
 };
 
 // Throws Error(Fault::input): an unknown or unmeasured metric, a layer or a source that is not there.

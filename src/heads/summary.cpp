@@ -112,7 +112,10 @@ void write_roles(const RolesResult& roles, const fs::path& out) {
 std::vector<fs::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary, const RunFacts& facts,
                                    const fs::path& out, const std::string& theme) {
   if (nothing_measured(tracks)) return {};
-  auto files = draw(tracking_figures({facts.title, &tracks}), out / plots_name, theme_named(theme)).files;
+  // The summary speaks of the probes; curves show the source with more moments.
+  const bool of_training = !tracks.probe.moments.empty() && &tracks.finest() == &tracks.train;
+  const std::string title = facts.title + (of_training ? ", training batches" : "");
+  auto files = draw(tracking_figures({title, &tracks}), out / plots_name, theme_named(theme)).files;
   if (!summary.roles) return files;
   const std::vector<fs::path> more = draw_roles(*summary.roles, facts, out, theme);
   files.insert(files.end(), more.begin(), more.end());

@@ -12,7 +12,7 @@ namespace {
 // Dark to light: viridis at eight places, as xterm's colours.
 constexpr std::array colours_256 = {53, 54, 24, 30, 36, 71, 149, 227};
 constexpr std::array<std::string_view, 5> shades = {" ", "░", "▒", "▓", "█"};
-constexpr std::size_t number_width = 6, row_label_width = 10;
+constexpr std::size_t number_width = 7, row_label_width = 10;
 
 struct Range {
   double low = 0, high = 0;
@@ -38,7 +38,7 @@ std::size_t step_of(double place) {
 std::string number(double value) {
   if (!std::isfinite(value)) return "-";
   const double size = std::fabs(value);
-  return fixed_text(value, size < 10 ? 2 : size < 1000 ? 1 : 0);
+  return fixed_text(value, size < 1 ? 3 : size < 10 ? 2 : size < 1000 ? 1 : 0);
 }
 
 // One head: a number, or a shade where there is no room for it.

@@ -8,6 +8,7 @@
 #include "core/missing.h"
 #include "formats/parquet_table.h"
 #include "formats/part_table.h"
+#include "run/manifest.h"
 
 namespace headscope {
 namespace {
@@ -262,8 +263,8 @@ void Tracks::set(std::string_view metric, std::size_t moment, std::int64_t layer
 RunTracks read_tracks(const fs::path& folder, std::size_t most) {
   const fs::path heads = folder / heads_table;
   if (!fs::exists(part_folder(heads)))
-    fail_input("{}: has no heads.parquet; give a folder that 'headscope train' or 'headscope inspect' wrote",
-               folder.string());
+    fail_input("{}: has no heads.parquet{}; give a folder that 'headscope train' or 'headscope inspect' wrote",
+               folder.string(), runs_in(folder));
   RunTracks tracks;
   const Shape shape(heads);
   for (Tracks* one : {&tracks.train, &tracks.probe}) shape.give(*one, std::max<std::size_t>(most, 2));
@@ -300,6 +301,7 @@ double finite_mean(std::span<const double> values) {
 }
 
 LayerGroup layer_group(std::int64_t layer, std::int64_t layers) {
+  if (layers == 2) return layer == 0 ? LayerGroup::early : LayerGroup::final;
   return static_cast<LayerGroup>(std::min<std::int64_t>(3 * layer / layers, 2));
 }
 

@@ -90,7 +90,7 @@ RunTracks read_tracks(const std::filesystem::path& folder, std::size_t most = mo
 // The mean of the finite values; NaN without any.
 double finite_mean(std::span<const double> values);
 
-// Layers in thirds: early, middle, final (seed 002). Fewer than three layers leave groups empty.
+// Layers in thirds: early, middle, final (seed 002). Two layers are early and final, one is early.
 enum class LayerGroup { early, middle, final };
 constexpr std::array<std::string_view, 3> layer_group_names = {"early", "middle", "final"};
 LayerGroup layer_group(std::int64_t layer, std::int64_t layers);

@@ -62,7 +62,7 @@ fs::path checkpoint_at(const fs::path& place) {
     fail_input("{}: is no checkpoint (it has no {}) and holds none; give RUN/checkpoints/step-000120 or RUN",
                place.string(), state_name);
   constexpr std::size_t most_named = 9;  // the conditions of three seeds
-  fail_input("{}: holds several models; give one of its conditions: {}{}", place.string(),
+  fail_input("{}: holds several models; give one of them: {}{}", place.string(),
              fmt::join(std::span(runs).first(std::min(most_named, runs.size())), ", "),
              runs.size() > most_named ? ", …" : "");
 }

@@ -57,6 +57,7 @@ ComputeDevice cuda() {
 
 ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   constexpr std::array known = {"auto", "cpu", "cuda"};
+  if (name == "gpu" || name == "GPU") fail_input("unknown device '{}'; did you mean 'cuda'?", name);
   if (std::ranges::find(known, name) == known.end()) fail_input("{}", unknown_name("device", name, known));
   check_size("threads", threads, 0, most_threads);
   at::set_num_threads(static_cast<int>(threads > 0 ? threads : default_threads()));

@@ -36,6 +36,18 @@ FoundHeads look(const fs::path& root) {
   return found;
 }
 
+// " (but layer0h0, layer0h1, …)": what a folder without heads does hold.
+std::string first_names(const fs::path& root) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(root)) names.push_back(entry.path().filename().string());
+  if (names.empty()) return ", nor anything else";
+  std::ranges::sort(names);
+  constexpr std::size_t most = 3;
+  const bool more = names.size() > most;
+  names.resize(std::min(names.size(), most));
+  return fmt::format(" but {}{}", fmt::join(names, ", "), more ? ", …" : "");
+}
+
 fs::path resolve_root(const fs::path& data, const PlasticityOptions& options) {
   if (data.empty() && options.dataset_local_root.empty())
     fail_input(
@@ -75,8 +87,8 @@ Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
   dataset.root = resolve_root(data, options);
   const FoundHeads found = look(dataset.root);
   if (found.queries.empty())
-    fail_input("{}: holds no heads; expected folders such as l00h00q and l00h00k, each with data.parquet",
-               dataset.root.string());
+    fail_input("{}: holds no heads{}; expected folders such as l00h00q and l00h00k, each with data.parquet",
+               dataset.root.string(), first_names(dataset.root));
   dataset.num_layers = options.num_layers.value_or(found.num_layers);
   dataset.num_q_heads = options.num_q_heads.value_or(found.num_q_heads);
   dataset.num_k_heads = options.num_k_heads.value_or(found.num_k_heads);
@@ -89,7 +101,10 @@ Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
   const bool described = options.num_layers && options.num_q_heads;
   for (std::int64_t layer = 0; layer < dataset.num_layers; ++layer)
     for (std::int64_t head = 0; head < dataset.num_q_heads; ++head)
-      if (described || found.queries.contains({layer, head})) dataset.heads.push_back({layer, head, head / group});
+      if (described || found.queries.contains({layer, head}))
+        dataset.heads.push_back({layer, head, head / group});
+      else
+        dataset.missing.push_back(fmt::format("l{:02}h{:02}q", layer, head));
   select(dataset.heads, &HeadId::layer, options.layers, "--layers", dataset.root);
   select(dataset.heads, &HeadId::q_head, options.heads, "--heads", dataset.root);
   if (dataset.heads.empty()) fail_input("{}: no head is left to analyse", dataset.root.string());

@@ -20,7 +20,8 @@ struct HeadId {
 struct Dataset {
   std::filesystem::path root;
   std::int64_t num_layers = 0, num_q_heads = 0, num_k_heads = 0;
-  std::vector<HeadId> heads;  // to analyse, in order of layer and query head
+  std::vector<HeadId> heads;              // to analyse, in order of layer and query head
+  std::vector<std::string> missing = {};  // folders of query heads that others of their number suggest
 
   [[nodiscard]] std::filesystem::path query_file(const HeadId& head) const;
   [[nodiscard]] std::filesystem::path key_file(const HeadId& head) const;

@@ -83,10 +83,12 @@ std::vector<HeadId> spread_over_keys(const std::vector<HeadId>& heads, std::size
   return order;
 }
 
-// "…/l00h00q/data.parquet: is cut off" without the file.
-std::string without_file(const std::string& message, const std::filesystem::path& root) {
-  const std::size_t end = message.starts_with(root.string()) ? message.find(": ", root.string().size()) : message.npos;
-  return end == message.npos ? message : message.substr(end + 2);
+// The message without the names of files below the root.
+std::string without_files(std::string message, const std::filesystem::path& root) {
+  const std::string start = (root / "").string();
+  for (std::size_t at = 0; (at = message.find(start, at)) != message.npos;)
+    message.erase(at, std::min(message.find_first_of(" :;,'", at + start.size()), message.size()) - at);
+  return message;
 }
 
 template <class Item>
@@ -115,7 +117,7 @@ PlasticityResult compute_plasticity(const PlasticityOptions& options, const Data
     } catch (const Error& error) {
       if (error.fault() != Fault::input) throw;
       failure.message = error.what();
-      failure.reason = without_file(failure.message, dataset.root);
+      failure.reason = without_files(failure.message, dataset.root);
     }
     keys[index] = {};
     if (head)

@@ -128,8 +128,15 @@ void warn_about_failures(const std::vector<HeadFailure>& failures, Console& cons
   }
 }
 
-void warn_about(const PlasticityResult& result, const InputFiles& files, Console& console) {
+void warn_about(const PlasticityResult& result, const Dataset& dataset, const InputFiles& files, Console& console) {
   const auto& heads = result.heads;
+  if (!dataset.missing.empty())
+    console.warn(fmt::format("{} of {} query heads are not there (first: {})", dataset.missing.size(),
+                             dataset.num_layers * dataset.num_q_heads, dataset.missing.front()));
+  if (!heads.empty() && !range_of(heads))
+    console.warn(
+        "no head has a plasticity: no bucket of keys before a bucket of queries holds two keys of one text (columns "
+        "example_id, position and bucket say which)");
   if (!heads.empty()) warn_about_failures(result.failures, console);  // otherwise they are the error itself
   const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
   const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
@@ -194,6 +201,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   PlasticityOutcome outcome;
   outcome.out = folder.path();
   outcome.already_complete = folder.already_complete();
+  outcome.has_figures = job.figures;
   if (outcome.already_complete) {
     remove_journal();  // a kill right after the last manifest leaves it
     return outcome;
@@ -206,14 +214,14 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     timed(outcome.result.times, Stage::write, [&] { write_plasticity(result, folder); });
     const fs::path plots = folder.place() / plots_name;
     if (job.figures && !result.heads.empty())
-      draw_or_warn(folder.path(), console, [&] {
+      draw_or_warn(folder.path(), resume_hint(plasticity_command, folder.path()), console, [&] {
         const PlasticityTables tables = figure_tables(result, title_of(folder.path(), options.model_dir));
         draw(plasticity_figures(tables, {job.per_head_figures}), plots, theme);
       });
     if (job.demo) outcome.demo = compare_with_truth(result);
     outcome.seconds = seconds_since(start);
     const InputFiles files = input_files(result, dataset);
-    warn_about(result, files, console);
+    warn_about(result, dataset, files, console);
     const bool complete = result.failures.empty();
     folder.finish(complete ? RunStatus::complete : RunStatus::incomplete, manifest_entries(outcome, files));
     if (complete) remove_journal();

@@ -33,8 +33,9 @@ struct PlasticityJob {
 
 struct PlasticityOutcome {
   std::filesystem::path out;
-  PlasticityResult result;        // empty when the run was complete before
-  std::vector<DemoRow> demo;      // of --demo
+  PlasticityResult result;    // empty when the run was complete before
+  std::vector<DemoRow> demo;  // of --demo
+  bool has_figures = false;
   bool already_complete = false;  // --resume of a finished run: nothing was done
   double seconds = 0;
 };

@@ -37,7 +37,8 @@ ordered_json read_manifest(const fs::path& run) {
   const fs::path file = run / manifest_name;
   std::error_code error;
   if (!fs::exists(run, error)) fail_input("{}: is not there", run.string());
-  if (!fs::exists(file, error)) fail_input("{}: is not a run folder: it holds no {}", run.string(), manifest_name);
+  if (!fs::exists(file, error))
+    fail_input("{}: is not a run folder: it holds no {}{}", run.string(), manifest_name, runs_in(run));
   ordered_json manifest = parse_json(read_file(file));
   if (!is_of_this_program(manifest))
     fail_input("{}: is damaged or of another program: it does not say \"program\": \"{}\"; choose another folder",
@@ -48,6 +49,18 @@ ordered_json read_manifest(const fs::path& run) {
   if (!manifest.contains("config") || !manifest["config"].is_object())
     fail_input("{}: is damaged: it has no object 'config'; choose another folder", file.string());
   return manifest;
+}
+
+std::string runs_in(const fs::path& folder) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (entry.is_directory(error) && is_run(entry.path())) names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  constexpr std::size_t most = 3;
+  const bool more = names.size() > most;
+  names.resize(std::min(names.size(), most));
+  return names.empty() ? "" : fmt::format(" (it holds runs: {}{})", fmt::join(names, ", "), more ? ", …" : "");
 }
 
 // "tiny" is in "train-tiny" and not in "destiny".

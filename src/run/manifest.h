@@ -21,6 +21,9 @@ nlohmann::ordered_json read_manifest(const std::filesystem::path& run);
 // A manifest of ours is there, or in .replaced, where a process that was killed left it.
 bool is_run(const std::filesystem::path& folder);
 
+// " (it holds runs: seed_3, seed_4)" for messages; empty where none lies directly in the folder.
+std::string runs_in(const std::filesystem::path& folder);
+
 // The manifest says that the run is complete. False where there is none.
 bool is_complete(const std::filesystem::path& run);
 

@@ -14,6 +14,7 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "run/names.h"
 #include "run/replacement.h"
 

@@ -118,6 +118,13 @@ constexpr UsualWord words[] = {{"lr", "optim.muon_lr"},
                                {"vocab_size", "model.vocabulary"},
                                {"rope_theta", "model.rope_base"},
                                {"dataset", "data.path"},
+                               {"data", "data.path"},
+                               {"file", "data.path"},
+                               {"train", "data.path"},
+                               {"save_every", "train.checkpoint_every"},
+                               {"wd", "optim.weight_decay"},
+                               {"betas", "optim.beta1"},
+                               {"betas", "optim.beta2"},
                                {"metrics", "track.metrics"}};
 
 }  // namespace

@@ -191,6 +191,17 @@ class Documentation(unittest.TestCase):
                 ran += 1
         self.assertGreater(ran, 40)  # the pages were found
 
+    def test_EveryProgramInPythonRuns(self):
+        folder = self.sandbox(["train"])
+        for seed in (42, 43):
+            shutil.copytree(made / "RUN", folder / f"runs/seeds/seed_{seed}")
+        programs = [code for page in PAGES for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)]
+        self.assertGreater(len(programs), 0)
+        for code in programs:
+            done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout.count("± 0.00 over 2 seeds"), 16, done.stdout)  # 8 layers, the same run twice
+
     def test_EveryFlagOfThePagesIsAFlagOfTheProgram(self):
         known = {name: set(re.findall(r"--[a-z][a-z-]*", help_of(name))) for name in subcommands()}
         everything = set().union(*known.values()) | OTHER_FLAGS | {"--help", "--version"}

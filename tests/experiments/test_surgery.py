@@ -48,7 +48,7 @@ class Program(unittest.TestCase):
 
     def test_AfterAnInterruption_TheHintFinishesIt(self):
         # So many operations that the signal comes before the last of them.
-        many = ["--repeats", "2000", "--by", "random", "--bits", "8", "--shares", "0.5", "--device", "cpu"]
+        many = ["--repeats", "900", "--by", "random", "--bits", "8", "--shares", "0.5", "--device", "cpu"]
         out = self.folder / "stopped"
         command = [str(headscope), "surgery", str(self.folder / "study" / "QK"), *many, "--out", str(out)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -60,7 +60,7 @@ class Program(unittest.TestCase):
         hint = shlex.split(last.split("go on with: headscope ")[1])
         self.assertEqual(hint, ["surgery", "--resume", "--out", str(out)])
         self.assertEqual(run(*hint).returncode, DONE)
-        self.assertEqual(len(parquet.read_table(out / "surgery.parquet")), 2000 + 2)
+        self.assertEqual(len(parquet.read_table(out / "surgery.parquet")), 900)
 
     def test_ARun_GivesTablesFiguresAndOneObject(self):
         out = self.folder / "surgery"
@@ -90,7 +90,7 @@ class Program(unittest.TestCase):
 
     def test_BadInput_HasItsLine(self):
         checkpoint = self.folder / "study" / "QK"
-        self.refused("holds several models; give one of its conditions", self.folder)
+        self.refused("holds several models; give one of them", self.folder)
         self.refused("is no checkpoint", checkpoint / "probes.parquet")
         self.refused("no checkpoint is named")
         self.refused("unknown operation 'size'; known are gain, singular", checkpoint, "--by", "size")

@@ -140,9 +140,11 @@ TEST(Draw, AFolderInTheWayLeavesAllAsItWas) {
   const TemporaryFolder folder;
   fs::create_directories(folder / "line.svg");
   std::ofstream(folder / "line.png") << "old";
-  expect_error(Fault::runtime, "line.svg: it is a folder",
-               [&] { draw(line_figure("line"), folder.path(), light_theme()); });
-  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"line.svg", "line.png"}));
+  const auto draw_line = [&] { draw(line_figure("line"), folder.path(), light_theme()); };
+  expect_error(Fault::input, "line.png: is there and was not drawn by headscope", draw_line);
+  std::ofstream(folder / "line.gp") << "old";
+  expect_error(Fault::runtime, "line.svg: it is a folder", draw_line);
+  EXPECT_EQ(names_in(folder.path()), (std::set<std::string>{"line.svg", "line.png", "line.gp"}));
   EXPECT_EQ(bytes_of(folder / "line.png"), "old");
 }
 

@@ -56,7 +56,9 @@ TEST(PlasticityConfig, EverySizeHasAnUpperEnd) {
     if constexpr (std::is_same_v<T, std::int64_t> || IsOptional<T>::value)
       for (const char* hostile : {"-1", "4611686018427387904", "9223372036854775807"}) {
         PlasticityOptions options;
-        apply(options, {key, hostile, "test"});
+        expect_error(Fault::input, fmt::format("test: {} is {}; expected ", key, hostile), [&] {
+          apply(options, {key, hostile, "test"});
+        });
         expect_error(Fault::input, fmt::format("{} is {}; expected ", key, hostile), [&] { validate(options); });
       }
   });

@@ -45,7 +45,7 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
   SurgeryInputs inputs{given, choose_device(given.device), {}, {}, {}};
   SurgeryOptions& options = inputs.options;
   inputs.saved = load_model(options.checkpoint, inputs.device.device);
-  options.checkpoint = inputs.saved.checkpoint.string();
+  options.checkpoint = absolute_folder(inputs.saved.checkpoint).string();  // found from anywhere
   options.device = inputs.device.name();
   layers_of(options, inputs.saved.setup.model.layers);
   resolve_by(options, inputs.saved, console);

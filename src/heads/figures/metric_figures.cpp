@@ -94,7 +94,8 @@ Figure map(const Tracks& tracks, const Metric& metric, const std::vector<Place>&
   }
   Table table("heads");
   table.add("layer", layer).add("head", head).add("value", value);
-  Figure figure{fmt::format("metric_{}_map", metric.name), std::string(metric.name), title};
+  Figure figure{fmt::format("metric_{}_map", metric.name), std::string(metric.name),
+                fmt::format("{}, step {}", title, tracks.moments.back().step)};
   figure.data = {{"heads", std::move(table)}};
   figure.panels = {{.x = {.kind = Axis::integers, .label = {"layer"}},
                     .y = {.kind = Axis::integers,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.h"
 #include "core/lists.h"
@@ -78,11 +79,15 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
                   data.roles.size());
   Panel panel{.x = {.kind = Axis::tokens, .grid = false, .tight = true},
               .y = {.kind = Axis::share, .label = {"share of heads"}, .include = {0, 1}, .grid = false}};
-  // Roles hold until they are looked at again: a step has two rows.
+  // Between two looks nobody knows when a role changed: half of the way each. A change has two rows.
   std::vector<std::size_t> places;
   Integers tokens;
   for (const std::size_t place : evenly_spaced(data.tokens.size(), most_moments)) {
-    if (!places.empty()) places.push_back(places.back()), tokens.push_back(data.tokens[place]);
+    if (!places.empty()) {
+      const std::int64_t middle = std::midpoint(data.tokens[places.back()], data.tokens[place]);
+      places.push_back(places.back()), tokens.push_back(middle);
+      places.push_back(place), tokens.push_back(middle);
+    }
     places.push_back(place), tokens.push_back(data.tokens[place]);
   }
   Table table("roles");

@@ -51,7 +51,11 @@ std::string title_text(const Findings& findings, std::string_view name) {
   const Basis& basis = findings.basis();
   std::string text = name.empty() ? "Heads" : fmt::format("Heads of {}", name);
   if (basis.moments.empty()) return text;
-  text += basis.has_course() ? " over training" : fmt::format(" at step {}", basis.moments.front().step);
+  const std::string step = fmt::format("step {}", basis.moments.front().step);
+  if (basis.has_course())
+    text += " over training";
+  else if (!text.ends_with(step))
+    text += " at " + step;
   return fmt::format("{}, measured on {}", text, source_text(basis.source));
 }
 

@@ -1,7 +1,7 @@
 #include "heads/roles/run.h"
 
-#include "core/json_text.h"
 #include "core/atomic_file.h"
+#include "core/json_text.h"
 #include "figures/theme.h"
 #include "formats/part_table.h"
 #include "heads/ranking.h"
@@ -44,8 +44,10 @@ bool same_folder(const fs::path& a, const fs::path& b) {
 RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definition) {
   const RunTracks tracks = read_tracks(job.place);
   const RunFacts facts = read_facts(job.place);
+  const BatchShape shape = read_batch_shape(job.place);
+  const std::int64_t batch = shape.seq_len > 0 ? shape.tokens / shape.seq_len : 0;
   const ordered_json config = {
-      {"model", {{"d_k", facts.d_k}}}, {"train", {{"seq_len", read_batch_shape(job.place).seq_len}}},
+      {"model", {{"d_k", facts.d_k}}}, {"train", {{"seq_len", shape.seq_len}, {"batch", batch}}},
       {"run", job.place.string()},     {"source", job.source},
       {"definition", definition.id},   {"step", job.step ? ordered_json(*job.step) : ordered_json()}};
   RunFolder folder(job.folder, {roles_command, config, {{"title", facts.title}}});

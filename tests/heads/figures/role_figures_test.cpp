@@ -89,16 +89,17 @@ TEST(RoleTimeline, SharesAreThoseGivenAndRolesHaveTheirColours) {
   const RoleTimelineData data = timeline_of(4);
   const Figure figure = role_timeline_figure(data);
   EXPECT_EQ(figure.name, "role_timeline");
-  EXPECT_EQ(figure.data.at(0).table.integers("tokens"), (Integers{0, 1000, 1000, 2000, 2000, 3000, 3000}));
-  const auto held = [](const Numbers& share) {  // until the next moment
-    return Numbers{share[0], share[0], share[1], share[1], share[2], share[2], share[3]};
+  EXPECT_EQ(figure.data.at(0).table.integers("tokens"),
+            (Integers{0, 500, 500, 1000, 1500, 1500, 2000, 2500, 2500, 3000}));
+  const auto held = [](const Numbers& share) {  // half of the way to the moments beside it
+    return Numbers{share[0], share[0], share[1], share[1], share[1], share[2], share[2], share[2], share[3], share[3]};
   };
   EXPECT_EQ(figure.data.at(0).table.numbers("role3"), held(data.share[3]));
   const Mark second = mark_named(figure, "semantic retrieval");
   EXPECT_EQ(second.colour.index, 1u);
   const Numbers low = figure.data[0].table.numbers(second.low), high = figure.data[0].table.numbers(second.high);
   EXPECT_EQ(low, held(data.share[0]));  // it stands on the first role
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(high[2 * i], data.share[0][i] + data.share[1][i]);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(high[3 * i], data.share[0][i] + data.share[1][i]);
 }
 
 TEST(RoleTimeline, SaysSoWhereThereIsNothingToSee) {
