@@ -134,7 +134,7 @@ TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {
   fs::create_directories(folder / "study/plots");
   const std::string study = (folder / "study").string();
   expect_error(Fault::input,
-               fmt::format("{}: holds several models; give one of its conditions: {}/NoQK, {}/QK", study, study, study),
+               fmt::format("{}: holds several models; give one of them: {}/NoQK, {}/QK", study, study, study),
                [&] { load_model(study, cpu().device); });
   save_in(folder / "seeds/seed_1/QK");
   save_in(folder / "seeds/seed_2/QK");
