@@ -215,13 +215,9 @@ std::string to_terminal(const Ranking& ranking) {
   std::vector<std::string_view> rules;
   if (ranking.baseline->value != 0) rules.emplace_back("5 % or more");
   if (has_error) rules.emplace_back("more than twice their ±");
-  const std::string by = rules.empty() ? "" : fmt::format(" by {}", fmt::join(rules, " and by "));
-  const auto count = [&](std::size_t n) {
-    return n == 0 ? "no head is" : n == 1 ? "1 head is" : fmt::format("{} heads are", n);
-  };
-  return text + fmt::format("{} {}: of {} heads, {} above it{} and {} below it\n", given_by(*ranking.baseline),
-                            value_text(ranking.baseline->value), ranking.heads, count(ranking.above), by,
-                            ranking.below == 0 ? "none" : std::to_string(ranking.below));
+  return text + fmt::format("{} {}; beyond it{}{}: {} of {} heads above, {} below\n", given_by(*ranking.baseline),
+                            value_text(ranking.baseline->value), rules.empty() ? "" : " by ",
+                            fmt::join(rules, " and by "), ranking.above, ranking.heads, ranking.below);
 }
 
 ordered_json to_json(const Ranking& ranking) {
