@@ -54,6 +54,34 @@ TrainRunOptions options_of_seed(const RunFolderOptions& of_seed, const std::opti
   return setup_over<TrainRunOptions>(*begun, train_command, entries, {"train.seed"});
 }
 
+// Seeds that have begun were begun together: --overwrite that was stopped leaves seeds of another configuration.
+void refuse_other_setups(const std::vector<TrainRunJob>& jobs) {
+  const TrainRunJob* first = nullptr;
+  for (const TrainRunJob& job : jobs) {
+    if (!job.folder.resume) continue;
+    if (first == nullptr) first = &job;
+    for (const ConfigKey& key : config_keys(job.options)) {
+      const auto here = value_at(job.options, key.key), there = value_at(first->options, key.key);
+      if (here != there && key.key != "train.seed" && key.key != "threads" && key.key != "device")
+        fail_input("{}: {} is {}, and {} in {}; remove the one that is not meant, then go on", job.folder.out.string(),
+                   key.key, here.dump(), there.dump(), first->folder.out.string());
+    }
+  }
+}
+
+// Those that a folder holds: "42,43".
+std::string seeds_in(const std::filesystem::path& out) {
+  std::vector<std::uint64_t> seeds;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(out, error)) {
+    const std::string name = entry.path().filename().string();
+    std::uint64_t seed = 0;
+    if (name.starts_with("seed_") && parse_value(name.substr(5), seed) && is_run(entry.path())) seeds.push_back(seed);
+  }
+  std::ranges::sort(seeds);
+  return fmt::format("{}", fmt::join(seeds, ","));
+}
+
 SeedRuns seed_runs(const TrainFlags& flags, const CommonFlags& common) {
   if (std::ranges::find(flags.entries, "train.seed", &ConfigEntry::key) != flags.entries.end())
     fail_input("--seed and --seeds: give one of them");
@@ -85,6 +113,7 @@ SeedRuns seed_runs(const TrainFlags& flags, const CommonFlags& common) {
     validate(runs.jobs.back().options);
     check_out(folders[i], train_command, RunWrites::as_it_goes);
   }
+  refuse_other_setups(runs.jobs);
   return runs;
 }
 
@@ -106,15 +135,18 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
                    outcome.val_loss, visible(outcome.out));
     } catch (const Error& error) {
       if (error.fault() != Fault::interrupted) throw;
+      const std::string message = error.what(), hint = resume_hint(train_command, job.folder.out);
       throw Error(Fault::interrupted,
-                  "interrupted; " + resume_hint(fmt::format("{} --seeds {}", train_command, runs.seeds), runs.out));
+                  fmt::format("seed {}: {}{}", job.options.seed, message.substr(0, message.find(hint)),
+                              resume_hint(fmt::format("{} --seeds {}", train_command, runs.seeds), runs.out)));
     }
   }
   if (common.json) fmt::print("{}", json_text({{"runs", std::move(printed)}}));
   return 0;
 }
 
-int train_command_line(const TrainFlags& flags, const CommonFlags& common) {
+int train_command_line(TrainFlags& flags, const CommonFlags& common) {
+  if (flags.seeds.empty() && flags.folder.resume && !is_run(flags.folder.out)) flags.seeds = seeds_in(flags.folder.out);
   if (!flags.seeds.empty()) return train_seeds(flags, common);
   Console console(common.console);
   TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/missing.h"
 #include "core/text.h"
+#include "heads/roles/definition.h"
 #include "run/manifest.h"
 
 namespace headscope {
@@ -55,7 +56,7 @@ RankedHead head_of(const Tracks& tracks, const Metric& metric, std::int64_t laye
   values.resize(last + 1);
   const double value = values.back(), error = error_of(values);
   RankedHead ranked{layer, head, metric.kind, std::string(metric.name), value, value, values.front(), error, {}};
-  if (!(std::fabs(value - ranked.start) <= 2 * error)) ranked.since = tracks.moments[half_way(values)].step;
+  if (std::fabs(value - ranked.start) > 2 * error) ranked.since = tracks.moments[half_way(values)].step;
   return ranked;
 }
 
@@ -99,6 +100,14 @@ std::vector<RankedHead> by_change(const Tracks& tracks, std::size_t last) {
     ranked.push_back(std::move(sum.shown));
   }
   return ranked;
+}
+
+// The role of the built-in definition that asks for a minimum of this measurement as it is.
+std::optional<AskedByRole> role_with(std::string_view metric) {
+  for (const Role& role : default_role_definition().roles)
+    for (const Minimum& minimum : role.minimums)
+      if (score_name(minimum.score) == metric) return AskedByRole{role.name, minimum.least, 0};
+  return std::nullopt;
 }
 
 // "uniform attention gives"
@@ -163,11 +172,14 @@ Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const Ranki
   });
   ranking.heads = ranking.ranked.size();
   for (const RankedHead& head : ranking.ranked) {
-    if (!ranking.baseline) break;
+    if (!ranking.baseline || !ranking.has_error()) break;
     const double beyond = head.value - ranking.baseline->value, error = std::isfinite(head.error) ? head.error : 0;
     const bool counts = std::fabs(beyond) > 2 * error && std::fabs(beyond) >= 0.05 * std::fabs(ranking.baseline->value);
     if (counts) ++(beyond > 0 ? ranking.above : ranking.below);
   }
+  ranking.role = role_with(options.by);
+  for (const RankedHead& head : ranking.ranked)
+    if (ranking.role && head.value >= ranking.role->least) ++ranking.role->heads;
   ranking.ranked.resize(std::min(ranking.heads, static_cast<std::size_t>(options.top)));
   return ranking;
 }
@@ -186,7 +198,8 @@ std::string to_terminal(const Ranking& ranking) {
                       value_text(head.value), head.since ? fmt::format(", half of it by step {}", *head.since) : "");
     return text +
            "\nchange: root mean square over a head's measurements, each in units of its standard deviation over "
-           "heads\n";
+           "heads\nhalf of it by step: where the way is more than twice what it moves from one measurement to the "
+           "next\n";
   }
   const Metric& metric = metric_named(options.by, "--by");
   text = fmt::format("{}: {}\n{} first at step {} ({} batch)\n\n  {:<8}{:<20}{}\n", metric.name, metric.meaning,
@@ -205,19 +218,21 @@ std::string to_terminal(const Ranking& ranking) {
   if (ranking.measurements > 2)
     text += fmt::format(
         "±: how much it moves from one measurement to the next (root mean square of the last ones, "
-        "over √2);{}\n",
-        ranking.source == "probe" ? " other texts may give more" : "");
+        "over √2){}\n",
+        ranking.source == "probe" ? "; other texts may give more" : "");
+  if (ranking.role)
+    text += fmt::format("the role {} asks for {} or more: {} of {} heads\n", ranking.role->name,
+                        value_text(ranking.role->least), ranking.role->heads, ranking.heads);
   if (!ranking.baseline)
     return text + (baseline_of(options.by, {.seq_len = 256, .d_k = 64})
                        ? "nothing to compare with: the run does not say its train.seq_len and model.d_k\n"
                        : "nothing to compare with: no value stands for a head that does nothing\n");
-  const bool has_error = ranking.measurements > 2;
-  std::vector<std::string_view> rules;
-  if (ranking.baseline->value != 0) rules.emplace_back("5 % or more");
-  if (has_error) rules.emplace_back("more than twice their ±");
-  return text + fmt::format("{} {}; beyond it{}{}: {} of {} heads above, {} below\n", given_by(*ranking.baseline),
-                            value_text(ranking.baseline->value), rules.empty() ? "" : " by ",
-                            fmt::join(rules, " and by "), ranking.above, ranking.heads, ranking.below);
+  text += fmt::format("{} {}", given_by(*ranking.baseline), value_text(ranking.baseline->value));
+  if (!ranking.has_error())
+    return text + "; fewer than three measurements do not tell how much a value moves: heads are not counted\n";
+  return text + fmt::format("; beyond it by {}more than twice their ±: {} of {} heads above, {} below\n",
+                            ranking.baseline->value == 0 ? "" : "5 % or more and by ", ranking.above, ranking.heads,
+                            ranking.below);
 }
 
 ordered_json to_json(const Ranking& ranking) {
@@ -240,11 +255,16 @@ ordered_json to_json(const Ranking& ranking) {
                          {"step", ranking.moment.step},
                          {"tokens", ranking.moment.tokens},
                          {"measurements", ranking.measurements}};
+  const auto count = [&](std::size_t n) { return ranking.has_error() ? ordered_json(n) : ordered_json(); };
   object["baseline"] = ranking.baseline ? ordered_json{{"value", ranking.baseline->value},
                                                        {"of", fmt::format("{}", fmt::join(ranking.baseline->of, " "))},
-                                                       {"heads_above", ranking.above},
-                                                       {"heads_below", ranking.below}}
+                                                       {"heads_above", count(ranking.above)},
+                                                       {"heads_below", count(ranking.below)}}
                                         : ordered_json();
+  object["role"] =
+      ranking.role
+          ? ordered_json{{"name", ranking.role->name}, {"least", ranking.role->least}, {"heads", ranking.role->heads}}
+          : ordered_json();
   object["heads_in_all"] = ranking.heads;
   object["heads"] = std::move(heads);
   return object;

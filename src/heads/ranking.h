@@ -35,6 +35,13 @@ struct RankedHead {
   [[nodiscard]] std::string name() const;  // L0H1 of a query head, L0K1 of a key head
 };
 
+// What a role asks for of the measurement, and the heads that have it.
+struct AskedByRole {
+  std::string name;
+  double least = 0;
+  std::size_t heads = 0;
+};
+
 struct Ranking {
   RankingOptions options;
   std::string source;
@@ -43,7 +50,10 @@ struct Ranking {
   std::optional<Baseline> baseline;  // of the metric
   std::size_t heads = 0;             // in all
   std::size_t above = 0, below = 0;  // the baseline, by 5 % of it and by more than twice their error
+  std::optional<AskedByRole> role;   // the first that asks for this measurement
   std::vector<RankedHead> ranked;    // the first `top`
+
+  [[nodiscard]] bool has_error() const { return measurements > 2; }
 };
 
 // Throws Error(Fault::input): an unknown or unmeasured metric, a layer or a source that is not there.

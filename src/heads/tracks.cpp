@@ -262,6 +262,7 @@ void Tracks::set(std::string_view metric, std::size_t moment, std::int64_t layer
 
 RunTracks read_tracks(const fs::path& folder, std::size_t most) {
   const fs::path heads = folder / heads_table;
+  if (!fs::exists(folder)) fail_input("{}: is not there", folder.string());
   if (!fs::exists(part_folder(heads)))
     fail_input("{}: has no heads.parquet{}; give a folder that 'headscope train' or 'headscope inspect' wrote",
                folder.string(), runs_in(folder));

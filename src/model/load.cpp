@@ -40,7 +40,8 @@ std::vector<std::string> runs_inside(const fs::path& place, int depth) {
   std::vector<fs::path> folders;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(place, ignored))
-    if (entry.is_directory(ignored)) folders.push_back(entry.path());
+    if (entry.is_directory(ignored) && !entry.path().filename().string().starts_with('.'))
+      folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());
   std::vector<std::string> runs;
   for (const fs::path& folder : folders) {

@@ -151,7 +151,7 @@ class Roles(Program):
             found = max(step for step in steps_measured if step <= asked)
             text = self.done("roles", out, "--definition", definition, "--step", asked)
             self.assertIn(f"roles at step {found} (", text)
-            place = out / f"roles/half/step-{asked}"
+            place = out / f"roles/half/step-{found}"
             self.assertEqual(set(rows(place, "role_timeline")["step"]), {s for s in steps_measured if s <= found})
             broad = {(layer, head): value for (step, layer, kind, head, metric), value
                      in head_values(out, "probe").items() if (step, kind, metric) == (found, "q", "entropy_norm")}

@@ -271,6 +271,10 @@ class Running(Program):
         refused = run("train", "--seeds", "3,5", "--set", "model.layers=1", "--resume", "--out", out)
         self.assertEqual(refused.returncode, WRONG_USAGE)
         self.assertIn("model.layers is 1, and 2 in the run", refused.stderr)
+        self.done("train", *settings(steps(3)), "--seed", "5", "--out", out / "seed_5")
+        mixed = run("train", "--resume", "--out", out)
+        self.assertEqual(mixed.returncode, WRONG_USAGE)
+        self.assertRegex(mixed.stderr, r"seed_5: train.tokens is \d+, and \d+ in .*seed_3; remove the one")
         nothing = run("train", "--seeds", "3", "--resume", "--out", self.folder / "nowhere")
         self.assertEqual(nothing.returncode, WRONG_USAGE)
         self.assertIn("none of the seeds has begun", nothing.stderr)
@@ -286,7 +290,10 @@ class Running(Program):
         self.assertEqual(process.returncode, 130, last)
         hint = shlex.split(last.split("go on with: headscope ")[1])
         self.assertEqual(hint, ["train", "--seeds", "3,4", "--resume", "--out", str(out)])
+        shutil.copytree(out, self.folder / "copy")
         self.done(*hint)
+        self.done("train", "--resume", "--out", self.folder / "copy")  # those that have begun
+        self.assertEqual(repr(rows(self.folder / "copy/seed_3", "heads")), repr(rows(out / "seed_3", "heads")))
         self.assertEqual({path.name for path in out.iterdir()}, {"seed_3", "seed_4"})
 
     def test_AFailureInTheFirstStep_IsResumedWithoutASecondFirstProbe(self):

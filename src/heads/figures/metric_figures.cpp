@@ -112,10 +112,14 @@ std::vector<Figure> metric_figures(const RunTracks& tracks, const BatchShape& sh
                                    const MetricFigureOptions& options) {
   const Metric& metric = metric_named(options.metric, "--metric");
   const Tracks* source = source_that_has(tracks, metric.name, options.source);
-  if (source == nullptr) fail_input("--metric {}: was not measured; see --track of 'headscope train'", options.metric);
+  if (source == nullptr)
+    fail_input("--metric {}: was not measured{}", options.metric,
+               source_that_has(tracks, metric.name, "") != nullptr
+                   ? " on " + options.source + " batches; leave --source out"
+                   : "; see --track of 'headscope train'");
   const std::vector<Place> places = places_of(*source, metric, options);
-  return {curves(*source, metric, places, baseline_of(metric.name, shape), options.title),
-          map(*source, metric, places, options.title)};
+  const std::string title = options.title + (source == &tracks.train ? ", training batches" : "");
+  return {curves(*source, metric, places, baseline_of(metric.name, shape), title), map(*source, metric, places, title)};
 }
 
 }  // namespace headscope

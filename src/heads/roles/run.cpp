@@ -17,13 +17,15 @@ RoleDefinition definition_of(const RolesJob& job) {
   return job.definition.empty() ? default_role_definition() : read_role_definition(job.definition);
 }
 
-// Tables, JSON and figures into `place`.
-RolesResult write_all(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
-                      const RunFacts& facts, const fs::path& place) {
-  RolesResult roles = roles_of(roles_source(tracks, job.source == "train"), definition, facts.d_k, job.step);
+RolesResult roles_by(const RolesJob& job, const RunTracks& tracks, const RoleDefinition& definition,
+                     const RunFacts& facts) {
+  return roles_of(roles_source(tracks, job.source == "train"), definition, facts.d_k, job.step);
+}
+
+// Tables, JSON and figures.
+void write_all(const RolesResult& roles, const RolesJob& job, const RunFacts& facts, const fs::path& place) {
   write_roles(roles, place);
   draw_roles(roles, facts, place, job.theme);
-  return roles;
 }
 
 void copy_table(const fs::path& from, const fs::path& to) {
@@ -53,7 +55,8 @@ RolesOutcome roles_elsewhere(const RolesJob& job, const RoleDefinition& definiti
   RunFolder folder(job.folder, {roles_command, config, {{"title", facts.title}}});
   return folder.live([&] {
     for (const char* table : {heads_table, gamma_table}) copy_table(job.place / table, folder.place() / table);
-    RolesOutcome outcome{folder.path(), write_all(job, tracks, definition, facts, folder.place())};
+    RolesOutcome outcome{folder.path(), roles_by(job, tracks, definition, facts)};
+    write_all(outcome.roles, job, facts, folder.place());
     folder.finish(RunStatus::complete, {{"definition_hash", definition.hash()}});
     return outcome;
   });
@@ -74,14 +77,18 @@ void refuse_another_definition(const fs::path& place, const RoleDefinition& defi
 
 // Of a run, into the run itself.
 RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition) {
-  const fs::path inside = roles_place(definition.id, job.source, job.step);
+  const RunTracks tracks = read_tracks(job.place);
+  const RunFacts facts = read_facts(job.place);
+  RolesResult roles = roles_by(job, tracks, definition, facts);
+  // By the step that was measured: the one asked for may lie behind it.
+  const fs::path inside =
+      roles_place(definition.id, job.source, job.step ? std::optional(roles.moment.step) : std::nullopt);
   if (!inside.empty() && !job.folder.overwrite) refuse_another_definition(job.place / inside, definition);
   RunFolder run = RunFolder::add_to(job.place);
   return run.live([&] {
     fs::create_directories(run.place() / inside);
-    RolesOutcome outcome{
-        inside.empty() ? job.place : job.place / inside,
-        write_all(job, read_tracks(job.place), definition, read_facts(job.place), run.place() / inside)};
+    RolesOutcome outcome{inside.empty() ? job.place : job.place / inside, std::move(roles)};
+    write_all(outcome.roles, job, facts, run.place() / inside);
     run.finish();
     return outcome;
   });
@@ -92,7 +99,8 @@ RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& defi
   check_out(job.folder, inspect_command, RunWrites::at_the_end);  // before the model is read
   RolesOutcome outcome{job.folder.out, {}};
   inspect(inspection, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {
-    outcome.roles = write_all(job, measured.tracks, definition, facts, place);
+    outcome.roles = roles_by(job, measured.tracks, definition, facts);
+    write_all(outcome.roles, job, facts, place);
   });
   return outcome;
 }
