@@ -53,6 +53,20 @@ struct Flattening {
   }
 };
 
+// A line --- behind content. (YAML::LoadAll, which would tell, does not end on some damaged text.)
+bool has_second_document(std::string_view text) {
+  bool has_content = false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const bool is_mark = line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\r');
+    if (is_mark && has_content) return true;
+    const std::size_t first = line.find_first_not_of(" \t\r");
+    has_content = has_content || (!is_mark && first != std::string_view::npos && line[first] != '#' && line[0] != '%');
+  }
+  return false;
+}
+
 std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)
@@ -139,10 +153,9 @@ std::optional<double> parse_short_number(std::string_view given) {
 std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& origin) {
   Flattening flattening{origin, {}, 0};
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) fail_input("{}: holds several YAML documents (---); expected one", origin);
-    if (documents.empty() || documents[0].IsNull()) return {};
-    const YAML::Node& root = documents[0];
+    const YAML::Node root = YAML::Load(text);
+    if (has_second_document(text)) fail_input("{}: holds several YAML documents (---); expected one", origin);
+    if (root.IsNull()) return {};
     if (!root.IsMap()) fail_input("{}: expected 'key: value' lines at the top", origin);
     flattening.add(root, "", 1);
   } catch (const YAML::Exception& error) {
