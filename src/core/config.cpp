@@ -53,18 +53,21 @@ struct Flattening {
   }
 };
 
-// A line --- behind content. (YAML::LoadAll, which would tell, does not end on some damaged text.)
-bool has_second_document(std::string_view text) {
+// Documents with content, by the lines --- between them. (YAML::LoadAll does not end on some damaged text.)
+int count_documents(std::string_view text) {
+  int documents = 0;
   bool has_content = false;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     const bool is_mark = line.starts_with("---") && (line.size() == 3 || line[3] == ' ' || line[3] == '\r');
-    if (is_mark && has_content) return true;
     const std::size_t first = line.find_first_not_of(" \t\r");
-    has_content = has_content || (!is_mark && first != std::string_view::npos && line[first] != '#' && line[0] != '%');
+    if (is_mark) has_content = false;
+    if (is_mark || has_content || first == std::string_view::npos || line[first] == '#' || line[0] == '%') continue;
+    has_content = true;
+    ++documents;
   }
-  return false;
+  return documents;
 }
 
 std::string lower_case(std::string_view text) {
@@ -154,8 +157,9 @@ std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& 
   Flattening flattening{origin, {}, 0};
   try {
     const YAML::Node root = YAML::Load(text);
-    if (has_second_document(text)) fail_input("{}: holds several YAML documents (---); expected one", origin);
-    if (root.IsNull()) return {};
+    const int documents = count_documents(text);
+    if (documents > 1) fail_input("{}: holds several YAML documents (---); expected one", origin);
+    if (root.IsNull() && documents == 0) return {};
     if (!root.IsMap()) fail_input("{}: expected 'key: value' lines at the top", origin);
     flattening.add(root, "", 1);
   } catch (const YAML::Exception& error) {
