@@ -2,6 +2,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include "model/rope.h"
 #include "ops/attention.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
@@ -10,46 +11,97 @@
 namespace headscope {
 namespace {
 
-// The angles for sequences of this length; made when a longer one than before comes.
-const at::Tensor& rotary_for(const Decoder& model, std::int64_t length) {
-  at::Tensor& table = *model.rotary;
-  if (!table.defined() || table.size(0) < length) {
+// The angles for sequences of this length; made when a longer one than before comes, or one with other frequencies.
+const at::Tensor& angles_for(const Decoder& model, std::int64_t layer, std::int64_t length) {
+  const DecoderConfig& c = model.config;
+  const bool sliding = c.sliding_rope && c.window(layer) != 0;
+  const Rope& rope = sliding ? *c.sliding_rope : c.rope;
+  RotaryAngles& angles = sliding ? model.rotary->sliding : model.rotary->all;
+  const std::int64_t set = frequency_set(c, rope, length);
+  if (!angles.table.defined() || angles.table.size(0) < length || angles.set != set) {
     const at::ScalarType type = model.embedding.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
-    table = rotary_table(length, model.config.d_k, model.config.rope_base, type).to(model.embedding.device());
+    angles = {rotary_table(length, rope_frequencies(c, rope, length), rope.scaling.magnitude, type)
+                  .to(model.embedding.device()),
+              set};
   }
-  return table;
+  return angles.table;
+}
+
+at::Tensor normed(const Decoder& model, const NormWeights& weights, const at::Tensor& x) {
+  const Norm& norm = model.config.norm;
+  const at::Tensor gain = effective_gain(model, weights.gain);
+  if (norm.kind == NormKind::rms) return rms_norm(x, gain, norm.eps);
+  return at::layer_norm(x, x.size(-1), gain.to(x.scalar_type()), weights.bias.to(x.scalar_type()), norm.eps);
+}
+
+at::Tensor applied(const Linear& linear, const at::Tensor& x) {
+  const at::ScalarType type = x.scalar_type();
+  if (!linear.bias.defined()) return at::linear(x, linear.weight.to(type));
+  return at::linear(x, linear.weight.to(type), linear.bias.to(type));
+}
+
+// QK-Norm of the queries and keys of a layer, [b, t, heads + kv_heads, d_k].
+at::Tensor qk_normed(const Decoder& model, const DecoderLayer& layer, const at::Tensor& qk_bthd) {
+  const DecoderConfig& c = model.config;
+  const at::Tensor q_gain = effective_gain(model, layer.q_gain), k_gain = effective_gain(model, layer.k_gain);
+  if (c.qk_norm_over == QkNormOver::one_head) {
+    const at::Tensor gain_hd = at::cat({q_gain.expand({c.heads, c.d_k}), k_gain.expand({c.kv_heads, c.d_k})});
+    return rms_norm(qk_bthd, gain_hd, c.norm.eps);
+  }
+  const auto parts = qk_bthd.flatten(-2).split_with_sizes({c.query_rows(), c.key_rows()}, -1);
+  return at::cat({rms_norm(parts[0], q_gain, c.norm.eps), rms_norm(parts[1], k_gain, c.norm.eps)}, -1)
+      .unflatten(-1, {-1, c.d_k});
+}
+
+at::Tensor activated(Activation activation, const at::Tensor& x) {
+  switch (activation) {
+    case Activation::silu:
+      return at::silu(x);
+    case Activation::gelu:
+      return at::gelu(x);
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::squared_relu:
+      break;
+  }
+  return squared_relu(x);
 }
 
 at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
   const DecoderLayer& layer = model.layers[static_cast<std::size_t>(index)];
-  const at::ScalarType type = x_btm.scalar_type();
-  const at::Tensor h_btm = rms_norm(x_btm, layer.attention_norm, c.norm_eps);
-  const at::Tensor qkv_bthd = at::linear(h_btm, layer.qkv.to(type)).unflatten(-1, {-1, c.d_k});
+  const at::Tensor h_btm = c.norms_before() ? normed(model, layer.attention_norm, x_btm) : x_btm;
+  const at::Tensor qkv_bthd = applied(layer.qkv, h_btm).unflatten(-1, {-1, c.d_k});
   const auto parts = qkv_bthd.split_with_sizes({c.heads + c.kv_heads, c.kv_heads}, 2);
   at::Tensor qk_bthd = parts[0];
   const at::Tensor& v_bthd = parts[1];
-  if (c.qk_norm) {
-    const at::Tensor gain_hd =
-        at::cat({layer.q_gain.expand({c.heads, c.d_k}), layer.k_gain.expand({c.kv_heads, c.d_k})});
-    qk_bthd = rms_norm(qk_bthd, gain_hd, c.norm_eps);
-  }
+  if (c.qk_norm) qk_bthd = qk_normed(model, layer, qk_bthd);
   const auto split = [&](const at::Tensor& x) { return x.split_with_sizes({c.heads, c.kv_heads}, 2); };
   if (hooks.edit_keys) {
     const auto given = split(qk_bthd);
     qk_bthd = at::cat({given[0], hooks.edit_keys(index, given[1])}, 2);
   }
-  const auto qk = split(qk_bthd), rotated = split(rotate(qk_bthd, rotary_for(model, x_btm.size(1))));
-  const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], 1 / std::sqrt(static_cast<double>(c.d_k))};
+  const bool halves = c.rope.pairing == RopePairing::halves;
+  const auto qk = split(qk_bthd);
+  const auto rotated = c.has_rope(index) ? split(rotate(qk_bthd, angles_for(model, index, x_btm.size(1)), halves)) : qk;
+  const double scale = c.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c.d_k)));
+  const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], scale, c.window(index), c.score_cap};
   if (hooks.observe) hooks.observe(index, vectors);
-  const at::Tensor mixed_bthd = causal_attention(rotated[0], rotated[1], v_bthd, vectors.scale);
-  return at::linear(mixed_bthd.flatten(-2), layer.output.to(type));
+  const at::Tensor mixed_bthd =
+      causal_attention(rotated[0], rotated[1], v_bthd, {vectors.scale, vectors.window, vectors.cap});
+  const at::Tensor out_btm = applied(layer.output, mixed_bthd.flatten(-2));
+  return c.norms_after() ? normed(model, layer.attention_out_norm, out_btm) : out_btm;
 }
 
-at::Tensor feed_forward(const Decoder& model, const DecoderLayer& layer, const at::Tensor& x_btm) {
-  const at::ScalarType type = x_btm.scalar_type();
-  const at::Tensor h_btm = rms_norm(x_btm, layer.feed_forward_norm, model.config.norm_eps);
-  return at::linear(squared_relu(at::linear(h_btm, layer.up.to(type))), layer.down.to(type));
+at::Tensor feed_forward(const Decoder& model, std::int64_t index, const at::Tensor& x_btm) {
+  const DecoderConfig& c = model.config;
+  const DecoderLayer& layer = model.layers[static_cast<std::size_t>(index)];
+  const at::Tensor h_btm = c.norms_before() ? normed(model, layer.feed_forward_norm, x_btm) : x_btm;
+  const at::Tensor up = applied(layer.up, h_btm);
+  const at::Tensor inner =
+      c.gated ? activated(c.activation, applied(layer.gate, h_btm)) * up : activated(c.activation, up);
+  const at::Tensor out_btm = applied(layer.down, inner);
+  return c.norms_after() ? normed(model, layer.feed_forward_out_norm, out_btm) : out_btm;
 }
 
 }  // namespace
@@ -60,14 +112,15 @@ std::vector<LayerMatrix> layer_matrices(const Decoder& model) {
     const DecoderLayer& layer = model.layers[i];
     const std::string prefix = "layers." + std::to_string(i) + ".";
     // Queries, keys, values and output are one matrix, as in the source study; an output of another width stands alone.
-    if (layer.output.size(1) == layer.qkv.size(1)) {
-      matrices.push_back({prefix + "attention", {layer.qkv, layer.output}});
+    if (layer.output.weight.size(1) == layer.qkv.weight.size(1)) {
+      matrices.push_back({prefix + "attention", {layer.qkv.weight, layer.output.weight}});
     } else {
-      matrices.push_back({prefix + "attention.qkv", {layer.qkv}});
-      matrices.push_back({prefix + "attention.output", {layer.output}});
+      matrices.push_back({prefix + "attention.qkv", {layer.qkv.weight}});
+      matrices.push_back({prefix + "attention.output", {layer.output.weight}});
     }
-    matrices.push_back({prefix + "feed_forward.up", {layer.up}});
-    matrices.push_back({prefix + "feed_forward.down", {layer.down}});
+    if (model.config.gated) matrices.push_back({prefix + "feed_forward.gate", {layer.gate.weight}});
+    matrices.push_back({prefix + "feed_forward.up", {layer.up.weight}});
+    matrices.push_back({prefix + "feed_forward.down", {layer.down.weight}});
   }
   return matrices;
 }
@@ -75,21 +128,35 @@ std::vector<LayerMatrix> layer_matrices(const Decoder& model) {
 Decoder empty_decoder(const DecoderConfig& config, at::Device device) {
   validate(config);
   const DecoderConfig& c = config;
-  const std::int64_t q = c.heads * c.d_k, kv = c.kv_heads * c.d_k;
+  const std::int64_t q = c.query_rows(), kv = c.key_rows();
   const auto empty = [&](std::initializer_list<std::int64_t> shape) {
     return at::empty(shape, at::TensorOptions(device).dtype(at::kFloat));
   };
-  Decoder model{
-      .config = config, .embedding = empty({c.vocabulary, c.d_model}), .layers = {}, .final_norm = empty({c.d_model})};
+  const auto norm = [&](bool there = true) {
+    return there ? NormWeights{empty({c.d_model}), c.norm.kind == NormKind::layer ? empty({c.d_model}) : at::Tensor()}
+                 : NormWeights();
+  };
+  const auto linear = [&](std::int64_t rows, std::int64_t columns, bool has_bias) {
+    return Linear{empty({rows, columns}), has_bias ? empty({rows}) : at::Tensor()};
+  };
+  const bool together = c.qk_norm_over == QkNormOver::all_heads;
+  Decoder model{.config = config,
+                .embedding = empty({c.vocabulary, c.d_model}),
+                .layers = {},
+                .final_norm = norm(),
+                .own_head = c.tied_head ? at::Tensor() : empty({c.vocabulary, c.d_model})};
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    model.layers.push_back({.attention_norm = empty({c.d_model}),
-                            .qkv = empty({q + 2 * kv, c.d_model}),
-                            .q_gain = c.qk_norm ? empty({c.d_k}) : at::Tensor(),
-                            .k_gain = c.qk_norm ? empty({c.d_k}) : at::Tensor(),
-                            .output = empty({c.d_model, q}),
-                            .feed_forward_norm = empty({c.d_model}),
-                            .up = empty({c.d_ff, c.d_model}),
-                            .down = empty({c.d_model, c.d_ff})});
+    model.layers.push_back({.attention_norm = norm(c.norms_before()),
+                            .qkv = linear(q + 2 * kv, c.d_model, c.bias.qkv),
+                            .q_gain = c.qk_norm ? empty({together ? q : c.d_k}) : at::Tensor(),
+                            .k_gain = c.qk_norm ? empty({together ? kv : c.d_k}) : at::Tensor(),
+                            .output = linear(c.d_model, q, c.bias.output),
+                            .attention_out_norm = norm(c.norms_after()),
+                            .feed_forward_norm = norm(c.norms_before()),
+                            .gate = c.gated ? linear(c.d_ff, c.d_model, c.bias.feed_forward) : Linear(),
+                            .up = linear(c.d_ff, c.d_model, c.bias.feed_forward),
+                            .down = linear(c.d_model, c.d_ff, c.bias.feed_forward),
+                            .feed_forward_out_norm = norm(c.norms_after())});
   }
   return model;
 }
@@ -102,7 +169,7 @@ Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device
     if (kind == ParameterKind::embedding || kind == ParameterKind::matrix)
       value.normal_(0, config.init_std, generator);
     else
-      value.fill_(1);
+      value.fill_(kind == ParameterKind::bias ? 0 : 1 - config.norm.offset);
     value = value.to(device).set_requires_grad(true);
   });
   return model;
@@ -110,18 +177,24 @@ Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device
 
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
-  at::Tensor x_btm = at::embedding(model.embedding, tokens_bt).to(type) * std::sqrt(static_cast<double>(c.d_model));
+  const double scale = c.embedding_scale.value_or(std::sqrt(static_cast<double>(c.d_model)));
+  at::Tensor x_btm = at::embedding(model.embedding, tokens_bt).to(type) * scale;
   for (std::int64_t index = 0; index < c.layers; ++index) {
-    x_btm = x_btm + attention(model, index, x_btm, hooks);
-    x_btm = x_btm + feed_forward(model, model.layers[static_cast<std::size_t>(index)], x_btm);
+    const at::Tensor attended = x_btm + attention(model, index, x_btm, hooks);
+    x_btm = attended + feed_forward(model, index, c.parallel_residual ? x_btm : attended);
   }
-  return rms_norm(x_btm, model.final_norm, c.norm_eps);
+  return normed(model, model.final_norm, x_btm);
+}
+
+at::Tensor next_token_logits(const Decoder& model, const at::Tensor& hidden_btm) {
+  return capped_logits(hidden_btm, model.head().to(hidden_btm.scalar_type()), model.config.logit_cap);
 }
 
 at::Tensor next_token_loss(const Decoder& model, const at::Tensor& tokens_bt, const at::Tensor& targets_bt,
                            at::ScalarType type, const Hooks& hooks) {
   const at::Tensor hidden_nm = final_hidden(model, tokens_bt, type, hooks).flatten(0, 1);
-  return linear_cross_entropy(hidden_nm, model.embedding, targets_bt.flatten());
+  return linear_cross_entropy(hidden_nm, model.head(), targets_bt.flatten(), logits_slice_bytes,
+                              model.config.logit_cap);
 }
 
 }  // namespace headscope

@@ -1,29 +1,87 @@
 #include "ops/attention.h"
 
+#include <limits>
+
 #include "ops/device.h"
 
 namespace headscope {
+namespace {
 
-at::Tensor rotary_table(std::int64_t positions, std::int64_t d, double base, at::ScalarType type) {
-  const at::Tensor pair = at::arange(0, d, 2, at::kDouble) / static_cast<double>(d);
-  const at::Tensor angles = at::outer(at::arange(positions, at::kDouble), at::pow(base, -pair));
-  return at::polar(at::ones_like(angles), angles).to(at::toComplexType(type));
+at::Tensor heads_before_time(const at::Tensor& x_bthd) {
+  return x_bthd.transpose(1, 2);
 }
 
-at::Tensor rotate(const at::Tensor& x_bthd, const at::Tensor& table) {
-  const std::int64_t time = x_bthd.size(1);
-  const at::Tensor wide = x_bthd.to(inner_type(x_bthd.scalar_type())).unflatten(-1, {-1, 2});
-  const at::Tensor turned = at::view_as_complex(wide) * table.narrow(0, 0, time).unsqueeze(1);
-  return at::view_as_real(turned).flatten(-2).to(x_bthd.scalar_type());
+// Which keys the queries from `first` on see: bool [count, keys].
+at::Tensor visible_keys(std::int64_t first, std::int64_t count, std::int64_t keys, std::int64_t window,
+                        at::Device device) {
+  const auto whole = at::TensorOptions(device).dtype(at::kLong);
+  const at::Tensor distance = at::arange(first, first + count, whole).unsqueeze(1) - at::arange(keys, whole);
+  const at::Tensor causal = distance >= 0;
+  return window == 0 ? causal : causal.logical_and(distance < window);
+}
+
+// The scores of a tile of rows exist at a time.
+at::Tensor composed_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
+                              const Scores& scores) {
+  constexpr std::int64_t tile_bytes = 256 << 20;
+  const std::int64_t time = q_bthd.size(1), heads = q_bthd.size(2);
+  const std::int64_t row_bytes = q_bthd.size(0) * heads * time * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t tile = std::max<std::int64_t>(1, tile_bytes / std::max<std::int64_t>(1, row_bytes));
+  const at::Tensor v_bhtd = heads_before_time(v_bthd).repeat_interleave(heads / v_bthd.size(2), 1);
+  std::vector<at::Tensor> rows;
+  for (std::int64_t first = 0; first < time; first += tile)
+    rows.push_back(
+        at::matmul(attention_probabilities(q_bthd, k_bthd, scores, first, std::min(tile, time - first)), v_bhtd));
+  return heads_before_time(at::cat(rows, 2));
+}
+
+}  // namespace
+
+at::Tensor rotary_frequencies(std::int64_t d, double base) {
+  return at::pow(base, -(at::arange(0, d, 2, at::kDouble) / static_cast<double>(d)));
+}
+
+at::Tensor rotary_table(std::int64_t positions, const at::Tensor& frequencies, double magnitude, at::ScalarType type) {
+  const at::Tensor angles = at::outer(at::arange(positions, frequencies.scalar_type()), frequencies).to(at::kDouble);
+  return at::polar(at::full_like(angles, magnitude), angles).to(at::toComplexType(type));
+}
+
+at::Tensor rotary_table(std::int64_t positions, std::int64_t d, double base, at::ScalarType type) {
+  return rotary_table(positions, rotary_frequencies(d, base), /*magnitude=*/1, type);
+}
+
+at::Tensor rotate(const at::Tensor& x_bthd, const at::Tensor& table, bool halves) {
+  const std::int64_t time = x_bthd.size(1), turning = 2 * table.size(1), staying = x_bthd.size(-1) - turning;
+  if (staying > 0)
+    return at::cat({rotate(x_bthd.narrow(-1, 0, turning), table, halves), x_bthd.narrow(-1, turning, staying)}, -1);
+  at::Tensor pairs = x_bthd.to(inner_type(x_bthd.scalar_type()));
+  pairs = halves ? pairs.unflatten(-1, {2, -1}).transpose(-1, -2).contiguous() : pairs.unflatten(-1, {-1, 2});
+  const at::Tensor turned = at::view_as_complex(pairs) * table.narrow(0, 0, time).unsqueeze(1);
+  const at::Tensor real = at::view_as_real(turned);
+  return (halves ? real.transpose(-1, -2) : real).flatten(-2).to(x_bthd.scalar_type());
 }
 
 at::Tensor causal_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
-                            double scale) {
-  const auto heads_first = [](const at::Tensor& x_bthd) { return x_bthd.transpose(1, 2); };
-  const bool grouped = q_bthd.size(2) != k_bthd.size(2);
-  return at::scaled_dot_product_attention(heads_first(q_bthd), heads_first(k_bthd), heads_first(v_bthd),
-                                          /*attn_mask=*/{}, /*dropout_p=*/0, /*is_causal=*/true, scale, grouped)
-      .transpose(1, 2);
+                            const Scores& scores) {
+  if (scores.cap != 0) return composed_attention(q_bthd, k_bthd, v_bthd, scores);
+  const std::int64_t time = q_bthd.size(1);
+  const bool grouped = q_bthd.size(2) != k_bthd.size(2), windowed = scores.window != 0 && scores.window < time;
+  const auto mask =
+      windowed ? std::optional(visible_keys(0, time, time, scores.window, q_bthd.device())) : std::nullopt;
+  return heads_before_time(at::scaled_dot_product_attention(heads_before_time(q_bthd), heads_before_time(k_bthd),
+                                                            heads_before_time(v_bthd), mask, /*dropout_p=*/0,
+                                                            /*is_causal=*/!windowed, scores.scale, grouped));
+}
+
+at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores,
+                                   std::int64_t first, std::int64_t count) {
+  const std::int64_t groups = q_bthd.size(2) / k_bthd.size(2);
+  const at::Tensor q_bhtd = heads_before_time(q_bthd.narrow(1, first, count));
+  const at::Tensor k_bhtd = heads_before_time(k_bthd).repeat_interleave(groups, 1);
+  at::Tensor s_bhqk = at::matmul(q_bhtd, k_bhtd.transpose(-1, -2)) * scores.scale;
+  if (scores.cap != 0) s_bhqk = at::tanh(s_bhqk / scores.cap) * scores.cap;
+  const at::Tensor hidden = visible_keys(first, count, k_bthd.size(1), scores.window, q_bthd.device()).logical_not();
+  return at::softmax(s_bhqk.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
 }
 
 }  // namespace headscope

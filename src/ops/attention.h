@@ -5,16 +5,34 @@
 
 namespace headscope {
 
-// Rotary position embedding (RoPE): neighbouring pairs (2i, 2i+1) of a head vector at position t are turned by the
-// angle t · base^(-2i/d). The table holds e^{i·angle} for each position and pair, complex [positions, d/2]: it is
-// computed in float64, then rounded to `type`.
+// Rotary position embedding (RoPE): a pair of a head vector's dimensions at position t is turned by the angle
+// t · frequency of the pair. The table holds magnitude · e^{i·angle}, complex [positions, pairs] of `type`. Angles are
+// computed in the type of the frequencies; cos and sin in float64.
+at::Tensor rotary_table(std::int64_t positions, const at::Tensor& frequencies, double magnitude, at::ScalarType type);
+
+// With the frequencies base^(-2i/d), in float64.
+at::Tensor rotary_frequencies(std::int64_t d, double base);
 at::Tensor rotary_table(std::int64_t positions, std::int64_t d, double base, at::ScalarType type = at::kFloat);
 
-// x_bthd: any float type, its type is returned; table: complex [>= t, d/2].
-at::Tensor rotate(const at::Tensor& x_bthd, const at::Tensor& table);
+// x_bthd: any float type, its type is returned; table: complex [>= t, pairs]. Pairs are neighbours (2i, 2i + 1), or
+// (i, i + pairs) with `halves`. Dimensions from 2·pairs on stay.
+at::Tensor rotate(const at::Tensor& x_bthd, const at::Tensor& table, bool halves = false);
 
-// softmax(scale · q·k, keys up to the query's own position) · v. Query head h reads key head h / (query heads / key
-// heads). All [b, t, heads, d]; returns [b, t, query heads, d].
-at::Tensor causal_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd, double scale);
+// What a score may be and whom it counts for: it is scale · q·k, soft-capped to cap·tanh(score/cap) where cap is not 0;
+// a query sees the last `window` keys up to its own position, all of them where window is 0.
+struct Scores {
+  double scale = 1;
+  std::int64_t window = 0;
+  double cap = 0;
+};
+
+// softmax(scores) · v. Query head h reads key head h / (query heads / key heads). All [b, t, heads, d]; returns
+// [b, t, query heads, d].
+at::Tensor causal_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
+                            const Scores& scores);
+
+// The rows of softmax(scores) for the queries from `first` on: [b, query heads, count, t] in the type of q.
+at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores,
+                                   std::int64_t first, std::int64_t count);
 
 }  // namespace headscope

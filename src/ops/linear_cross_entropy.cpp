@@ -26,7 +26,7 @@ std::vector<Slice> slices_of(std::int64_t tokens, std::int64_t vocabulary, std::
 class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> {
  public:
   static Variable forward(AutogradContext* context, const Variable& x_nm, const Variable& weight_vm,
-                          const Variable& targets_n, std::int64_t slice_bytes, bool with_gradients) {
+                          const Variable& targets_n, std::int64_t slice_bytes, double cap, bool with_gradients) {
     const std::int64_t tokens = x_nm.size(0);
     const at::ScalarType wide = inner_type(x_nm.scalar_type());
     const at::Tensor weight = weight_vm.to(x_nm.scalar_type());
@@ -39,13 +39,16 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
     for (const Slice& slice : slices_of(tokens, weight.size(0), slice_bytes)) {
       const at::Tensor x = x_nm.narrow(0, slice.first, slice.count);
       const at::Tensor target = targets_n.narrow(0, slice.first, slice.count).unsqueeze(1);
-      at::Tensor log_p = at::log_softmax(at::linear(x, weight), -1, wide);
+      at::Tensor logits = capped_logits(x, weight, cap);
+      at::Tensor log_p = at::log_softmax(logits, -1, wide);
+      if (cap == 0) logits.reset();  // not needed again, and the largest array
       loss -= log_p.gather(1, target).sum();
       if (!with_gradients) continue;
       // d loss / d logits = softmax - one-hot; the factor 1/tokens comes in backward, where numbers are wide.
       at::Tensor d_logits = log_p.exp_();
       d_logits.scatter_add_(1, target, at::full({1, 1}, -1, d_logits.options()).expand_as(target));
       d_logits = d_logits.to(x.scalar_type());
+      if (cap != 0) d_logits.mul_(1 - (logits / cap).square());  // tanh' = 1 - tanh²
       at::Tensor dx = dx_nm.narrow(0, slice.first, slice.count);
       at::mm_out(dx, d_logits, weight);
       if (dw_vm.scalar_type() == x.scalar_type())
@@ -61,16 +64,26 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor factor = gradients[0] / context->saved_data["tokens"].toInt();
-    return {(saved[0] * factor).to(saved[0].scalar_type()), saved[1] * factor, Variable(), Variable(), Variable()};
+    return {(saved[0] * factor).to(saved[0].scalar_type()),
+            saved[1] * factor,
+            Variable(),
+            Variable(),
+            Variable(),
+            Variable()};
   }
 };
 
 }  // namespace
 
+at::Tensor capped_logits(const at::Tensor& x_nm, const at::Tensor& weight_vm, double cap) {
+  const at::Tensor logits = at::linear(x_nm, weight_vm);
+  return cap == 0 ? logits : at::tanh(logits / cap) * cap;
+}
+
 at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
-                                std::int64_t slice_bytes) {
+                                std::int64_t slice_bytes, double cap) {
   const bool with_gradients = at::GradMode::is_enabled() && (x_nm.requires_grad() || weight_vm.requires_grad());
-  return LinearCrossEntropy::apply(x_nm, weight_vm, targets_n, slice_bytes, with_gradients);
+  return LinearCrossEntropy::apply(x_nm, weight_vm, targets_n, slice_bytes, cap, with_gradients);
 }
 
 }  // namespace headscope

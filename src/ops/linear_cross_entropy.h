@@ -10,8 +10,12 @@ namespace headscope {
 constexpr std::int64_t logits_slice_bytes = std::int64_t{256} << 20;
 
 // x_nm: [tokens, width]; weight_vm: [vocabulary, width], used in the type of x; targets_n: int64. Returns a scalar in
-// float32 (float64 for float64). `slice_bytes` bounds the logits of one slice.
+// float32 (float64 for float64). `slice_bytes` bounds the logits of one slice. Where `cap` is not 0, the logits z are
+// soft-capped first: cap·tanh(z/cap).
 at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
-                                std::int64_t slice_bytes = logits_slice_bytes);
+                                std::int64_t slice_bytes = logits_slice_bytes, double cap = 0);
+
+// x·Wᵀ as the loss has it, soft-capped where `cap` is not 0.
+at::Tensor capped_logits(const at::Tensor& x_nm, const at::Tensor& weight_vm, double cap);
 
 }  // namespace headscope

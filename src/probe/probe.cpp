@@ -99,8 +99,8 @@ Gains gains_of(const Decoder& model) {
   Gains gains;
   if (!model.config.qk_norm) return gains;
   for (const DecoderLayer& layer : model.layers) {
-    gains.q.push_back(to_doubles(layer.q_gain));
-    gains.k.push_back(to_doubles(layer.k_gain));
+    gains.q.push_back(to_doubles(effective_gain(model, layer.q_gain)));
+    gains.k.push_back(to_doubles(effective_gain(model, layer.k_gain)));
   }
   return gains;
 }

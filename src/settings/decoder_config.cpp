@@ -15,13 +15,18 @@ void validate(const DecoderConfig& config) {
 }
 
 ParameterCounts count_parameters(const DecoderConfig& config) {
-  const std::int64_t q = config.heads * config.d_k, kv = config.kv_heads * config.d_k;
-  const std::int64_t layer_matrices = config.d_model * (2 * q + 2 * kv) + 2 * config.d_model * config.d_ff;
-  const std::int64_t layer_gains = 2 * config.d_model + (config.qk_norm ? 2 * config.d_k : 0);
+  const DecoderConfig& c = config;
+  const std::int64_t q = c.query_rows(), kv = c.key_rows(), d = c.d_model, ff = c.d_ff;
+  const std::int64_t norm = c.norm.kind == NormKind::layer ? 2 * d : d;
+  const std::int64_t norms = norm * (c.norm.place == NormPlace::both ? 4 : 2);
+  const std::int64_t qk_gains = !c.qk_norm ? 0 : c.qk_norm_over == QkNormOver::one_head ? 2 * c.d_k : q + kv;
+  const std::int64_t wide = c.gated ? 2 : 1;  // matrices of the feed-forward layer from d_model to d_ff
+  const std::int64_t biases =
+      (c.bias.qkv ? q + 2 * kv : 0) + (c.bias.output ? d : 0) + (c.bias.feed_forward ? wide * ff + d : 0);
   ParameterCounts counts;
-  counts.embedding = config.vocabulary * config.d_model;
-  counts.matrices = config.layers * layer_matrices;
-  counts.total = counts.embedding + counts.matrices + config.layers * layer_gains + config.d_model;
+  counts.embedding = c.vocabulary * d * (c.tied_head ? 1 : 2);
+  counts.matrices = c.layers * (d * (2 * q + 2 * kv) + (wide + 1) * d * ff);
+  counts.total = counts.embedding + counts.matrices + c.layers * (norms + qk_gains + biases) + norm;
   return counts;
 }
 

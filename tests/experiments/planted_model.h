@@ -26,7 +26,7 @@ inline DecoderConfig planted_config() {
   config.d_k = 64;
   config.d_ff = 8;
   config.qk_norm = false;
-  config.rope_base = 1e8;  // the upper half of a head's dimensions hardly turns
+  config.rope.base = 1e8;  // the upper half of a head's dimensions hardly turns
   return config;
 }
 
@@ -37,8 +37,10 @@ struct HeadMatrices {
 inline HeadMatrices matrices_of(const Decoder& model, std::int64_t layer, std::int64_t head) {
   const DecoderConfig& c = model.config;
   const DecoderLayer& weights = model.layers[static_cast<std::size_t>(layer)];
-  const auto rows = [&](std::int64_t part) { return weights.qkv.narrow(0, (part * c.heads + head) * c.d_k, c.d_k); };
-  return {rows(0), rows(1), rows(2), weights.output.narrow(1, head * c.d_k, c.d_k)};
+  const auto rows = [&](std::int64_t part) {
+    return weights.qkv.weight.narrow(0, (part * c.heads + head) * c.d_k, c.d_k);
+  };
+  return {rows(0), rows(1), rows(2), weights.output.weight.narrow(1, head * c.d_k, c.d_k)};
 }
 
 inline Decoder planted_model() {
@@ -67,11 +69,11 @@ inline Decoder planted_model() {
   const HeadMatrices previous = matrices_of(model, 0, 1);
   const at::Tensor key = at::full({1, 2, 1, d}, size / std::sqrt(static_cast<double>(d)));
   const at::Tensor turned =
-      rotate(key, rotary_table(2, d, model.config.rope_base)).select(1, 1).flatten();  // as at position 1
+      rotate(key, rotary_table(2, d, model.config.rope.base)).select(1, 1).flatten();  // as at position 1
   previous.k.select(1, constant_dim).copy_(turned);
   previous.q.select(1, constant_dim).copy_(key.select(1, 0).flatten() * 30);
   previous.v.narrow(0, 0, code_dims).narrow(1, own_code, code_dims).copy_(at::eye(code_dims));
-  previous.output.narrow(0, previous_code, code_dims).narrow(1, 0, code_dims).copy_(at::eye(code_dims));
+  previous.output.weight.narrow(0, previous_code, code_dims).narrow(1, 0, code_dims).copy_(at::eye(code_dims));
   // The query's code against the code that the previous-token head left beside each key.
   const HeadMatrices induction = matrices_of(model, 1, 0);
   induction.k.zero_();

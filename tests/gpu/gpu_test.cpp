@@ -100,10 +100,10 @@ TEST(Gpu, AttentionIsCudnnsWithGroupedQueries) {
   const std::vector<at::Tensor> qkv = {random_tensor({2, 256, 8, 64}, 1), random_tensor({2, 256, 4, 64}, 2),
                                        random_tensor({2, 256, 4, 64}, 3)};
   expect_same(qkv, at::kBFloat16, 2 * bf16_tolerance,
-              [](const auto& x) { return causal_attention(x[0], x[1], x[2], 0.125); });
+              [](const auto& x) { return causal_attention(x[0], x[1], x[2], {.scale = 0.125}); });
   std::vector<at::Tensor> on_gpu;
   for (const at::Tensor& x : qkv) on_gpu.push_back(x.to(gpu().device, at::kBFloat16).set_requires_grad(true));
-  const at::Tensor y = causal_attention(on_gpu[0], on_gpu[1], on_gpu[2], 0.125);
+  const at::Tensor y = causal_attention(on_gpu[0], on_gpu[1], on_gpu[2], {.scale = 0.125});
   EXPECT_THAT(y.grad_fn()->next_edge(0).function->name(), ::testing::HasSubstr("Cudnn"));
 }
 

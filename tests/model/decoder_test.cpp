@@ -28,8 +28,8 @@ Decoder reference_model(const TensorOracle& oracle, bool qk_norm) {
   config.kv_heads = oracle.size("kv_heads");
   config.d_k = oracle.size("d_k");
   config.d_ff = oracle.size("d_ff");
-  config.rope_base = oracle.number("rope_base");
-  config.norm_eps = oracle.number("epsilon");
+  config.rope.base = oracle.number("rope_base");
+  config.norm.eps = oracle.number("epsilon");
   config.qk_norm = qk_norm;
   Decoder model = make_decoder(config, 1);
   const at::NoGradGuard no_gradients;
@@ -46,7 +46,7 @@ class Reference : public ::testing::TestWithParam<std::pair<const char*, bool>> 
 };
 
 at::Tensor logits(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type) {
-  return at::linear(final_hidden(model, tokens_bt, type), model.embedding.to(type));
+  return next_token_logits(model, final_hidden(model, tokens_bt, type));
 }
 
 TEST_P(Reference, LogitsAndLossAgreeWithNumpy) {
@@ -164,9 +164,9 @@ TEST(Initial, WeightsAreTheSameInAllConditions) {
   for (std::size_t i = 1; i < models.size(); ++i) {
     EXPECT_TRUE(at::equal(models[i].embedding, models[0].embedding));
     for (std::size_t layer = 0; layer < models[0].layers.size(); ++layer) {
-      EXPECT_TRUE(at::equal(models[i].layers[layer].qkv, models[0].layers[layer].qkv));
-      EXPECT_TRUE(at::equal(models[i].layers[layer].output, models[0].layers[layer].output));
-      EXPECT_TRUE(at::equal(models[i].layers[layer].down, models[0].layers[layer].down));
+      EXPECT_TRUE(at::equal(models[i].layers[layer].qkv.weight, models[0].layers[layer].qkv.weight));
+      EXPECT_TRUE(at::equal(models[i].layers[layer].output.weight, models[0].layers[layer].output.weight));
+      EXPECT_TRUE(at::equal(models[i].layers[layer].down.weight, models[0].layers[layer].down.weight));
     }
   }
   EXPECT_FALSE(at::equal(make_decoder(config, 8).embedding, models[0].embedding));
@@ -177,8 +177,8 @@ TEST(Initial, WeightsAreTheSameInAllConditions) {
 TEST(Initial, MatricesHaveTheirStandardDeviation) {
   const Decoder model = make_decoder(DecoderConfig(), 3);
   // 65,536 values: the standard error of the deviation is 0.02/sqrt(2n) = 5.5e-5.
-  EXPECT_NEAR(model.layers[0].up.std().item<double>(), 0.02, 4 * 5.5e-5);
-  EXPECT_TRUE(at::equal(model.final_norm, at::ones({128})));
+  EXPECT_NEAR(model.layers[0].up.weight.std().item<double>(), 0.02, 4 * 5.5e-5);
+  EXPECT_TRUE(at::equal(model.final_norm.gain, at::ones({128})));
 }
 
 TEST(Config, CountsParametersAsTheModelHasThem) {
@@ -203,7 +203,7 @@ TEST(Config, RefusesWhatMakesNoModel) {
   refused("model.d_k is 31; expected an even number", [](auto& c) { c.d_k = 31; });
   refused("model.layers is 0; expected 1 to 4096", [](auto& c) { c.layers = 0; });
   refused("model.rope_base is inf; expected more than 1",
-          [](auto& c) { c.rope_base = std::numeric_limits<double>::infinity(); });
+          [](auto& c) { c.rope.base = std::numeric_limits<double>::infinity(); });
   refused("model.heads 65536 x model.d_k 65536 is too much", [](auto& c) { c.heads = c.kv_heads = c.d_k = 1 << 16; });
 }
 

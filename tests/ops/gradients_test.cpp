@@ -46,7 +46,7 @@ TEST(Gradients, OfRotary) {
 
 TEST(Gradients, OfGroupedCausalAttention) {
   const at::Tensor q = leaf({2, 6, 4, 8}, 1), k = leaf({2, 6, 2, 8}, 2), v = leaf({2, 6, 2, 8}, 3);
-  expect_gradients({q, k, v}, [&] { return weighed(causal_attention(q, k, v, 0.3)); });
+  expect_gradients({q, k, v}, [&] { return weighed(causal_attention(q, k, v, {.scale = 0.3})); });
 }
 
 TEST(Gradients, OfSquaredRelu) {

@@ -61,7 +61,7 @@ TEST(Attention, IsTheSoftmaxOverEarlierKeysOfTheHeadsGroup) {
   const std::int64_t time = 9, heads = 6, kv_heads = 2, d = 4;
   const at::Tensor q = random_tensor({1, time, heads, d}, 1), k = random_tensor({1, time, kv_heads, d}, 2),
                    v = random_tensor({1, time, kv_heads, d}, 3);
-  const at::Tensor out = causal_attention(q, k, v, 0.4);
+  const at::Tensor out = causal_attention(q, k, v, {.scale = 0.4});
   for (std::int64_t head = 0; head < heads; ++head)
     for (std::int64_t t = 0; t < time; ++t) {
       const std::int64_t group = head / (heads / kv_heads);

@@ -11,7 +11,7 @@ inline Decoder converted(const Decoder& model, at::ScalarType type) {
   for_each_parameter(copy, [&](const std::string&, ParameterKind, at::Tensor& value) {
     value = value.detach().to(type, /*non_blocking=*/false, /*copy=*/true).set_requires_grad(value.requires_grad());
   });
-  copy.rotary = std::make_shared<at::Tensor>();
+  copy.rotary = std::make_shared<Rotary>();
   return copy;
 }
 

@@ -155,7 +155,7 @@ TEST(QkGain, ThatIsFixedStaysOne) {
     for (const DecoderLayer& layer : trainer.model().layers) {
       EXPECT_EQ(at::equal(layer.k_gain, at::ones({8})), gain == QkGain::fixed);
       EXPECT_EQ(at::equal(layer.q_gain, at::ones({8})), gain == QkGain::fixed);
-      EXPECT_FALSE(at::equal(layer.attention_norm, at::ones({32})));
+      EXPECT_FALSE(at::equal(layer.attention_norm.gain, at::ones({32})));
     }
   }
 }

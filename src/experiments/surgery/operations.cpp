@@ -130,7 +130,7 @@ Table table_of(const std::vector<Operation>& operations, const Numbers& losses, 
 Directions gain_directions(const Decoder& model, RemovalOrder order) {
   Directions directions;
   for (const DecoderLayer& layer : model.layers) {
-    const at::Tensor axes_d = at::argsort(layer.k_gain.detach().abs(), /*stable=*/true, /*dim=*/0,
+    const at::Tensor axes_d = at::argsort(effective_gain(model, layer.k_gain).detach().abs(), /*stable=*/true, /*dim=*/0,
                                           /*descending=*/order == RemovalOrder::largest);
     directions.push_back({axes_d.expand({model.config.kv_heads, -1}), {}});
   }

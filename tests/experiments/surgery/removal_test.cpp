@@ -112,7 +112,7 @@ TEST_P(EveryNorm, DirectionsThatKeysDoNotUseCostNothing) {
   at::manual_seed(8);
   for (DecoderLayer& layer : model.layers)  // the keys of each head in a space of 3 dimensions
     for (std::int64_t head = 0; head < c.kv_heads; ++head)
-      layer.qkv.narrow(0, (c.heads + head) * c.d_k, c.d_k)
+      layer.qkv.weight.narrow(0, (c.heads + head) * c.d_k, c.d_k)
           .copy_(at::matmul(at::randn({c.d_k, 3}), at::randn({3, c.d_model})) * 0.2);
   const auto batches = small_batches();
   const Directions directions = singular_directions(model, batches.front().tokens_bt, RemovalOrder::smallest);

@@ -47,7 +47,7 @@ inline double loss_with_running_means(const Decoder& model, const std::vector<Ba
   const DecoderConfig& c = model.config;
   const auto wide = [](const at::Tensor& x) { return x.detach().to(at::kDouble); };
   const auto norm = [&](const at::Tensor& x, const at::Tensor& gain) {
-    return x / (x.pow(2).mean(-1, true) + c.norm_eps).sqrt() * wide(gain);
+    return x / (x.pow(2).mean(-1, true) + c.norm.eps).sqrt() * wide(gain);
   };
   double sum = 0;
   for (const Batch& batch : batches) {
@@ -55,17 +55,18 @@ inline double loss_with_running_means(const Decoder& model, const std::vector<Ba
     const std::int64_t time = x.size(1);
     const at::Tensor counts = at::arange(1, time + 1, at::kDouble).reshape({1, time, 1});
     for (const DecoderLayer& layer : model.layers) {
-      const at::Tensor values =
-          at::matmul(norm(x, layer.attention_norm), wide(layer.qkv).slice(0, (c.heads + c.kv_heads) * c.d_k).t());
+      const at::Tensor values = at::matmul(norm(x, layer.attention_norm.gain),
+                                           wide(layer.qkv.weight).slice(0, (c.heads + c.kv_heads) * c.d_k).t());
       const at::Tensor means = values.cumsum(1) / counts;  // [b, t, kv_heads·d]
       std::vector<at::Tensor> heads;
       for (std::int64_t head = 0; head < c.heads; ++head)
         heads.push_back(means.narrow(2, head / (c.heads / c.kv_heads) * c.d_k, c.d_k));
-      x = x + at::matmul(at::cat(heads, 2), wide(layer.output).t());
-      const at::Tensor hidden = at::matmul(norm(x, layer.feed_forward_norm), wide(layer.up).t()).clamp_min(0).pow(2);
-      x = x + at::matmul(hidden, wide(layer.down).t());
+      x = x + at::matmul(at::cat(heads, 2), wide(layer.output.weight).t());
+      const at::Tensor hidden =
+          at::matmul(norm(x, layer.feed_forward_norm.gain), wide(layer.up.weight).t()).clamp_min(0).pow(2);
+      x = x + at::matmul(hidden, wide(layer.down.weight).t());
     }
-    const at::Tensor scores = at::matmul(norm(x, model.final_norm), wide(model.embedding).t()).log_softmax(-1);
+    const at::Tensor scores = at::matmul(norm(x, model.final_norm.gain), wide(model.embedding).t()).log_softmax(-1);
     sum -= scores.gather(2, batch.targets_bt.unsqueeze(2)).mean().item<double>();
   }
   return sum / static_cast<double>(batches.size());
