@@ -1,7 +1,5 @@
 #include "formats/safetensors.h"
 
-#include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,12 +9,11 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "formats/byte_reader.h"
 #include "formats/content_hash.h"
 
 namespace headscope {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "the format is little-endian, and so are our views of it");
 
 // The limit of the format for the header.
 constexpr std::uint64_t longest_safetensors_header = 100'000'000;
@@ -79,8 +76,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
       return move_to(Place::metadata_key);
     }
     if (place_ != Place::type) fail_value("text");
-    for (int type = 0; type <= static_cast<int>(TensorType::boolean); ++type) {
-      if (type_name(static_cast<TensorType>(type)) != text) continue;
+    for (int type = 0; type < tensor_types; ++type) {
+      if (type_name(static_cast<TensorType>(type)) != text || is_quantised(static_cast<TensorType>(type))) continue;
       entry().type = static_cast<TensorType>(type);
       return move_to(Place::field);
     }
@@ -199,56 +196,28 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, const std::str
   return reader.take();
 }
 
-struct TypeFacts {
-  std::string_view name;
-  std::size_t size;
-};
-
-const TypeFacts& facts(TensorType type) {
-  static constexpr std::array<TypeFacts, 10> all = {{{"F64", 8},
-                                                     {"F32", 4},
-                                                     {"F16", 2},
-                                                     {"BF16", 2},
-                                                     {"I64", 8},
-                                                     {"I32", 4},
-                                                     {"I16", 2},
-                                                     {"I8", 1},
-                                                     {"U8", 1},
-                                                     {"BOOL", 1}}};
-  return all.at(static_cast<std::size_t>(type));
-}
-
-// Nothing when it does not fit 64 bits.
-std::optional<std::uint64_t> byte_size(TensorType type, const std::vector<std::int64_t>& shape) {
-  std::uint64_t size = facts(type).size;
-  for (const std::int64_t dimension : shape)
-    if (dimension < 0 || __builtin_mul_overflow(size, static_cast<std::uint64_t>(dimension), &size)) return {};
-  return size;
-}
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 // Length and JSON, padded with spaces so that the values start at a multiple of 8.
 std::string header_bytes(const std::filesystem::path& file, std::span<const TensorView> tensors,
                          const TensorMetadata& metadata) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!metadata.empty()) header[std::string(metadata_member)] = metadata;
+  // Appended, not looked up: an ordered object compares a new key with all others.
+  nlohmann::ordered_json::object_t header;
+  if (!metadata.empty()) header.emplace_back(metadata_member, metadata);
   std::set<std::string_view> names = {metadata_member};
   std::uint64_t end = 0;
   for (const TensorView& tensor : tensors) {
     HEADSCOPE_CHECK(names.insert(tensor.name).second, "{}: tensor '{}' comes twice", file.string(), tensor.name);
-    HEADSCOPE_CHECK(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
-                    "{}: tensor '{}' [{}] of {} has {} bytes", file.string(), tensor.name,
-                    fmt::join(tensor.shape, ", "), type_name(tensor.type), tensor.bytes.size());
+    HEADSCOPE_CHECK(!is_quantised(tensor.type) && byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
+                    "{}: tensor '{}' {} of {} has {} bytes", file.string(), tensor.name, shape_text(tensor.shape),
+                    type_name(tensor.type), tensor.bytes.size());
     const std::uint64_t begin = end;
     end += tensor.bytes.size();
-    header[tensor.name] = {{"dtype", type_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    header.emplace_back(
+        tensor.name, nlohmann::ordered_json{
+                         {"dtype", type_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}});
   }
   std::string json;
   try {
-    json = header.dump();
+    json = nlohmann::ordered_json(std::move(header)).dump();
   } catch (const nlohmann::json::exception&) {
     fail_runtime("cannot write {}: a tensor's name or a text of its metadata is not UTF-8", file.string());
   }
@@ -264,6 +233,8 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
   std::uint64_t length = 0;
   if (bytes.size() < sizeof length)
     fail_input("{}: {} bytes are too few for a safetensors file; copy or write it again", origin, bytes.size());
+  if (text_of(bytes).starts_with("version https://git-lfs"))
+    fail_input("{}: is a pointer of Git LFS, not the file itself; run `git lfs pull` in its folder", origin);
   std::memcpy(&length, bytes.data(), sizeof length);
   if (length > longest_safetensors_header)
     fail_input("{}: not a safetensors file: it claims a header of {} bytes; at most {} are allowed", origin, length,
@@ -277,10 +248,6 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
 }
 
 }  // namespace
-
-std::string_view type_name(TensorType type) {
-  return facts(type).name;
-}
 
 std::string write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
                               const TensorMetadata& metadata) {
@@ -323,8 +290,8 @@ SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std
     if (entry.begin != reached)
       fail(fmt::format("starts at byte {}, the tensors before it end at {}", entry.begin, reached));
     if (byte_size(entry.type, entry.shape) != entry.end - entry.begin)
-      fail(fmt::format("has {} bytes; {} of shape [{}] takes another number", entry.end - entry.begin,
-                       type_name(entry.type), fmt::join(entry.shape, ", ")));
+      fail(fmt::format("has {} bytes; {} of shape {} takes another number", entry.end - entry.begin,
+                       type_name(entry.type), shape_text(entry.shape)));
     reached = entry.end;
     content.tensors.push_back({std::move(entry.name), entry.type, std::move(entry.shape),
                                values.subspan(entry.begin, entry.end - entry.begin)});

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -12,21 +11,9 @@
 #include <vector>
 
 #include "core/regular_file.h"
+#include "formats/tensor.h"
 
 namespace headscope {
-
-enum class TensorType { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
-
-std::string_view type_name(TensorType type);  // as in the file: "F32"
-
-// The values lie elsewhere in memory, little-endian, row by row. In a file they may start at any byte: copy them where
-// alignment matters.
-struct TensorView {
-  std::string name;
-  TensorType type = TensorType::f32;
-  std::vector<std::int64_t> shape;  // empty: one value
-  std::span<const std::byte> bytes;
-};
 
 using TensorMetadata = std::map<std::string, std::string>;  // "__metadata__" of the header
 

@@ -13,7 +13,7 @@ struct TypePair {
   TensorType file;
   at::ScalarType memory;
 };
-constexpr std::array<TypePair, 10> types = {{{TensorType::f64, at::kDouble},
+constexpr std::array<TypePair, 13> types = {{{TensorType::f64, at::kDouble},
                                              {TensorType::f32, at::kFloat},
                                              {TensorType::f16, at::kHalf},
                                              {TensorType::bf16, at::kBFloat16},
@@ -21,6 +21,9 @@ constexpr std::array<TypePair, 10> types = {{{TensorType::f64, at::kDouble},
                                              {TensorType::i32, at::kInt},
                                              {TensorType::i16, at::kShort},
                                              {TensorType::i8, at::kChar},
+                                             {TensorType::u64, at::kUInt64},
+                                             {TensorType::u32, at::kUInt32},
+                                             {TensorType::u16, at::kUInt16},
                                              {TensorType::u8, at::kByte},
                                              {TensorType::boolean, at::kBool}}};
 

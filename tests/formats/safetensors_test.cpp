@@ -43,7 +43,7 @@ TEST(Safetensors, EveryTypeComesBack) {
   const TemporaryFolder folder;
   std::string values(96, '\0');
   std::iota(values.begin(), values.end(), '\1');
-  constexpr std::array<std::size_t, 10> sizes = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1};  // in the order of TensorType
+  constexpr std::array<std::size_t, 13> sizes = {8, 4, 2, 2, 8, 4, 2, 1, 8, 4, 2, 1, 1};  // in the order of TensorType
   std::vector<TensorView> tensors;
   for (std::size_t type = 0; type < sizes.size(); ++type)
     tensors.push_back({fmt::format("layers.{}.\"ü\"", type),
