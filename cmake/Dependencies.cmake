@@ -5,6 +5,7 @@ find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
 find_program(GNUPLOT gnuplot REQUIRED)
 
 find_path(XXHASH_INCLUDE xxhash.h REQUIRED)

@@ -1,4 +1,5 @@
-"""Files that headscope writes, read by other programs' readers: tables by pyarrow, tensors by struct and json.
+"""Files that headscope writes, read by other programs' readers: tables by pyarrow, tensors by struct and json, arrays by
+numpy.
 
 usage: python test_files.py PATH_TO_WRITE_FILES [unittest options]
 """
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -84,6 +86,27 @@ class Files(unittest.TestCase):
         np.testing.assert_array_equal(tensor("scalar", "F32", "<f4"), np.float32(0.5))
         self.assertEqual(tensor("none", "BF16", "<u2").shape, (0, 4))
         self.assertEqual(header["none"]["data_offsets"], [len(values), len(values)])
+
+    def test_arrays_are_read_by_numpy(self) -> None:
+        for name, method in (("stored.npz", zipfile.ZIP_STORED), ("deflated.npz", zipfile.ZIP_DEFLATED)):
+            with self.subTest(name), zipfile.ZipFile(self.folder / name) as archive:
+                self.assertIsNone(archive.testzip())
+                self.assertEqual({entry.compress_type for entry in archive.infolist()}, {method})
+                arrays = np.load(self.folder / name, allow_pickle=False)
+                self.assertEqual(list(arrays), ["numbers", "halves", "bits", "one", "none", "ü/many"])
+                expected = {
+                    "numbers": np.array([[0.5, -1e300, np.inf], [0, 5, 6]]),
+                    "halves": np.array([1, -2], np.float16),
+                    "bits": np.array([[True, False, True]]),
+                    "one": np.uint8(1),
+                    "none": np.zeros((0, 4), np.uint32),
+                    "ü/many": np.arange(-7, 99_993).reshape(10, 10_000),
+                }
+                for key, array in expected.items():
+                    self.assertEqual(arrays[key].dtype, array.dtype, key)
+                    np.testing.assert_array_equal(arrays[key], array, strict=True)
+                for entry in archive.infolist():  # values are aligned, as numpy aligns them
+                    self.assertEqual(len(archive.read(entry)[10:].partition(b"\n")[0]) % 64, 53)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ STUBS = Path(__file__).resolve().parent / "stubs"
 TOOLS = """basename bash cat chmod cp cut dirname env find flock grep ln mkdir mktemp mv paste readlink realpath rm rmdir sed
 sha256sum sort tail touch uname""".split()
 PACKAGES = """fonts-dejavu-core libcli11-dev libeigen3-dev libfmt-dev libxxhash-dev libyaml-cpp-dev
-nlohmann-json3-dev""".split()
+nlohmann-json3-dev zlib1g-dev""".split()
 PROGRAMS = ["g++", "gnuplot"]
 
 

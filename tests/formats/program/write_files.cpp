@@ -6,6 +6,7 @@
 
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "formats/npz.h"
 #include "formats/part_table.h"
 #include "formats/safetensors.h"
 
@@ -55,6 +56,24 @@ void write_tensors(const fs::path& folder) {
   if (Safetensors(folder / "model.safetensors").hash() != hash) fail_runtime("the hash changed");
 }
 
+void write_arrays(const fs::path& folder) {
+  const std::vector<double> numbers = {0.5, -1e300, std::numeric_limits<double>::infinity(), 0, 5, 6};
+  const std::vector<std::uint16_t> halves = {0x3c00, 0xc000};  // 1 and -2
+  const std::vector<std::uint8_t> bits = {1, 0, 1};
+  std::vector<std::int64_t> many(100'000);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<std::int64_t>(i) - 7;
+  const std::vector<TensorView> arrays = {
+      {"numbers", TensorType::f64, {2, 3}, std::as_bytes(std::span(numbers))},
+      {"halves", TensorType::f16, {2}, std::as_bytes(std::span(halves))},
+      {"bits", TensorType::boolean, {1, 3}, std::as_bytes(std::span(bits))},
+      {"one", TensorType::u8, {}, std::as_bytes(std::span(bits).first(1))},
+      {"none", TensorType::u32, {0, 4}, {}},
+      {"ü/many", TensorType::i64, {10, 10'000}, std::as_bytes(std::span(many))},
+  };
+  write_npz(folder / "stored.npz", arrays);
+  write_npz(folder / "deflated.npz", arrays, NpzPacking::deflated);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -62,6 +81,7 @@ int main(int count, char** arguments) {
     if (count != 2) fail_input("usage: write_files FOLDER");
     write_tables(arguments[1]);
     write_tensors(arguments[1]);
+    write_arrays(arguments[1]);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 #include <yaml-cpp/yaml.h>
+#include <zlib.h>
 
 #include <CLI/CLI.hpp>
 #include <Eigen/Dense>
@@ -23,6 +24,7 @@ int main(int argc, char** argv) {
   nlohmann::json result;
   result["determinant"] = determinant;
   result["hash"] = fmt::format("{:016x}", XXH64("abc", 3, 0));
+  result["checksum"] = fmt::format("{:08x}", crc32(0, reinterpret_cast<const Bytef*>("abc"), 3));
   result["arrow"] = arrow::int64()->ToString();
   std::puts(result.dump().c_str());
 }
