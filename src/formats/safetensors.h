@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "core/regular_file.h"
@@ -49,7 +50,7 @@ class Safetensors {
   std::filesystem::path path_;
   MappedFile file_;
   SafetensorsContent content_;
-  std::map<std::string, std::size_t, std::less<>> places_;  // name to index
+  std::unordered_map<std::string_view, std::size_t> places_;  // names of content_ to index
 };
 
 }  // namespace headscope

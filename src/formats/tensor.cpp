@@ -135,7 +135,7 @@ void read_floats(const TensorView& tensor, std::uint64_t first, std::span<float>
     case TensorType::f64:
       return convert_values<double>(bytes, out, [](double value) { return static_cast<float>(value); });
     case TensorType::f16:
-      return convert_values<std::uint16_t>(bytes, out, half_to_float);
+      return convert_values<std::uint16_t>(bytes, out, [](std::uint16_t bits) { return half_to_float(bits); });
     case TensorType::bf16:
       return convert_values<std::uint16_t>(
           bytes, out, [](std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); });
