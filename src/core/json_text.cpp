@@ -52,6 +52,8 @@ nlohmann::json parse_strict_json(std::string_view text, const std::string& origi
     return json::parse(text, check);
   } catch (const json::parse_error& error) {
     fail_input("{}: is not JSON at byte {}; copy or download the file again", origin, error.byte);
+  } catch (const json::out_of_range&) {
+    fail_input("{}: its JSON holds a number that is too large for any type", origin);
   }
 }
 

@@ -18,8 +18,8 @@ std::string json_text(const nlohmann::ordered_json& value);
 nlohmann::ordered_json parse_json(std::string_view text);
 
 // JSON of another program, from a file named `origin`. Throws Error(Fault::input) when the text is not JSON (with the
-// byte), is nested deeper than 64, or has a key twice in one object. Its objects are sorted by key: unlike those of
-// ordered_json, they find a key among many in logarithmic time.
+// byte), is nested deeper than 64, has a key twice in one object, or holds a number beyond float64. Its objects are
+// sorted by key: unlike those of ordered_json, they find a key among many in logarithmic time.
 nlohmann::json parse_strict_json(std::string_view text, const std::string& origin);
 
 // The text under the key; `without` where the key is absent or its value is not a text.

@@ -26,6 +26,7 @@ TEST(StrictJson, RefusesInOneLineWhatOthersWouldGuess) {
   refused("", "is not JSON at byte 1");
   refused("{} {}", "is not JSON at byte 4");
   refused("{\"a\": \"\xff\"}", "is not JSON at byte 8");
+  refused("[1e999]", "its JSON holds a number that is too large");
   refused(std::string("[1]\0", 4), "is not JSON: it holds a zero byte at byte 3");
   refused(std::string(100'000, '['), "its JSON is nested deeper than 64 levels");
   std::string deep;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <array>
 
 #include "core/atomic_file.h"
 #include "support/expect_error.h"
@@ -69,6 +69,25 @@ TEST(ModelFiles, AFolderWithShards) {
   EXPECT_EQ(values_of(model, "a") + values_of(model, "b") + values_of(model, "c"), "aabbcc");
   EXPECT_EQ(model.weight_files().size(), 2U);
   EXPECT_TRUE(model.unlisted().empty());
+}
+
+TEST(ModelFiles, AHundredThousandTensorsInTwoShards) {
+  const TemporaryFolder folder;
+  constexpr std::size_t count = 100'000;
+  std::array<NamedValues, 2> shards;
+  std::string map;
+  for (std::size_t i = 0; i < count; ++i) {
+    shards[i % 2].emplace_back(fmt::format("layers.{}.weight", i), std::to_string(i));
+    map += fmt::format("{}\"layers.{}.weight\":\"model-{}.safetensors\"", i == 0 ? "" : ",", i, i % 2 + 1);
+  }
+  make_folder(folder / "model");
+  write_tensors(folder / "model/model-1.safetensors", shards[0]);
+  write_tensors(folder / "model/model-2.safetensors", shards[1]);
+  write_file(folder / "model/model.safetensors.index.json", "{\"weight_map\":{" + map + "}}");
+  const ModelFiles model(folder / "model");
+  EXPECT_EQ(model.tensors().size(), count);
+  for (std::size_t i = 0; i < count; ++i)
+    ASSERT_EQ(values_of(model, fmt::format("layers.{}.weight", i)), std::to_string(i));
 }
 
 TEST(ModelFiles, TheHashIsThatOfTheWeightsWhateverTheFiles) {

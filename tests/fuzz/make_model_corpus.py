@@ -73,6 +73,7 @@ for name, text in {
            '"b": "model-00002-of-00002.safetensors"}}',
     "leaves": '{"weight_map": {"a": "../x"}}',
     "twice": '{"weight_map": {"a": "x", "a": "y"}}',
+    "too_large": '{"metadata": {"total_size": 333334e333333}}',
     "deep": '{"weight_map": ' + "[" * 70,
 }.items():
     (folder("weight_map") / f"{name}.json").write_text(text)
