@@ -16,6 +16,7 @@ inline constexpr const char* checkpoints_name = "checkpoints";
 inline constexpr const char* model_name = "model.safetensors";
 inline constexpr const char* optimizer_name = "optimizer.safetensors";
 inline constexpr const char* state_name = "state.json";
+inline constexpr const char* published_config_name = "config.json";  // of a published model
 
 std::string checkpoint_name(std::int64_t step);
 

@@ -1,8 +1,12 @@
 #include "model/load.h"
 
+#include "core/atomic_file.h"
 #include "core/error.h"
-#include "core/regular_file.h"
+#include "core/json_text.h"
+#include "formats/model_files.h"
 #include "model/checkpoint_files.h"
+#include "model/gguf_model.h"
+#include "model/stored_weights.h"
 
 namespace headscope {
 namespace {
@@ -87,14 +91,83 @@ Setup setup_of(const CheckpointReader& reader) {
   return setup;
 }
 
-// A configuration must not make us allocate far more than its weights can fill. Smaller differences show tensor by
-// tensor, with a name.
-void check_model_size(const fs::path& file, const DecoderConfig& model) {
-  constexpr std::int64_t far_more = 16;
-  const auto there = static_cast<std::int64_t>(open_regular_file(file).size);
-  const std::int64_t needed = 4 * count_parameters(model).total;
-  if (needed / far_more > there)
-    fail_damaged(file, fmt::format("has {} bytes; the model in {} has {}", there, state_name, needed));
+// The place where a tensor of a file is found by its name.
+StoredWeights stored_in(const Safetensors& file, const std::string& origin) {
+  std::map<std::string_view, const TensorView*> places;
+  for (const TensorView& tensor : file.tensors()) places.emplace(tensor.name, &tensor);
+  const auto find = [places = std::move(places)](std::string_view name) {
+    const auto found = places.find(name);
+    return found == places.end() ? nullptr : found->second;
+  };
+  return {.origin = origin, .find = find, .names = {}};
+}
+StoredWeights stored_in(const ModelFiles& files) {
+  StoredWeights weights{.origin = files.place().string(),
+                        .find = [&files](std::string_view name) { return files.find(name); },
+                        .names = {}};
+  for (const TensorView& tensor : files.tensors()) weights.names.push_back(tensor.name);
+  return weights;
+}
+
+// The model that the stored tensors are, in memory.
+Decoder filled_decoder(const StoredWeights& weights, const StoredModel& stored, at::Device device) {
+  Decoder model = empty_decoder(stored.config, device);
+  load_weights(weights, stored, model);
+  return model;
+}
+
+bool looks_published(const fs::path& place) {
+  std::error_code ignored;
+  return is_gguf(place) || fs::exists(place / published_config_name, ignored) ||
+         fs::is_directory(place / "snapshots", ignored);
+}
+
+// The options of a published model and the row of its architecture, of a folder or of a GGUF file.
+struct PublishedModel {
+  std::string origin;  // of the options
+  GgufModel model;
+};
+PublishedModel describe(const ModelFiles& files) {
+  if (files.gguf() != nullptr) return {files.place().string(), describe_gguf(*files.gguf())};
+  const fs::path file = files.required_file(published_config_name);
+  PublishedModel described{file.string(), {}};
+  described.model.options = parse_strict_json(read_file(file), file.string());
+  const std::string model_type = ModelOptions(described.model.options, described.origin).text("model_type");
+  described.model.architecture = published_architecture(model_type, described.origin);
+  return described;
+}
+
+LoadedModel load_published(const fs::path& place, at::Device device) {
+  const ModelFiles files(place);
+  const PublishedModel published = describe(files);
+  const Architecture& architecture = published.model.architecture;
+  StoredWeights weights = stored_in(files);
+  std::erase_if(weights.names, [&](const std::string& name) { return published.model.read_tensors.contains(name); });
+  const ModelOptions options(published.model.options, published.origin);
+  StoredModel stored = match_weights(weights, architecture, decoder_config(architecture, options));
+  LoadedModel loaded;
+  loaded.checkpoint = files.place();
+  loaded.model = filled_decoder(weights, stored, device);
+  loaded.architecture = architecture.model_type;
+  loaded.setup.preset = architecture.model_type;
+  loaded.setup.model = stored.config;
+  if (stored.config.longest != 0)
+    loaded.setup.train.seq_len = std::min(loaded.setup.train.seq_len, stored.config.longest);
+  loaded.warnings = std::move(stored.warnings);
+  return loaded;
+}
+
+// "org/name" of models--org--name/snapshots/0123abc, otherwise the last name of the path.
+std::string published_name(const fs::path& place) {
+  const fs::path whole = absolute_folder(place);
+  std::string name = whole.filename().string();
+  if (whole.parent_path().filename() != "snapshots") return name;
+  name = whole.parent_path().parent_path().filename().string();
+  constexpr std::string_view cache = "models--", between = "--";
+  if (name.starts_with(cache)) name.erase(0, cache.size());
+  if (const std::size_t found = name.find(between); found != std::string::npos)
+    name.replace(found, between.size(), "/");
+  return name;
 }
 
 }  // namespace
@@ -121,13 +194,13 @@ void load_tensor(const TensorView& view, const at::Tensor& target, const std::st
   target.copy_(host);
 }
 
-void load_weights(const Safetensors& weights, const Decoder& model, const std::string& origin) {
-  for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
-    load_tensor(weights.get(name), value, origin);
-  });
+void load_weights(const Safetensors& file, const Decoder& model, const std::string& origin) {
+  const StoredWeights weights = stored_in(file, origin);
+  load_weights(weights, match_weights(weights, own_architecture(), model.config), model);
 }
 
 LoadedModel load_model(const fs::path& place, at::Device device) {
+  if (looks_published(place)) return load_published(place, device);
   LoadedModel loaded;
   loaded.checkpoint = checkpoint_at(place);
   const CheckpointReader reader(loaded.checkpoint);
@@ -135,13 +208,14 @@ LoadedModel load_model(const fs::path& place, at::Device device) {
   loaded.setup = setup_of(reader);
   loaded.step = reader.count("step", loaded.setup.train.steps());
   loaded.tokens = loaded.step * loaded.setup.train.tokens_per_step();
-  check_model_size(weights, loaded.setup.model);
-  loaded.model = empty_decoder(loaded.setup.model, device);
-  load_weights(reader.tensors(model_name), loaded.model, weights.string());
+  const Safetensors file = reader.tensors(model_name);
+  const StoredWeights stored = stored_in(file, weights.string());
+  loaded.model = filled_decoder(stored, match_weights(stored, own_architecture(), loaded.setup.model), device);
   return loaded;
 }
 
 std::string title_of(const LoadedModel& saved) {
+  if (!saved.architecture.empty()) return fmt::format("{} ({})", published_name(saved.checkpoint), saved.architecture);
   const fs::path run = run_of_checkpoint(saved.checkpoint);
   const std::string& preset = saved.setup.preset;
   return fmt::format("{}, step {}", run.empty() ? preset : run_title(run, preset), saved.step);

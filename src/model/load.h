@@ -1,4 +1,5 @@
-// Weights in files: tensors by name (safetensors), and a trained model with the setup that made it.
+// Models on disk: tensors by name (safetensors), a trained model of ours with the setup that made it, and published
+// ones.
 #pragma once
 
 #include <filesystem>
@@ -20,20 +21,24 @@ void load_weights(const Safetensors& weights, const Decoder& model, const std::s
 // tensor when the shapes differ.
 void load_tensor(const TensorView& view, const at::Tensor& target, const std::string& origin);
 
-// A trained model: a checkpoint of ours.
+// A trained model: a checkpoint of ours, or a published one.
 struct LoadedModel {
-  std::filesystem::path checkpoint;
-  Decoder model;                      // float32, without gradients
-  Setup setup;                        // what it was trained with
-  std::int64_t step = 0, tokens = 0;  // updates that it had, and the tokens of those
+  std::filesystem::path checkpoint;        // its folder, or its GGUF file
+  Decoder model;                           // float32, without gradients
+  Setup setup;                             // what it was trained with; of a published one, the model alone is known
+  std::int64_t step = 0, tokens = 0;       // updates that it had, and the tokens of those; 0 of a published one
+  std::string architecture = {};           // a published one's model_type; empty: ours
+  std::vector<std::string> warnings = {};  // for the user: tensors that are not used, for example
 };
 
-// `place`: the folder of a checkpoint, or of a run, which stands for its newest one. Throws Error(Fault::input) naming
-// the file: there is none (of a study's folder: with the names of its conditions), it is damaged, or its tensors have
+// `place`: the folder of a checkpoint, or of a run, which stands for its newest one; or that of a published model
+// (formats/model_files.h). Throws Error(Fault::input) naming the file: there is none (of a study's folder: with the
+// names of its conditions), it is damaged, its architecture is not known (model/architectures.h), or its tensors have
 // other shapes than its configuration says.
 LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 
-// "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere.
+// "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere. A published
+// model's is that of its folder, "org/name" in the cache of Hugging Face.
 std::string title_of(const LoadedModel& saved);
 
 }  // namespace headscope
