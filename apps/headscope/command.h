@@ -162,6 +162,7 @@ void add_train(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_inspect(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_heads(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_roles(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_parity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_surgery(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_config(CLI::App& app, CommonFlags& flags, Command& chosen);

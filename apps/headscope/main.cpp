@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   add_inspect(app, flags, chosen);
   add_heads(app, flags, chosen);
   add_roles(app, flags, chosen);
+  add_parity(app, flags, chosen);
   add_plasticity(app, flags, chosen);
   add_surgery(app, flags, chosen);
   add_plot(app, flags, chosen);

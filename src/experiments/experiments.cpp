@@ -23,6 +23,7 @@ const headscope::Experiments headscope_experiments = {
     .study = headscope::Shortened<headscope::run_study>::call,
     .inspect = headscope::Shortened<headscope::inspect>::call,
     .surgery = headscope::Shortened<headscope::run_surgery>::call,
+    .parity = headscope::Shortened<headscope::compare_with_reference>::call,
     .estimate = headscope::Shortened<headscope::estimate_run>::call,
     .time_training = headscope::Shortened<headscope::benchmark_training>::call,
     .time_tracking = headscope::Shortened<headscope::benchmark_tracking>::call,

@@ -5,6 +5,7 @@
 #include "experiments/benchmark.h"
 #include "experiments/estimate.h"
 #include "experiments/inspect.h"
+#include "experiments/parity.h"
 #include "experiments/study_run.h"
 #include "experiments/surgery/run.h"
 #include "experiments/train_run.h"
@@ -16,6 +17,7 @@ struct Experiments {
   decltype(&run_study) study;
   Inspection (*inspect)(const InspectJob& job, Console& console, const WriteMore& write_more);
   decltype(&run_surgery) surgery;
+  decltype(&compare_with_reference) parity;
   decltype(&estimate_run) estimate;
   decltype(&benchmark_training) time_training;
   decltype(&benchmark_tracking) time_tracking;

@@ -36,6 +36,7 @@ ELSEWHERE = {
     "docker run": "scripts/check-dockerfile",
     "cmake --preset release -DHEADSCOPE_CUDA=ON": "scripts/test-gpu",
     "./scripts/test": ".ci/run",
+    "python3 python/export_reference.py": "scripts/make-references",
 }
 UNFINISHED = ("headscope study --analyze",)  # spans that name a command without saying what it takes
 # Flags of other programs.
@@ -117,6 +118,10 @@ def make(folder: Path) -> None:
                 ["study", *sets(*SMALL, "track.metrics=all", "track.every=4"), "--out", "STUDY"],
                 ["surgery", "STUDY/QK", "--shares", "0,1", "--bits", "8", "--repeats", "1", "--out", "SURGERY"]]
     commands += [["plasticity", "DATA", "--layers", "0,4-7", "--no-figures", "--out", out] for out in ("P1", "P2")]
+    (folder / "MODEL").mkdir()
+    published = ROOT / "tests/model/published/qwen3"
+    for source, name in (("default.json", "MODEL/config.json"), ("model.safetensors", "MODEL"), ("default.npz", "FILE.npz")):
+        shutil.copy(published / source, folder / name)
     for command in commands:
         done = run(*command, cwd=folder)
         if done.returncode != 0:

@@ -49,6 +49,18 @@ TEST(Gradients, OfGroupedCausalAttention) {
   expect_gradients({q, k, v}, [&] { return weighed(causal_attention(q, k, v, {.scale = 0.3})); });
 }
 
+TEST(Gradients, OfAttentionWithAWindowAndASoftCap) {
+  const at::Tensor q = leaf({2, 6, 4, 8}, 1), k = leaf({2, 6, 2, 8}, 2), v = leaf({2, 6, 2, 8}, 3);
+  for (const Scores& scores : {Scores{0.3, 3, 0}, Scores{0.3, 3, 0.8}})
+    expect_gradients({q, k, v}, [&] { return weighed(causal_attention(q, k, v, scores)); });
+}
+
+TEST(Gradients, OfRotaryOnHalvesOfAPart) {
+  const at::Tensor x = leaf({2, 7, 3, 8}, 1);
+  const at::Tensor table = rotary_table(9, 6, 10000, at::kDouble);
+  expect_gradients({x}, [&] { return weighed(rotate(x, table, /*halves=*/true)); });
+}
+
 TEST(Gradients, OfSquaredRelu) {
   const at::Tensor x = leaf({4, 9}, 1);
   expect_gradients({x}, [&] { return weighed(squared_relu(x)); });
@@ -59,7 +71,8 @@ TEST(Gradients, OfLinearCrossEntropyInOneSliceAndInSeveral) {
   const at::Tensor targets = at::arange(11) % 13;
   const std::int64_t row_bytes = 13 * 4;
   for (const std::int64_t bytes : {std::int64_t{1} << 20, 4 * row_bytes, std::int64_t{1}})
-    expect_gradients({x, weight}, [&] { return linear_cross_entropy(x, weight, targets, bytes) * 3; });
+    for (const double cap : {0.0, 1.5})
+      expect_gradients({x, weight}, [&] { return linear_cross_entropy(x, weight, targets, bytes, cap) * 3; });
 }
 
 }  // namespace

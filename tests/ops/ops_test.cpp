@@ -76,6 +76,62 @@ TEST(Attention, IsTheSoftmaxOverEarlierKeysOfTheHeadsGroup) {
     }
 }
 
+TEST(Rotary, TurnsHalvesOfTheFirstDimensionsAndLeavesTheRest) {
+  const std::int64_t d = 10, turning = 6;
+  const at::Tensor x = random_tensor({1, 5, 2, d}, 1), frequencies = at::tensor({1.0, 0.3, 0.01}, at::kDouble);
+  const at::Tensor y = rotate(x, rotary_table(5, frequencies, /*magnitude=*/1.5, at::kDouble), /*halves=*/true);
+  for (std::int64_t t = 0; t < 5; ++t)
+    for (std::int64_t i = 0; i < turning / 2; ++i) {
+      const double angle = static_cast<double>(t) * frequencies[i].item<double>();
+      const double a = x[0][t][1][i].item<double>(), b = x[0][t][1][i + 3].item<double>();
+      EXPECT_NEAR(y[0][t][1][i].item<double>(), 1.5 * (a * std::cos(angle) - b * std::sin(angle)), 1e-14);
+      EXPECT_NEAR(y[0][t][1][i + 3].item<double>(), 1.5 * (a * std::sin(angle) + b * std::cos(angle)), 1e-14);
+    }
+  EXPECT_TRUE(at::equal(y.narrow(-1, turning, d - turning), x.narrow(-1, turning, d - turning)));
+}
+
+TEST(Rotary, AnglesAreRoundedToTheTypeOfTheFrequencies) {
+  const at::Tensor third = at::tensor({1.0 / 3}, at::kDouble);
+  const auto angle = [](const at::Tensor& table) { return at::angle(table[3][0]).item<double>(); };
+  EXPECT_NEAR(angle(rotary_table(4, third, 1, at::kDouble)), 1, 1e-15);
+  const float single = 3.0F * (1.0F / 3);
+  EXPECT_NEAR(angle(rotary_table(4, third.to(at::kFloat), 1, at::kDouble)), static_cast<double>(single), 1e-15);
+}
+
+// Every way to compute attention, against the definition in loops: whole sequences, a window, a soft-cap, both.
+TEST(Attention, WindowsAndSoftCapsAreThoseOfTheDefinition) {
+  const std::int64_t time = 9, heads = 4, kv_heads = 2, d = 4;
+  const at::Tensor q = random_tensor({2, time, heads, d}, 1), k = random_tensor({2, time, kv_heads, d}, 2),
+                   v = random_tensor({2, time, kv_heads, d}, 3);
+  for (const Scores& scores : {Scores{0.9, 1, 0}, Scores{0.9, 4, 0}, Scores{0.9, 0, 0.7}, Scores{0.9, 3, 0.7},
+                               Scores{0.9, time, 0}, Scores{0.9, 100, 0.7}}) {
+    const at::Tensor out = causal_attention(q, k, v, scores);
+    const at::Tensor rows = attention_probabilities(q, k, scores, /*first=*/5, /*count=*/3);
+    ASSERT_EQ(rows.sizes(), at::IntArrayRef({2, heads, 3, time}));
+    for (std::int64_t head = 0; head < heads; ++head)
+      for (std::int64_t t = 0; t < time; ++t) {
+        const std::int64_t group = head / (heads / kv_heads);
+        std::vector<double> weights(static_cast<std::size_t>(time), 0);
+        double total = 0;
+        for (std::int64_t s = 0; s <= t; ++s) {
+          if (scores.window != 0 && t - s >= scores.window) continue;
+          double score = scores.scale * (q[1][t][head] * k[1][s][group]).sum().item<double>();
+          if (scores.cap != 0) score = scores.cap * std::tanh(score / scores.cap);
+          total += weights[static_cast<std::size_t>(s)] = std::exp(score);
+        }
+        at::Tensor sum = at::zeros({d}, at::kDouble);
+        for (std::int64_t s = 0; s < time; ++s) {
+          const double share = weights[static_cast<std::size_t>(s)] / total;
+          sum += share * v[1][s][group];
+          if (t >= 5 && t < 8) {
+            EXPECT_NEAR(rows[1][head][t - 5][s].item<double>(), share, 1e-13);
+          }
+        }
+        EXPECT_LT((out[1][t][head] - sum).abs().max().item<double>(), 1e-13) << scores.window << " " << scores.cap;
+      }
+  }
+}
+
 TEST(SquaredRelu, IsTheSquareOfThePositivePart) {
   const at::Tensor x = at::tensor({-2.0, -0.0, 0.5, 3.0});
   EXPECT_TRUE(at::equal(squared_relu(x), at::tensor({0.0, 0.0, 0.25, 9.0})));
@@ -92,6 +148,23 @@ TEST(LinearCrossEntropy, IsTheMeanNegativeLogProbability) {
   }
   EXPECT_NEAR(linear_cross_entropy(x, weight, targets).item<double>(), sum / 7, 1e-13);
   EXPECT_NEAR(linear_cross_entropy(x, weight, targets, /*slice_bytes=*/100).item<double>(), sum / 7, 1e-13);
+}
+
+TEST(LinearCrossEntropy, OfSoftCappedLogits) {
+  const at::Tensor x = random_tensor({3, 5}, 1), weight = random_tensor({4, 5}, 2);
+  const double cap = 1.3;
+  double sum = 0;
+  for (std::int64_t row = 0; row < 3; ++row) {
+    const auto logit = [&](std::int64_t word) {
+      return cap * std::tanh((x[row] * weight[word]).sum().item<double>() / cap);
+    };
+    double total = 0;
+    for (std::int64_t word = 0; word < 4; ++word) total += std::exp(logit(word));
+    sum += std::log(total) - logit(row);
+    EXPECT_NEAR(capped_logits(x, weight, cap)[row][3].item<double>(), logit(3), 1e-14);
+  }
+  const at::Tensor targets = at::arange(3);
+  EXPECT_NEAR(linear_cross_entropy(x, weight, targets, logits_slice_bytes, cap).item<double>(), sum / 3, 1e-13);
 }
 
 TEST(LinearCrossEntropy, SurvivesHugeLogits) {
