@@ -13,6 +13,17 @@ add_library(headscope_xxhash INTERFACE)
 target_include_directories(headscope_xxhash SYSTEM INTERFACE "${XXHASH_INCLUDE}")
 target_compile_definitions(headscope_xxhash INTERFACE XXH_INLINE_ALL)
 
+# headscope_library(NAME header library): a target headscope_NAME for a package without a file for CMake.
+function(headscope_library name header library)
+  find_path(${name}_INCLUDE "${header}" REQUIRED)
+  find_library(${name}_LIBRARY "${library}" REQUIRED)
+  add_library(headscope_${name} INTERFACE)
+  target_include_directories(headscope_${name} SYSTEM INTERFACE "${${name}_INCLUDE}")
+  target_link_libraries(headscope_${name} INTERFACE "${${name}_LIBRARY}")
+endfunction()
+headscope_library(pcre2 pcre2.h pcre2-8)
+headscope_library(utf8proc utf8proc.h utf8proc)
+
 # The folder that holds the unpacked wheel (pyarrow/include, pyarrow/libarrow.so.*): scripts/bootstrap makes it.
 set(HEADSCOPE_PYARROW "$ENV{HEADSCOPE_PYARROW}" CACHE PATH "Folder of the installed pyarrow package")
 if(NOT EXISTS "${HEADSCOPE_PYARROW}/include/parquet/api/reader.h")

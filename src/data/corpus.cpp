@@ -9,6 +9,7 @@
 #include "data/documents.h"
 #include "data/language.h"
 #include "data/split.h"
+#include "data/text_tokenizer.h"
 #include "data/token_file.h"
 #include "formats/content_hash.h"
 
@@ -40,12 +41,15 @@ Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges
 // Documents of text, packed into a buffer and split.
 class TextPacker {
  public:
-  explicit TextPacker(const Wanted& wanted)
-      : split_(wanted.validation_share, wanted.train, wanted.validation), left_to_read_(wanted.most_read) {}
+  TextPacker(const Wanted& wanted, TextTokenizer& tokenizer)
+      : tokenizer_(tokenizer),
+        split_(wanted.validation_share, wanted.train, wanted.validation),
+        buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())),
+        left_to_read_(wanted.most_read) {}
 
-  void add(std::string_view document) {
+  void add(std::string_view document, const DocumentPlace& place) {
     tokens_.clear();
-    byte_tokenizer::encode(document, tokens_);
+    tokenizer_.encode_document(document, place, tokens_);
     left_to_read_ -= static_cast<std::int64_t>(tokens_.size());
     const std::uint64_t hash = split_hash(document);
     std::span<const std::uint32_t> left = tokens_;
@@ -66,14 +70,15 @@ class TextPacker {
   // `ended`: there are no further documents.
   Corpus finish(const std::string& origin, bool ended) {
     Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin, /*cut=*/!ended && !split_.full());
-    corpus.tokenizer = byte_tokenizer::name;
-    corpus.vocabulary = byte_tokenizer::vocabulary;
+    corpus.tokenizer = tokenizer_.name();
+    corpus.vocabulary = tokenizer_.vocabulary();
     return corpus;
   }
 
  private:
+  TextTokenizer& tokenizer_;
   SplitRanges split_;
-  std::shared_ptr<TokenBuffer> buffer_ = std::make_shared<TokenBuffer>(byte_tokenizer::vocabulary);
+  std::shared_ptr<TokenBuffer> buffer_;
   std::int64_t left_to_read_;
   std::vector<std::uint32_t> tokens_;
 };
@@ -84,12 +89,13 @@ std::string language_origin(std::uint64_t seed) {
 
 Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
   const Language language(seed);
-  TextPacker packer(wanted);
+  TextTokenizer bytes(byte_tokenizer::name);
+  TextPacker packer(wanted, bytes);
   double nats = 0;
   for (std::uint64_t index = 0; !packer.split().full(); ++index) {
     const LanguageDocument document = language.document(index);
     const std::size_t before = packer.split().validation().size();
-    packer.add(document.text);
+    packer.add(document.text, {});
     if (packer.split().validation().size() > before) nats += document.nats;
   }
   Corpus corpus = packer.finish(language_origin(seed), /*ended=*/false);
@@ -98,17 +104,17 @@ Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
   return corpus;
 }
 
-Corpus load_texts(const fs::path& path, const std::string& text_column, const Wanted& wanted) {
-  TextPacker packer(wanted);
+Corpus load_texts(const fs::path& path, const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
+  TextPacker packer(wanted, tokenizer);
   bool any = false;
-  const auto add = [&](std::string_view document) {
+  const auto add = [&](std::string_view document, const DocumentPlace& place) {
     any = true;
-    packer.add(document);
+    packer.add(document, place);
     return packer.wants_more();
   };
   bool ended = true;
   for (const fs::path& file : document_files(std::array{path})) {
-    ended = for_each_document(file, text_column, add);
+    ended = for_each_document(file, options.text_column, add);
     if (!ended) break;
   }
   if (!any) fail_input("{}: holds no text", path.string());
@@ -166,16 +172,25 @@ class TokenFileSplit {
   std::int64_t documents_ = 0;
 };
 
-Corpus load_path(const std::string& path, const std::string& text_column, const Wanted& wanted) {
-  std::error_code ignored;
-  if (fs::path(path).extension() == ".bin" && !fs::is_directory(path, ignored))
-    return TokenFileSplit(open_token_file(path), wanted).load();
-  return load_texts(path, text_column, wanted);
+// Tokens of a file are what they are; a tokenizer that is named all the same must be theirs.
+Corpus load_tokens(const std::string& path, const Wanted& wanted, const TextTokenizer& tokenizer) {
+  TokenFile file = open_token_file(path);
+  if (tokenizer.name() != byte_tokenizer::name && file.info.tokenizer != tokenizer.name())
+    fail_input("{}: has tokens of '{}', data.tokenizer is '{}'; leave data.tokenizer out for a token file", path,
+               file.info.tokenizer, tokenizer.name());
+  return TokenFileSplit(std::move(file), wanted).load();
 }
 
-Corpus load_two(const DataOptions& options, const Wanted& wanted) {
-  Corpus corpus = load_path(options.path, options.text_column, {0, wanted.train, 0, wanted.most_read});
-  Corpus other = load_path(options.validation, options.text_column, {0, wanted.validation, 0, wanted.most_read});
+Corpus load_path(const std::string& path, const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
+  std::error_code ignored;
+  if (fs::path(path).extension() == ".bin" && !fs::is_directory(path, ignored))
+    return load_tokens(path, wanted, tokenizer);
+  return load_texts(path, options, wanted, tokenizer);
+}
+
+Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
+  Corpus corpus = load_path(options.path, options, {0, wanted.train, 0, wanted.most_read}, tokenizer);
+  Corpus other = load_path(options.validation, options, {0, wanted.validation, 0, wanted.most_read}, tokenizer);
   if (other.tokenizer != corpus.tokenizer || other.vocabulary != corpus.vocabulary)
     fail_input("{} has tokenizer '{}' and vocabulary {}; {} has '{}' and {}: expected the same", options.validation,
                other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
@@ -186,8 +201,12 @@ Corpus load_two(const DataOptions& options, const Wanted& wanted) {
   return corpus;
 }
 
-Corpus load_files(const DataOptions& options, const Wanted& wanted) {
-  return options.validation.empty() ? load_path(options.path, options.text_column, wanted) : load_two(options, wanted);
+Corpus load_files(const DataOptions& options, const Wanted& wanted, Console* console) {
+  TextTokenizer tokenizer(options.tokenizer);
+  Corpus corpus = options.validation.empty() ? load_path(options.path, options, wanted, tokenizer)
+                                             : load_two(options, wanted, tokenizer);
+  if (console != nullptr) tokenizer.warn(*console);
+  return corpus;
 }
 
 std::string hash_of(const Corpus& corpus) {
@@ -211,6 +230,7 @@ std::vector<std::filesystem::path> inputs_of(const DataOptions& options) {
   std::vector<std::filesystem::path> inputs;
   for (const std::string& input : {options.path, options.validation})
     if (!input.empty()) inputs.emplace_back(input);
+  if (options.tokenizer != byte_tokenizer::name) inputs.emplace_back(options.tokenizer);
   return inputs;
 }
 
@@ -220,13 +240,17 @@ void validate(const DataOptions& options) {
   if (options.path.empty() && !options.validation.empty())
     fail_input("data.validation is '{}' and data.path is empty: the embedded language has validation of its own",
                options.validation);
+  if (options.path.empty() && options.tokenizer != byte_tokenizer::name)
+    fail_input("data.tokenizer is '{}' and data.path is empty: the embedded language is made of bytes",
+               options.tokenizer);
 }
 
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
                    Console& console) {
   validate(options);
   const Wanted wanted{options.validation_share, wanted_train_tokens, wanted_validation_tokens};
-  Corpus corpus = options.path.empty() ? load_language(options.language_seed, wanted) : load_files(options, wanted);
+  Corpus corpus =
+      options.path.empty() ? load_language(options.language_seed, wanted) : load_files(options, wanted, &console);
   corpus.hash = hash_of(corpus);
   console.detail(fmt::format("data: {}: {} tokens of {} documents for training, {} of {} for validation", corpus.source,
                              corpus.train.size(), corpus.train_documents, corpus.validation.size(),
@@ -239,7 +263,8 @@ Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tok
   constexpr std::int64_t most_read = 1 << 24;  // a fraction of a second
   validate(options);
   if (!options.path.empty())
-    return load_files(options, {options.validation_share, wanted_train_tokens, wanted_validation_tokens, most_read});
+    return load_files(options, {options.validation_share, wanted_train_tokens, wanted_validation_tokens, most_read},
+                      nullptr);
   Corpus language;
   language.tokenizer = byte_tokenizer::name;
   language.vocabulary = byte_tokenizer::vocabulary;

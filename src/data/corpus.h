@@ -16,6 +16,7 @@ struct DataOptions {
   std::string path;        // a text file, a folder of them, or a token file (.bin); empty: the embedded language
   std::string validation;  // the same for validation; empty: a share of the data, chosen by hash
   double validation_share = 0.02;    // four batches of 16 x 256 bytes out of a megabyte of text
+  std::string tokenizer = "bytes";   // needs no file
   std::string text_column = "text";  // as most published corpora have it
   std::uint64_t language_seed = 0;
 
@@ -26,6 +27,8 @@ struct DataOptions {
     visit("data.validation", self.validation, "The same for validation (default: a share of the data, by hash)");
     visit("data.validation_share", self.validation_share, "Share of the documents that is kept for validation",
           between(0, 1));
+    visit("data.tokenizer", self.tokenizer,
+          "bytes, a tokenizer.json, or the folder of a model that holds one; for text, token files have theirs");
     visit("data.text_column", self.text_column, "Field or column that holds the text");
     visit("data.language_seed", self.language_seed, "Seed of the embedded language's documents");
   }

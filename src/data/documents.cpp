@@ -90,7 +90,7 @@ bool for_each_in_jsonl(const fs::path& file, const std::string& text_column, con
     if (line.find_first_not_of(" \t\r\n") == std::string::npos) continue;
     const std::string place = fmt::format("{}: line {}", file.string(), lines.number());
     const std::string text = parse_json_line(line, text_column, place);
-    if (!text.empty() && !on_document(text)) return false;
+    if (!text.empty() && !on_document(text, {file, lines.number(), DocumentPlace::Unit::line})) return false;
   }
   return true;
 }
@@ -104,6 +104,7 @@ bool is_separator(std::string_view line) {
 bool for_each_in_text(const fs::path& file, const OnDocument& on_document) {
   LineReader lines(file);
   std::string line, document;
+  DocumentPlace place{file, 1, DocumentPlace::Unit::lines};
   while (lines.next(line)) {
     if (!is_separator(line)) {
       if (document.size() + line.size() > longest_document)
@@ -112,10 +113,19 @@ bool for_each_in_text(const fs::path& file, const OnDocument& on_document) {
       document += line;
       continue;
     }
-    if (!document.empty() && !on_document(document)) return false;
+    if (!document.empty() && !on_document(document, place)) return false;
     document.clear();
+    place.number = lines.number() + 1;
   }
-  return document.empty() || on_document(document);
+  return document.empty() || on_document(document, place);
+}
+
+bool for_each_in_parquet(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
+  DocumentPlace place{file, 0, DocumentPlace::Unit::document};
+  return for_each_text(file, text_column, [&](std::string_view document) {
+    ++place.number;
+    return on_document(document, place);
+  });
 }
 
 std::vector<fs::path> files_in(const fs::path& folder) {
@@ -130,6 +140,13 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string DocumentPlace::of(std::string_view document, std::size_t byte) const {
+  const std::string_view before = document.substr(0, byte);
+  const auto further = unit == Unit::lines ? std::count(before.begin(), before.end(), '\n') : 0;
+  return fmt::format("{}: {} {}", file.string(), unit == Unit::document ? "document" : "line",
+                     number + static_cast<std::size_t>(further));
+}
 
 std::vector<fs::path> document_files(std::span<const fs::path> paths) {
   std::vector<fs::path> files;
@@ -162,7 +179,7 @@ std::string parse_json_line(std::string_view line, const std::string& text_colum
 bool for_each_document(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
   const std::string kind = kind_of(file);
   if (kind == ".jsonl") return for_each_in_jsonl(file, text_column, on_document);
-  if (kind == ".parquet") return for_each_text(file, text_column, on_document);
+  if (kind == ".parquet") return for_each_in_parquet(file, text_column, on_document);
   return for_each_in_text(file, on_document);
 }
 

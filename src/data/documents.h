@@ -14,8 +14,19 @@
 
 namespace headscope {
 
+// Where a document stands.
+struct DocumentPlace {
+  enum class Unit { lines, line, document };
+  std::filesystem::path file;
+  std::size_t number = 0;  // of its first line, of its only line, or of the document; from 1
+  Unit unit = Unit::lines;
+
+  // "x.txt: line 17", where this byte of the document stands.
+  [[nodiscard]] std::string of(std::string_view document, std::size_t byte) const;
+};
+
 // Returns false to stop.
-using OnDocument = std::function<bool(std::string_view)>;
+using OnDocument = std::function<bool(std::string_view document, const DocumentPlace& place)>;
 
 // The files that the paths name, in order; a folder stands for those files in it that have one of the endings above,
 // sorted by name. Throws Error(Fault::input) when a path is not there, has another ending or holds none.

@@ -149,13 +149,22 @@ void check_token_ids(const TokenFile& file, TokenRange range) {
       file.tokens);
 }
 
-TokenFileWriter::TokenFileWriter(const fs::path& file, bool overwrite)
-    : file_(checked_output(file, overwrite)), written_(file) {}
+TokenFileWriter::TokenFileWriter(const fs::path& file, bool overwrite, TextTokenizer& tokenizer)
+    : file_(checked_output(file, overwrite)),
+      tokenizer_(tokenizer),
+      info_{.wide = needs_four_bytes(tokenizer.vocabulary()),
+            .vocabulary = tokenizer.vocabulary(),
+            .tokenizer = tokenizer.name(),
+            .end_of_text = tokenizer.end_of_text(),
+            .begin_of_text = tokenizer.begin_of_text(),
+            .tokens = {},
+            .documents = {}},
+      written_(file) {}
 
-void TokenFileWriter::add(std::string_view document) {
+void TokenFileWriter::add(std::string_view document, const DocumentPlace& place) {
   constexpr std::size_t enough = 1 << 16;
   const std::size_t before = pending_.size();
-  byte_tokenizer::encode(document, pending_);
+  tokenizer_.encode_document(document, place, pending_);
   tokens_ += static_cast<std::int64_t>(pending_.size() - before);
   bytes_ += static_cast<std::int64_t>(document.size());
   ++documents_;
@@ -163,24 +172,24 @@ void TokenFileWriter::add(std::string_view document) {
 }
 
 void TokenFileWriter::flush() {
-  const std::vector<std::uint16_t> ids(pending_.begin(), pending_.end());
-  written_.write({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
+  const auto write = [&](const auto& ids) {
+    written_.write({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
+  };
+  if (info_.wide)
+    write(pending_);
+  else
+    write(std::vector<std::uint16_t>(pending_.begin(), pending_.end()));
   pending_.clear();
 }
 
 void TokenFileWriter::finish() {
   flush();
-  const TokenFileInfo info{.wide = false,
-                           .vocabulary = byte_tokenizer::vocabulary,
-                           .tokenizer = byte_tokenizer::name,
-                           .end_of_text = byte_tokenizer::end,
-                           .begin_of_text = byte_tokenizer::start,
-                           .tokens = tokens_,
-                           .documents = documents_};
+  info_.tokens = tokens_;
+  info_.documents = documents_;
   std::error_code ignored;
   fs::remove(token_info_file(file_), ignored);  // the old one does not describe the new tokens
   written_.commit();
-  write_file(token_info_file(file_), to_text(info));
+  write_file(token_info_file(file_), to_text(info_));
 }
 
 }  // namespace headscope

@@ -13,6 +13,7 @@
 
 #include "core/atomic_file.h"
 #include "core/regular_file.h"
+#include "data/text_tokenizer.h"
 #include "data/tokens.h"
 
 namespace headscope {
@@ -46,13 +47,15 @@ TokenFile open_token_file(const std::filesystem::path& file);
 // Throws Error(Fault::input) naming file, token and byte when an id of the range is not in the vocabulary.
 void check_token_ids(const TokenFile& file, TokenRange range);
 
-// Writes x.bin, tokens of the byte tokenizer, and then x.json; without finish() there is neither.
+// Writes x.bin and then x.json; without finish() there is neither.
 class TokenFileWriter {
  public:
-  // Throws Error(Fault::input) when the name does not end in .bin, or files are there and `overwrite` is false.
-  TokenFileWriter(const std::filesystem::path& file, bool overwrite);
+  // Throws Error(Fault::input) when the name does not end in .bin, or files are there and `overwrite` is false, or the
+  // tokenizer, which must live as long, has no token that ends a text.
+  TokenFileWriter(const std::filesystem::path& file, bool overwrite, TextTokenizer& tokenizer);
 
-  void add(std::string_view document);
+  // `place` names the document in errors, which are those of TextTokenizer::encode_document.
+  void add(std::string_view document, const DocumentPlace& place);
   void finish();
 
   [[nodiscard]] std::int64_t tokens() const { return tokens_; }
@@ -63,6 +66,8 @@ class TokenFileWriter {
   void flush();
 
   std::filesystem::path file_;
+  TextTokenizer& tokenizer_;
+  TokenFileInfo info_;
   AtomicFile written_;
   std::vector<std::uint32_t> pending_;
   std::int64_t tokens_ = 0, documents_ = 0, bytes_ = 0;

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> documents(const fs::path& file, const std::string& column = "text") {
   std::vector<std::string> all;
-  for_each_document(file, column, [&](std::string_view document) {
+  for_each_document(file, column, [&](std::string_view document, const DocumentPlace&) {
     all.emplace_back(document);
     return true;
   });

@@ -56,9 +56,10 @@ TEST(TokenInfo, WrongFieldsAreNamed) {
 
 TEST(TokenFile, WrittenDocumentsAreReadBack) {
   const TemporaryFolder folder;
-  TokenFileWriter kept(folder / "b.bin", false);
-  kept.add("ab");
-  kept.add(std::string("\0\xff", 2));
+  TextTokenizer bytes("bytes");
+  TokenFileWriter kept(folder / "b.bin", false, bytes);
+  kept.add("ab", {});
+  kept.add(std::string("\0\xff", 2), {});
   EXPECT_FALSE(fs::exists(folder / "b.bin"));
   kept.finish();
   const TokenFile file = open_token_file(folder / "b.bin");
@@ -73,18 +74,19 @@ TEST(TokenFile, WrittenDocumentsAreReadBack) {
 
 TEST(TokenFile, IsNeitherReplacedNorHalfWritten) {
   const TemporaryFolder folder;
+  TextTokenizer bytes("bytes");
   write_file(folder / "a.json", "precious");
   expect_error(Fault::input, "a.json: is there already; give --overwrite",
-               [&] { TokenFileWriter(folder / "a.bin", false); });
-  { TokenFileWriter(folder / "a.bin", true).add("x"); }  // never finished
+               [&] { TokenFileWriter(folder / "a.bin", false, bytes); });
+  { TokenFileWriter(folder / "a.bin", true, bytes).add("x", {}); }  // never finished
   EXPECT_EQ(read_file(folder / "a.json"), "precious");
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
-  TokenFileWriter writer(folder / "a.bin", true);
-  writer.add("x");
+  TokenFileWriter writer(folder / "a.bin", true, bytes);
+  writer.add("x", {});
   writer.finish();
   EXPECT_EQ(open_token_file(folder / "a.bin").info.tokens, 3);
   expect_error(Fault::input, "a.tokens: expected a name that ends in .bin",
-               [&] { TokenFileWriter(folder / "a.tokens", false); });
+               [&] { TokenFileWriter(folder / "a.tokens", false, bytes); });
 }
 
 TEST(TokenFile, DamageIsNamed) {

@@ -1,0 +1,45 @@
+// The tokenizer that a user names: the bytes of a text, or that of a published model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/console.h"
+#include "data/documents.h"
+#include "tokenizer/tokenizer.h"
+
+namespace headscope {
+
+// Not for two threads at a time.
+class TextTokenizer {
+ public:
+  // `name`: "bytes", a tokenizer.json, or a folder that holds one. Throws Error(Fault::input).
+  explicit TextTokenizer(const std::string& name);
+
+  // Appends the tokens of one text. `place` names it in errors: Error(Fault::input) when it is not UTF-8 and the
+  // tokenizer is not that of bytes.
+  void encode(std::string_view text, bool add_special, std::string_view place, std::vector<std::uint32_t>& tokens);
+
+  // The same for a document of a corpus: with the token that begins a text where the tokenizer adds one, and always
+  // with the one that ends it. Throws Error(Fault::input) when the tokenizer has none.
+  void encode_document(std::string_view document, const DocumentPlace& place, std::vector<std::uint32_t>& tokens);
+
+  [[nodiscard]] const std::string& name() const { return name_; }  // the same for the same tokenizer, wherever it is
+  [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
+  [[nodiscard]] std::uint32_t end_of_text() const;
+  [[nodiscard]] std::optional<std::uint32_t> begin_of_text() const;
+
+  // Says what may make tokens differ from those of other programs.
+  void warn(Console& console) const;
+
+ private:
+  std::string given_, name_;
+  std::int64_t vocabulary_ = 0;
+  std::unique_ptr<Tokenizer> tokenizer_;  // null: bytes
+};
+
+}  // namespace headscope
