@@ -62,9 +62,11 @@ void Bpe::add_pieces(const BpeParts& parts) {
   for (const BpePiece& piece : parts.pieces) {
     if (piece.id >= most_ids)
       fail_input("the piece '{}' has id {}; expected less than {}", excerpt(piece.text, 60), piece.id, most_ids);
+    if (first_invalid_utf8(piece.text)) fail_input("the piece with id {} is not UTF-8", piece.id);
     largest = std::max(largest, piece.id);
   }
   pieces_.resize(std::size_t{largest} + 1);
+  characters_.assign(0x10000, merged);
   for (const BpePiece& piece : parts.pieces) {
     const auto [place, added] = ids_.emplace(piece.text, piece.id);
     if (!added) fail_input("the piece '{}' is twice in the vocabulary", excerpt(piece.text, 60));
@@ -72,6 +74,9 @@ void Bpe::add_pieces(const BpeParts& parts) {
     if (at_id != nullptr)
       fail_input("the pieces '{}' and '{}' both have id {}", excerpt(*at_id, 60), excerpt(piece.text, 60), piece.id);
     at_id = &place->first;
+    std::size_t end = 0;
+    const char32_t first = piece.text.empty() ? 0 : next_code_point(piece.text, end);
+    if (end > 0 && end == piece.text.size() && first < characters_.size()) characters_[first] = piece.id;
   }
 }
 
@@ -108,6 +113,8 @@ std::optional<std::string_view> Bpe::piece(std::uint32_t id) const {
 
 void Bpe::encode(std::string_view word, std::vector<std::uint32_t>& ids) {
   if (word.empty()) return;
+  constexpr std::size_t longest_word = (std::size_t{1} << 31) - 1;
+  if (word.size() > longest_word) fail_input("a word of {} bytes; expected at most {}", word.size(), longest_word);
   if (ignore_merges_)
     if (const auto whole = id_of(word)) {
       ids.push_back(*whole);
@@ -124,7 +131,7 @@ void Bpe::encode(std::string_view word, std::vector<std::uint32_t>& ids) {
   merge_all();
   const std::size_t before = ids.size();
   for (const Symbol& symbol : symbols_)
-    if (!symbol.merged) ids.push_back(symbol.id);
+    if (symbol.id != merged) ids.push_back(symbol.id);
   if (!cached || vanished_ != vanished_before) return;  // what vanishes is counted each time
   entry.word = word;
   entry.ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(before), ids.end());
@@ -139,10 +146,19 @@ void Bpe::start(std::string_view word) {
     begin += length;
   }
   add_unknown();
-  for (std::size_t i = 0; i < symbols_.size(); ++i) {
-    symbols_[i].previous = static_cast<std::int64_t>(i) - 1;
-    symbols_[i].next = i + 1 < symbols_.size() ? static_cast<std::int64_t>(i) + 1 : -1;
+  const auto count = static_cast<std::int32_t>(symbols_.size());
+  for (std::int32_t i = 0; i < count; ++i) {
+    symbols_[static_cast<std::size_t>(i)].previous = i - 1;
+    symbols_[static_cast<std::size_t>(i)].next = i + 1 < count ? i + 1 : -1;
   }
+}
+
+std::optional<std::uint32_t> Bpe::id_of_character(std::string_view character) const {
+  std::size_t place = 0;
+  const char32_t code_point = next_code_point(character, place);
+  if (place != character.size() || code_point >= characters_.size()) return id_of(character);
+  const std::uint32_t id = characters_[code_point];
+  return id == merged ? std::nullopt : std::optional(id);
 }
 
 void Bpe::start_character(std::string_view character, bool first, bool last) {
@@ -153,7 +169,7 @@ void Bpe::start_character(std::string_view character, bool first, bool last) {
     if (suffixed) affixed_ += end_suffix_;
     character = affixed_;
   }
-  if (const auto id = id_of(character)) {
+  if (const auto id = id_of_character(character)) {
     add_unknown();
     symbols_.push_back({.id = *id});
   } else if (byte_fallback_ && fall_back_to_bytes(character)) {
@@ -183,23 +199,23 @@ void Bpe::merge_all() {
   const auto later = [](const Candidate& a, const Candidate& b) {
     return a.rank != b.rank ? a.rank > b.rank : a.place > b.place;
   };
+  const auto symbol_at = [&](std::int32_t place) -> Symbol& { return symbols_[static_cast<std::size_t>(place)]; };
   heap_.clear();
-  for (std::size_t i = 0; i + 1 < symbols_.size(); ++i)
-    push(static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1);
+  for (std::int32_t i = 0; i + 1 < static_cast<std::int32_t>(symbols_.size()); ++i) push(i, i + 1);
   std::make_heap(heap_.begin(), heap_.end(), later);
   while (!heap_.empty()) {
     std::pop_heap(heap_.begin(), heap_.end(), later);
     const Candidate best = heap_.back();
     heap_.pop_back();
-    Symbol& left = symbols_[static_cast<std::size_t>(best.place)];
-    if (left.merged || left.next < 0) continue;
-    Symbol& right = symbols_[static_cast<std::size_t>(left.next)];
+    Symbol& left = symbol_at(best.place);
+    if (left.id == merged || left.next < 0) continue;
+    Symbol& right = symbol_at(left.next);
     const Merge* merge = merges_.find(left.id, right.id);
     if (merge == nullptr || merge->id != best.id) continue;  // the pair has changed since
     left.id = best.id;
     left.next = right.next;
-    right.merged = true;
-    if (right.next >= 0) symbols_[static_cast<std::size_t>(right.next)].previous = best.place;
+    right.id = merged;
+    if (left.next >= 0) symbol_at(left.next).previous = best.place;
     for (const auto& [first, second] : {std::pair(left.previous, best.place), std::pair(best.place, left.next)}) {
       if (first < 0 || second < 0) continue;
       const std::size_t before = heap_.size();
@@ -209,7 +225,7 @@ void Bpe::merge_all() {
   }
 }
 
-void Bpe::push(std::int64_t left, std::int64_t right) {
+void Bpe::push(std::int32_t left, std::int32_t right) {
   const Merge* merge =
       merges_.find(symbols_[static_cast<std::size_t>(left)].id, symbols_[static_cast<std::size_t>(right)].id);
   if (merge != nullptr) heap_.push_back({merge->rank, merge->id, left});

@@ -33,13 +33,13 @@ inline constexpr std::uint32_t most_ids = 1U << 24;
 
 class Bpe {
  public:
-  // Throws Error(Fault::input) when two pieces have one text or one id, an id is not below most_ids, or a merge or the
-  // unknown piece names what is no piece.
+  // Throws Error(Fault::input) when two pieces have one text or one id, a piece is not UTF-8, an id is not below
+  // most_ids, or a merge or the unknown piece names what is no piece.
   explicit Bpe(const BpeParts& parts);
   Bpe(Bpe&&) = default;
   Bpe& operator=(Bpe&&) = default;
 
-  // Appends the ids of a word, which is valid UTF-8. n log n in its length.
+  // Appends the ids of a word, which is valid UTF-8 of less than 2 GiB. n log n in its length.
   void encode(std::string_view word, std::vector<std::uint32_t>& ids);
 
   [[nodiscard]] std::optional<std::uint32_t> id_of(std::string_view piece) const;
@@ -70,13 +70,13 @@ class Bpe {
     std::vector<Slot> slots_;
   };
   struct Symbol {
-    std::uint32_t id = 0;
-    std::int64_t previous = -1, next = -1;
-    bool merged = false;  // into the one before
+    std::uint32_t id = 0;  // `merged`: it is part of one before
+    std::int32_t previous = -1, next = -1;
   };
+  static constexpr std::uint32_t merged = ~std::uint32_t{0};
   struct Candidate {
     std::uint32_t rank = 0, id = 0;
-    std::int64_t place = 0;
+    std::int32_t place = 0;
   };
   struct TextHash {
     using is_transparent = void;
@@ -90,11 +90,12 @@ class Bpe {
   void add_pieces(const BpeParts& parts);
   void add_merges(const BpeParts& parts);
   void start(std::string_view word);
+  [[nodiscard]] std::optional<std::uint32_t> id_of_character(std::string_view character) const;
   void start_character(std::string_view character, bool first, bool last);
   bool fall_back_to_bytes(std::string_view text);
   void add_unknown();
   void merge_all();
-  void push(std::int64_t left, std::int64_t right);
+  void push(std::int32_t left, std::int32_t right);
 
   std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> ids_;
   std::vector<const std::string*> pieces_;  // by id; null in a gap. They point into ids_, which does not move them
@@ -103,6 +104,8 @@ class Bpe {
   std::string continuing_prefix_, end_suffix_;
   std::optional<std::uint32_t> unknown_;
   std::vector<std::optional<std::uint32_t>> bytes_;  // ids of <0x00> to <0xFF>
+  // Ids of single characters of the first plane, by code point; `merged` where one is no piece.
+  std::vector<std::uint32_t> characters_;
 
   // Working memory of one word.
   std::vector<Symbol> symbols_;

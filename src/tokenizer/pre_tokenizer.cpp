@@ -38,13 +38,14 @@ Split white_space() {
 
 }  // namespace pre_tokenizer
 
-PreTokenizer::PreTokenizer(std::vector<pre_tokenizer::Step> steps)
-    : steps_(std::move(steps)), gpt2_{TextPattern::expression(pre_tokenizer::gpt2_pattern)} {
+PreTokenizer::PreTokenizer(std::vector<pre_tokenizer::Step> steps) : steps_(std::move(steps)) {
   for (const pre_tokenizer::Step& step : steps_) {
+    const auto* bytes = std::get_if<pre_tokenizer::ByteLevel>(&step);
+    if (bytes != nullptr && bytes->use_pattern) gpt2_ = {TextPattern::expression(pre_tokenizer::gpt2_pattern)};
     if (const auto* split = std::get_if<pre_tokenizer::Split>(&step))
       asks_categories_ |= split->pattern.asks_categories();
-    if (const auto* bytes = std::get_if<pre_tokenizer::ByteLevel>(&step)) asks_categories_ |= bytes->use_pattern;
   }
+  if (gpt2_) asks_categories_ = true;
 }
 
 void PreTokenizer::cut(NormalizedText& text, std::vector<TextRange>& words) {
@@ -122,7 +123,7 @@ void PreTokenizer::apply(const pre_tokenizer::ByteLevel& step, NormalizedText& t
       if (!word.starts_with(' ')) out += ' ';
       out += word;
     });
-  if (step.use_pattern) apply(gpt2_, text, words);
+  if (step.use_pattern) apply(*gpt2_, text, words);
   rewrite_words(text, words, [](std::string_view word, bool, std::string& out) { append_byte_characters(word, out); });
 }
 

@@ -1,7 +1,9 @@
 // The steps that cut a text into words.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -79,7 +81,7 @@ class PreTokenizer {
   void find_parts(pre_tokenizer::Split& step, std::string_view word, std::size_t offset);
 
   std::vector<pre_tokenizer::Step> steps_;
-  pre_tokenizer::Split gpt2_;
+  std::optional<pre_tokenizer::Split> gpt2_;  // where a step needs it
   bool asks_categories_ = false;
   // Working memory.
   std::vector<TextRange> matches_, cut_;

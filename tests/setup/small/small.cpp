@@ -1,6 +1,9 @@
 // One line from every package.
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include <arrow/api.h>
 #include <fmt/format.h>
+#include <pcre2.h>
+#include <utf8proc.h>
 #include <xxhash.h>
 #include <yaml-cpp/yaml.h>
 #include <zlib.h>
@@ -26,5 +29,9 @@ int main(int argc, char** argv) {
   result["hash"] = fmt::format("{:016x}", XXH64("abc", 3, 0));
   result["checksum"] = fmt::format("{:08x}", crc32(0, reinterpret_cast<const Bytef*>("abc"), 3));
   result["arrow"] = arrow::int64()->ToString();
+  std::uint32_t units = 0;
+  pcre2_config(PCRE2_CONFIG_COMPILED_WIDTHS, &units);
+  result["pcre2"] = (units & 1) == 1;
+  result["lower"] = utf8proc_tolower(0xC4);
   std::puts(result.dump().c_str());
 }
