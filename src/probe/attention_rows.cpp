@@ -112,18 +112,24 @@ struct Layer {
   const float* q = nullptr;
   const float* k = nullptr;
   std::int64_t b = 0, t = 0, heads = 0, key_heads = 0, d = 0;
-  float scale = 1;
+  float scale = 1, cap = 0;
+  std::int64_t window = 0;
+
+  // The first key that row i sees.
+  [[nodiscard]] std::int64_t first_key(std::int64_t i) const {
+    return window == 0 ? 0 : std::max<std::int64_t>(0, i + 1 - window);
+  }
 
   [[nodiscard]] HeadRows queries(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t n) const {
     return {q + ((sequence * t + first) * heads + head) * d, n, d, Eigen::OuterStride<>(heads * d)};
   }
-  [[nodiscard]] HeadRows keys(std::int64_t sequence, std::int64_t head, std::int64_t n) const {
+  [[nodiscard]] HeadRows keys(std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t n) const {
     const std::int64_t key_head = head * key_heads / heads;
-    return {k + (sequence * t * key_heads + key_head) * d, n, d, Eigen::OuterStride<>(key_heads * d)};
+    return {k + ((sequence * t + first) * key_heads + key_head) * d, n, d, Eigen::OuterStride<>(key_heads * d)};
   }
 };
 
-Layer layer_of(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+Layer layer_of(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
   return {q_bthd.const_data_ptr<float>(),
           k_bthd.const_data_ptr<float>(),
           q_bthd.size(0),
@@ -131,7 +137,9 @@ Layer layer_of(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale)
           q_bthd.size(2),
           k_bthd.size(2),
           q_bthd.size(3),
-          static_cast<float>(scale)};
+          static_cast<float>(scores.scale),
+          static_cast<float>(scores.cap),
+          scores.window};
 }
 
 // Memory of one worker.
@@ -139,14 +147,16 @@ struct Scratch {
   RowMajor queries, scores, mean;
   explicit Scratch(const Layer& layer)
       : queries(block_rows, layer.d),
-        scores(block_rows, round_up(layer.t, lanes)),
+        scores(block_rows, round_up(layer.t, lanes) + (layer.window == 0 ? 0 : lanes)),  // padding begins anywhere
         mean(block_rows, round_up(layer.t, lanes)) {}
 
+  // The scores of `rows` queries from `first` on with the keys from `from` up to `to`: column 0 is that of `from`.
   void score(const Layer& layer, std::int64_t sequence, std::int64_t head, std::int64_t first, std::int64_t rows,
-             std::int64_t columns) {
+             std::int64_t from, std::int64_t to) {
     queries.topRows(rows) = layer.queries(sequence, head, first, rows) * layer.scale;
-    scores.topLeftCorner(rows, columns).noalias() =
-        queries.topRows(rows) * layer.keys(sequence, head, columns).transpose();
+    auto here = scores.topLeftCorner(rows, to - from);
+    here.noalias() = queries.topRows(rows) * layer.keys(sequence, head, from, to - from).transpose();
+    if (layer.cap != 0) here = layer.cap * (here / layer.cap).array().tanh();
   }
 };
 
@@ -157,42 +167,42 @@ struct BlockSums {
 };
 
 BlockSums causal_block(const Layer& layer, std::int64_t head, std::int64_t first, Scratch& scratch) {
-  const std::int64_t rows = std::min(block_rows, layer.t - first), columns = first + rows;
+  const std::int64_t rows = std::min(block_rows, layer.t - first), to = first + rows, from = layer.first_key(first);
   BlockSums block;
   block.columns.resize(static_cast<std::size_t>(layer.b * layer.t));
   block.sums.max_logit = -std::numeric_limits<double>::infinity();
-  scratch.mean.topLeftCorner(rows, columns).setZero();
+  scratch.mean.topLeftCorner(rows, to - from).setZero();
   double row_entropies[block_rows] = {};
   for (std::int64_t sequence = 0; sequence < layer.b; ++sequence) {
-    scratch.score(layer, sequence, head, first, rows, columns);
-    float* received = block.columns.data() + sequence * layer.t;
+    scratch.score(layer, sequence, head, first, rows, from, to);
     for (std::int64_t r = 0; r < rows; ++r) {
-      const std::int64_t i = first + r;
-      float* row = scratch.scores.data() + r * scratch.scores.cols();
-      float* mean = scratch.mean.data() + r * scratch.mean.cols();
-      const Row result = softmax_row(row, i + 1);
-      for (std::int64_t j = 0; j <= i; ++j) {
+      const std::int64_t i = first + r, first_key = layer.first_key(i), n = i + 1 - first_key;
+      float* row = scratch.scores.data() + r * scratch.scores.cols() + first_key - from;  // of the keys that it sees
+      float* mean = scratch.mean.data() + r * scratch.mean.cols() + first_key - from;
+      float* received = block.columns.data() + sequence * layer.t + first_key;
+      const Row result = softmax_row(row, n);
+      for (std::int64_t j = 0; j < n; ++j) {
         received[j] += row[j];
         mean[j] += row[j];
       }
       row_entropies[r] += result.entropy;
       block.sums.max_logit = std::isnan(result.max) ? result.max : std::max<double>(block.sums.max_logit, result.max);
-      block.sums.self += row[i];
+      block.sums.self += row[n - 1];
       if (i == 0) continue;
-      block.sums.sink += row[0];
-      block.sums.previous += row[i - 1];
+      if (first_key == 0) block.sums.sink += row[0];
+      if (n > 1) block.sums.previous += row[n - 2];
     }
   }
   const auto sequences = static_cast<double>(layer.b);
   for (std::int64_t r = 0; r < rows; ++r) {
-    const std::int64_t i = first + r;
+    const std::int64_t i = first + r, first_key = layer.first_key(i), n = i + 1 - first_key;
     block.sums.entropy += row_entropies[r];
     if (i == 0) continue;
-    const double widest = std::log(static_cast<double>(i + 1));
+    const double widest = std::log(static_cast<double>(n));
     block.sums.entropy_norm += row_entropies[r] / widest;
-    scratch.mean.row(r).head(i + 1) /= static_cast<float>(layer.b);
-    const double between =
-        entropy_of(scratch.mean.data() + r * scratch.mean.cols(), i + 1) - row_entropies[r] / sequences;
+    auto mean = scratch.mean.row(r).segment(first_key - from, n);
+    mean /= static_cast<float>(layer.b);
+    const double between = entropy_of(mean.data(), n) - row_entropies[r] / sequences;
     block.sums.divergence += std::max(0.0, between) / std::min(std::log(sequences), widest);
   }
   return block;
@@ -238,8 +248,8 @@ void add(HeadSums& total, const HeadSums& part) {
   total.profile_entropy += part.profile_entropy;
 }
 
-std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
-  const Layer layer = layer_of(q_bthd, k_bthd, scale);
+std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+  const Layer layer = layer_of(q_bthd, k_bthd, scores);
   const std::int64_t blocks = (layer.t + block_rows - 1) / block_rows;
   std::vector<BlockSums> parts(static_cast<std::size_t>(layer.heads * blocks));
   share(layer, layer.heads * blocks, [&](std::int64_t index, Scratch& scratch) {
@@ -254,13 +264,13 @@ std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor
   return heads;
 }
 
-std::vector<double> unmasked_entropies(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
-  const Layer layer = layer_of(q_bthd, k_bthd, scale);
+std::vector<double> unmasked_entropies(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+  const Layer layer = layer_of(q_bthd, k_bthd, scores);
   std::vector<double> sums(static_cast<std::size_t>(layer.heads * layer.b));
   share(layer, layer.heads * layer.b, [&](std::int64_t index, Scratch& scratch) {
     for (std::int64_t first = 0; first < layer.t; first += block_rows) {
       const std::int64_t rows = std::min(block_rows, layer.t - first);
-      scratch.score(layer, index % layer.b, index / layer.b, first, rows, layer.t);
+      scratch.score(layer, index % layer.b, index / layer.b, first, rows, 0, layer.t);
       for (std::int64_t r = 0; r < rows; ++r)
         sums[static_cast<std::size_t>(index)] +=
             softmax_row(scratch.scores.data() + r * scratch.scores.cols(), layer.t).entropy;

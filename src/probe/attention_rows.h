@@ -5,12 +5,14 @@
 
 #include <vector>
 
+#include "ops/attention.h"
+
 namespace headscope {
 
 // Sums over the rows of all sequences of one query head.
 struct HeadSums {
   double entropy = 0;
-  // Without the first row of each sequence. entropy_norm: the entropy of row i over ln(i + 1).
+  // Without the first row of each sequence. entropy_norm: the entropy of a row over ln n, n the keys that it sees.
   double entropy_norm = 0, sink = 0, previous = 0, divergence = 0;
   double self = 0;
   double max_logit = 0;        // the largest
@@ -21,10 +23,10 @@ struct HeadSums {
 void add(HeadSums& total, const HeadSums& part);
 
 // q_bthd, k_bthd: float32 on the CPU, contiguous. `divergence` is the Jensen-Shannon divergence of a row's attention
-// between sequences over the largest it can be, min(ln b, ln(i + 1)).
-std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+// between sequences over the largest it can be, min(ln b, ln n).
+std::vector<HeadSums> causal_row_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 // The mean entropy of all rows without a mask, for each query head.
-std::vector<double> unmasked_entropies(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+std::vector<double> unmasked_entropies(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 }  // namespace headscope

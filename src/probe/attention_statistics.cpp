@@ -42,27 +42,40 @@ at::Tensor sum_heads(const at::Tensor& values_bhr) {
   return values_bhr.sum(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble);
 }
 
+// The rows [first, first + rows) of all keys up to the last row.
+at::Tensor scores_of(const at::Tensor& q_bhtd, const at::Tensor& k_bhtd, const Scores& scores, std::int64_t first,
+                     std::int64_t rows) {
+  at::Tensor values =
+      at::matmul(q_bhtd.narrow(2, first, rows), k_bhtd.narrow(2, 0, first + rows).mT()).mul_(scores.scale);
+  return scores.cap == 0 ? values : values.div_(scores.cap).tanh_().mul_(scores.cap);
+}
+
+// True for the keys that these rows do not see: [rows, keys up to the last row].
+at::Tensor hidden_keys(const Scores& scores, std::int64_t first, std::int64_t rows, at::Device device) {
+  const auto place = at::TensorOptions(device).dtype(at::kLong);
+  const at::Tensor ahead_rc =
+      at::arange(first + rows, place).unsqueeze(0) - at::arange(first, first + rows, place).unsqueeze(1);
+  return scores.window == 0 ? ahead_rc > 0 : at::logical_or(ahead_rc > 0, ahead_rc <= -scores.window);
+}
+
 // The rows [first, first + rows) of all sequences and heads.
-void add_tile(TileSums& sums, const at::Tensor& q_bhtd, const at::Tensor& k_bhtd, double scale, std::int64_t first,
-              std::int64_t rows) {
+void add_tile(TileSums& sums, const at::Tensor& q_bhtd, const at::Tensor& k_bhtd, const Scores& rule,
+              std::int64_t first, std::int64_t rows) {
   const std::int64_t columns = first + rows, sequences = q_bhtd.size(0);
-  const auto place = at::TensorOptions(q_bhtd.device());
-  const at::Tensor row_r = at::arange(first, columns, place.dtype(at::kLong));
-  const at::Tensor later_rc = at::arange(columns, place.dtype(at::kLong)).unsqueeze(0) > row_r.unsqueeze(1);
-  const at::Tensor scores = at::matmul(q_bhtd.narrow(2, first, rows), k_bhtd.narrow(2, 0, columns).mT())
-                                .mul_(scale)
-                                .masked_fill_(later_rc, -infinity);
+  const at::Tensor hidden_rc = hidden_keys(rule, first, rows, q_bhtd.device());
+  const at::Tensor scores = scores_of(q_bhtd, k_bhtd, rule, first, rows).masked_fill_(hidden_rc, -infinity);
   sums.max_logit = at::maximum(sums.max_logit, scores.amax(at::IntArrayRef{0, 2, 3}).to(at::kDouble));
   const at::Tensor log_p = at::log_softmax(scores, -1), p = log_p.exp();
   const at::Tensor entropy_bhr =
-      -(p * log_p.masked_fill(later_rc, 0)).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
+      -(p * log_p.masked_fill(hidden_rc, 0)).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
   sums.received_bht.narrow(2, 0, columns).add_(p.sum(at::IntArrayRef{2}, /*keepdim=*/false, at::kDouble));
   sums.entropy += sum_heads(entropy_bhr);
   sums.self += sum_heads(p.diagonal(first, 2, 3));
   const std::int64_t skip = first == 0 ? 1 : 0;  // the first row has no token before it
   if (rows == skip) return;
   const at::Tensor later_p = p.narrow(2, skip, rows - skip), later_entropy = entropy_bhr.narrow(2, skip, rows - skip);
-  const at::Tensor widest_r = (row_r.narrow(0, skip, rows - skip) + 1).to(at::kDouble).log();
+  const at::Tensor widest_r =
+      hidden_rc.narrow(0, skip, rows - skip).logical_not().sum(-1).to(at::kDouble).log();  // of the keys that it sees
   sums.entropy_norm += sum_heads(later_entropy / widest_r);
   sums.sink += sum_heads(later_p.select(-1, 0));
   sums.previous += sum_heads(later_p.diagonal(first + skip - 1, 2, 3));
@@ -72,7 +85,7 @@ void add_tile(TileSums& sums, const at::Tensor& q_bhtd, const at::Tensor& k_bhtd
   sums.divergence += (between_hr / widest_r.clamp_max(std::log(static_cast<double>(sequences)))).sum(-1);
 }
 
-TileSums tile_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+TileSums tile_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
   const at::Tensor q_bhtd = heads_first(q_bthd), k_bhtd = keys_of_queries(k_bthd, q_bthd.size(2));
   const std::int64_t b = q_bhtd.size(0), h = q_bhtd.size(1), t = q_bhtd.size(2);
   const auto place = at::TensorOptions(q_bhtd.device()).dtype(at::kDouble);
@@ -87,7 +100,7 @@ TileSums tile_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double sc
                 at::zeros({b, h, t}, place)};
   const std::int64_t tile = std::clamp<std::int64_t>(tile_bytes / (b * h * t * 4), 1, t);
   for (std::int64_t first = 0; first < t; first += tile)
-    add_tile(sums, q_bhtd, k_bhtd, scale, first, std::min(tile, t - first));
+    add_tile(sums, q_bhtd, k_bhtd, scores, first, std::min(tile, t - first));
   return sums;
 }
 
@@ -124,9 +137,9 @@ at::Tensor plain(const at::Tensor& x_bthd) {
 }
 
 #ifdef HEADSCOPE_CUDA
-bool has_attention_kernel(const at::Tensor& q_bthd) {
-  return cuda::has_kernel_type(q_bthd) && q_bthd.numel() > 0 && q_bthd.size(3) <= 128 &&
-         cuda::supports_attention_sums(static_cast<int>(q_bthd.size(3)));
+bool has_attention_kernel(const at::Tensor& q_bthd, const Scores& scores) {
+  return scores.window == 0 && scores.cap == 0 && cuda::has_kernel_type(q_bthd) && q_bthd.numel() > 0 &&
+         q_bthd.size(3) <= 128 && cuda::supports_attention_sums(static_cast<int>(q_bthd.size(3)));
 }
 
 std::vector<HeadSums> kernel_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
@@ -167,16 +180,16 @@ std::vector<HeadSums> kernel_sums(const at::Tensor& q_bthd, const at::Tensor& k_
 
 }  // namespace
 
-HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
 #ifdef HEADSCOPE_CUDA
-  if (has_attention_kernel(q_bthd)) return means_of(kernel_sums(q_bthd, k_bthd, scale), q_bthd);
+  if (has_attention_kernel(q_bthd, scores)) return means_of(kernel_sums(q_bthd, k_bthd, scores.scale), q_bthd);
 #endif
-  if (!has_fused(q_bthd)) return attention_statistics_composed(q_bthd, k_bthd, scale);
-  return means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scale), q_bthd);
+  if (!has_fused(q_bthd)) return attention_statistics_composed(q_bthd, k_bthd, scores);
+  return means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scores), q_bthd);
 }
 
-HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
-  const TileSums sums = tile_sums(q_bthd, k_bthd, scale);
+HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+  const TileSums sums = tile_sums(q_bthd, k_bthd, scores);
   const at::Tensor profile_bht = sums.received_bht / static_cast<double>(q_bthd.size(1));
   const at::Tensor all = at::stack({sums.entropy, sums.entropy_norm, sums.sink, sums.previous, sums.divergence,
                                     sums.self, sums.max_logit, entropy_terms(profile_bht).sum(at::IntArrayRef{0, 2})})
@@ -191,22 +204,21 @@ HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Ten
   return means_of(heads, q_bthd);
 }
 
-HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
   const std::int64_t t = std::min(q_bthd.size(1), seed_tokens);
   const at::Tensor q = q_bthd.narrow(1, 0, t), k = k_bthd.narrow(1, 0, t);
-  if (has_fused(q)) return {{"entropy_seed", unmasked_entropies(plain(q), plain(k), scale)}};
-  const at::Tensor log_p = at::log_softmax(at::matmul(heads_first(q), keys_of_queries(k, q.size(2)).mT()) * scale, -1);
+  if (has_fused(q)) return {{"entropy_seed", unmasked_entropies(plain(q), plain(k), scores)}};
+  const at::Tensor log_p = at::log_softmax(scores_of(heads_first(q), keys_of_queries(k, q.size(2)), scores, 0, t), -1);
   const at::Tensor entropy_bht = -(log_p.exp() * log_p).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
   return {{"entropy_seed", to_doubles(entropy_bht.mean(at::IntArrayRef{0, 2}))}};
 }
 
-HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
   const std::int64_t half = q_bthd.size(1) / 2;
-  const at::Tensor q_bhtd = heads_first(q_bthd).narrow(2, half, half), k = keys_of_queries(k_bthd, q_bthd.size(2));
-  const auto place = at::TensorOptions(q_bhtd.device()).dtype(at::kLong);
-  const at::Tensor later = at::arange(2 * half, place).unsqueeze(0) > at::arange(half, 2 * half, place).unsqueeze(1);
-  const at::Tensor p =
-      at::softmax((at::matmul(q_bhtd, k.narrow(2, 0, 2 * half).mT()) * scale).masked_fill_(later, -infinity), -1);
+  const at::Tensor q_bhtd = heads_first(q_bthd), k_bhtd = keys_of_queries(k_bthd, q_bthd.size(2));
+  const at::Tensor p = at::softmax(scores_of(q_bhtd, k_bhtd, scores, half, half)
+                                       .masked_fill_(hidden_keys(scores, half, half, q_bhtd.device()), -infinity),
+                                   -1);
   // Query half + i attends to i + 1, what followed the same token: the offset is -(half - 1).
   return {{"induction", to_doubles(p.diagonal(1, 2, 3).mean(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble))}};
 }

@@ -1,25 +1,27 @@
 // Statistics of causal attention without its T×T matrix: scores exist for a tile of rows at a time.
 #pragma once
 
+#include "ops/attention.h"
 #include "probe/head_values.h"
 
 namespace headscope {
 
 // q_bthd, k_bthd: after RoPE, of any float type; query head h reads key head h·key_heads/heads. For each query head:
 //   entropy, entropy_norm, max_logit, sink, previous, self, constancy, consistency
-// (docs/measurements.md). The first row of a sequence has one key only and does not count in entropy_norm, sink,
-// previous and consistency. NaN where no row is left, and for the consistency of one sequence.
-HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+// (docs/measurements.md), of the keys that the window leaves and of scores under the cap. The first row of a sequence
+// has one key only and does not count in entropy_norm, sink, previous and consistency. NaN where no row is left, and
+// for the consistency of one sequence.
+HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 // The same by tensor operations over tiles, on any device: the definition.
-HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
-// entropy_seed: mean entropy of the rows of softmax(scale · q·k) over the first 128 tokens, without mask, of queries
-// and keys before RoPE, as the source study takes it.
-HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+// entropy_seed: mean entropy of the rows of softmax(scores) over the first 128 tokens, without mask or window, of
+// queries and keys before RoPE, as the source study takes it.
+HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 // induction: on sequences whose second half repeats the first (of t/2 tokens each), the mean attention of the tokens of
 // the second half to the token that followed their first occurrence. q_bthd, k_bthd: after RoPE.
-HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale);
+HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 }  // namespace headscope

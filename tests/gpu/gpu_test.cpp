@@ -146,12 +146,12 @@ void expect_attention(const at::Tensor& q, const at::Tensor& k) {
   SCOPED_TRACE(::testing::Message() << q.sizes() << k.sizes() << q.scalar_type());
   const auto d = static_cast<double>(q.size(3)), scale = 1 / std::sqrt(d), t = static_cast<double>(q.size(1));
   const at::Tensor exact_q = q.to(at::kDouble), exact_k = k.to(at::kDouble);
-  const HeadValues exact = attention_statistics_composed(exact_q, exact_k, scale);
+  const HeadValues exact = attention_statistics_composed(exact_q, exact_k, {.scale = scale});
   // A score is a sum of d products in float32. Tensor cores add 8 or more at a time and cut off what is below the last
   // place of the largest; no partial sum exceeds |q|·|k|.
   const double largest = scale * (exact_q.norm(2, -1).max() * exact_k.norm(2, -1).max()).item<double>();
   const double error = (d / 8 + 2) * 0x1p-23 * largest;
-  expect_values(attention_statistics(q, k, scale), exact, [&](std::string_view metric, double) {
+  expect_values(attention_statistics(q, k, {.scale = scale}), exact, [&](std::string_view metric, double) {
     // Scores off by at most e change p by 2e·p and an entropy by 2e·H <= 2e·ln t; consistency takes two entropies.
     // 1e-5: exp to 2 + 1.2|x| units in the last place, and sums in float32.
     return metric == "max_logit" ? error + 1e-6 : 1e-5 + 4 * error * std::max(1.0, std::log(t));
@@ -185,7 +185,7 @@ TEST(Gpu, AttentionStatisticsShowNotANumber) {
     const at::Tensor q = random_tensor({2, 150, 2, 64}, 1).to(gpu().device, type);
     const at::Tensor k = random_tensor({2, 150, 2, 64}, 2).to(gpu().device, type);
     q.select(0, 1).select(0, 100).select(0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
-    const HeadValues values = attention_statistics(q, k, 0.125);
+    const HeadValues values = attention_statistics(q, k, {.scale = 0.125});
     for (const char* metric :
          {"entropy", "entropy_norm", "max_logit", "sink", "previous", "self", "constancy", "consistency"}) {
       EXPECT_FALSE(std::isnan(values.at(metric)[0])) << metric;

@@ -2,7 +2,7 @@
 
     python make_probe_oracles.py FOLDER
 
-writes FOLDER/probe_CASE.safetensors for each case: `q` [B, T, H, D], `k` [B, T, Hk, D] (float32 values), `scale`, and
+writes FOLDER/probe_CASE.safetensors for each case: `q` [B, T, H, D], `k` [B, T, Hk, D] (float32 values), `scale`, `window`, `cap` and
 `expected.METRIC`, one value for each head. Attention matrices are built whole, pairs of keys are compared one by one: nothing here
 is shared with the program under test. Queries and keys count as being after RoPE where attention is measured.
 """
@@ -42,6 +42,10 @@ def cases():
     first = normal(2, 20, 1, 4, size=0.1)
     first[:, 0] = 30
     yield "sink", single(np.abs(normal(2, 20, 2, 4)) + 1), first
+    yield "window", normal(2, 150, 4, 8), normal(2, 150, 2, 8), {"window": 20}
+    yield "wide_window", normal(2, 40, 2, 8), normal(2, 40, 2, 8), {"window": 200}
+    yield "capped", normal(2, 70, 2, 16, size=3), normal(2, 70, 1, 16, size=3), {"cap": 5.0}
+    yield "window_and_cap", normal(3, 131, 2, 16, size=3), normal(3, 131, 2, 16, size=3), {"window": 70, "cap": 10.0}
 
 
 def ranks(keys):
@@ -88,23 +92,28 @@ def softmax(scores):
     return e / e.sum(-1, keepdims=True)
 
 
-def attention_metrics(q, k, scale):
-    """q, k: [B, T, D] of one query head and its key head."""
+def capped(scores, cap):
+    return cap * np.tanh(scores / cap) if cap else scores
+
+
+def attention_metrics(q, k, scale, window, cap):
+    """q, k: [B, T, D] of one query head and its key head. Query i sees key j if j <= i and, under a window, i - j < window."""
     batch, time, _ = q.shape
-    scores = np.einsum("btd,bsd->bts", q, k) * scale
-    causal = np.tril(np.ones((time, time), bool))
+    scores = capped(np.einsum("btd,bsd->bts", q, k) * scale, cap)
+    causal = np.array([[j <= i and (window == 0 or i - j < window) for j in range(time)] for i in range(time)])
+    seen = causal.sum(1)
     a = softmax(np.where(causal, scores, -np.inf))
     entropies = np.array([[entropy(row) for row in sequence] for sequence in a])
     profile = [entropy(sequence.mean(0)) for sequence in a]
     information = np.mean(profile) - entropies.mean()
-    divergence = [max(0.0, entropy(a[:, i].mean(0)) - entropies[:, i].mean()) / min(math.log(batch), math.log(i + 1))
+    divergence = [max(0.0, entropy(a[:, i].mean(0)) - entropies[:, i].mean()) / min(math.log(batch), math.log(seen[i]))
                   for i in range(1, time)] if batch > 1 else []
     first = min(time, 128)
-    unmasked = softmax(np.einsum("btd,bsd->bts", q[:, :first], k[:, :first]) * scale)
+    unmasked = softmax(capped(np.einsum("btd,bsd->bts", q[:, :first], k[:, :first]) * scale, cap))
     later = range(1, time)
     return {
         "entropy": entropies.mean(), "max_logit": scores[:, causal].max(),
-        "entropy_norm": mean([entropies[b, i] / math.log(i + 1) for b in range(batch) for i in later]),
+        "entropy_norm": mean([entropies[b, i] / math.log(seen[i]) for b in range(batch) for i in later]),
         "sink": mean([a[b, i, 0] for b in range(batch) for i in later]),
         "previous": mean([a[b, i, i - 1] for b in range(batch) for i in later]),
         "self": np.mean([a[b, i, i] for b in range(batch) for i in range(time)]),
@@ -113,22 +122,24 @@ def attention_metrics(q, k, scale):
         "entropy_seed": np.mean([entropy(row) for sequence in unmasked for row in sequence])}
 
 
-def induction(q, k, scale):
+def induction(q, k, scale, window, cap):
     """Attention of position half + i to i + 1."""
     half = q.shape[1] // 2
-    scores = np.einsum("btd,bsd->bts", q, k) * scale
+    scores = capped(np.einsum("btd,bsd->bts", q, k) * scale, cap)
     values = []
     for sequence in scores:
         for i in range(half):
-            row = softmax(sequence[half + i, :half + i + 1])
-            values.append(row[i + 1])
+            first = max(0, half + i + 1 - window) if window else 0
+            row = softmax(sequence[half + i, first:half + i + 1])
+            values.append(row[i + 1 - first] if i + 1 >= first else 0.0)
     return mean(values)
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, q, k in cases():
+    for name, q, k, *more in cases():
+        rule = {"window": 0, "cap": 0.0, **(more[0] if more else {})}
         scale = 1 / math.sqrt(q.shape[-1])
         heads, key_heads = q.shape[2], k.shape[2]
         per_head = [key_metrics(k[:, :, h]) for h in range(key_heads)]
@@ -136,14 +147,15 @@ def main():
         tensors.update({f"expected.{m}": np.array([float(v[m]) for v in per_head]) for m in per_head[0]})
         q_norm = np.linalg.norm(q, axis=-1).mean((0, 1))
         of_query = [h * key_heads // heads for h in range(heads)]
-        per_query = [attention_metrics(q[:, :, h], k[:, :, of_query[h]], scale) for h in range(heads)]
+        per_query = [attention_metrics(q[:, :, h], k[:, :, of_query[h]], scale, **rule) for h in range(heads)]
         tensors.update({f"expected.{m}": np.array([float(v[m]) for v in per_query]) for m in per_query[0]})
         tensors["expected.q_norm"] = q_norm
         with np.errstate(divide="ignore"):
             tensors["expected.qk_ratio"] = q_norm / np.array([per_head[h]["k_norm"] for h in of_query])
         if q.shape[1] > 1:
-            tensors["induction"] = np.array([induction(q[:, :, h], k[:, :, of_query[h]], scale) for h in range(heads)])
-        write_safetensors(folder / f"probe_{name}.safetensors", tensors, {"scale": repr(scale)})
+            tensors["induction"] = np.array([induction(q[:, :, h], k[:, :, of_query[h]], scale, **rule) for h in range(heads)])
+        numbers = {key: repr(float(value)) for key, value in {"scale": scale, **rule}.items()}
+        write_safetensors(folder / f"probe_{name}.safetensors", tensors, numbers)
 
 
 if __name__ == "__main__":

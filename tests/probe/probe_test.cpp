@@ -51,11 +51,11 @@ class Measurements : public ::testing::TestWithParam<const char*> {
  protected:
   TensorOracle oracle{fmt::format("probe_{}.safetensors", GetParam())};
   at::Tensor q = oracle.get("q"), k = oracle.get("k");
-  double scale = oracle.number("scale");
+  Scores scores{oracle.number("scale"), static_cast<std::int64_t>(oracle.number("window")), oracle.number("cap")};
 
   [[nodiscard]] HeadVectors vectors(at::ScalarType type) const {
     const at::Tensor q_typed = q.to(type), k_typed = k.to(type);
-    return {q_typed, k_typed, k_typed, q_typed, k_typed, scale};
+    return {q_typed, k_typed, k_typed, q_typed, k_typed, scores.scale, scores.window, scores.cap};
   }
 };
 
@@ -67,7 +67,7 @@ TEST_P(Measurements, AgreeWithNumpy) {
 
 TEST_P(Measurements, ByTensorOperationsAgreeWithNumpy) {
   expect_values(key_statistics_composed(k.to(at::kFloat)), oracle);
-  expect_values(attention_statistics_composed(q.to(at::kFloat), k.to(at::kFloat), scale), oracle);
+  expect_values(attention_statistics_composed(q.to(at::kFloat), k.to(at::kFloat), scores), oracle);
 }
 
 TEST_P(Measurements, AreExactInFloat64) {
@@ -92,7 +92,7 @@ TEST_P(Measurements, AreTheSameWithAnyNumberOfThreads) {
 TEST_P(Measurements, InductionAgreesWithNumpy) {
   if (k.size(1) == 1) GTEST_SKIP() << "one token does not repeat";
   const at::Tensor expected = oracle.get("induction");
-  const auto measured = induction_score(q.to(at::kFloat), k.to(at::kFloat), scale).at("induction");
+  const auto measured = induction_score(q.to(at::kFloat), k.to(at::kFloat), scores).at("induction");
   const double largest = oracle.get("expected.max_logit").abs().max().item<double>();
   for (std::size_t head = 0; head < measured.size(); ++head)
     EXPECT_NEAR(measured[head], expected[static_cast<std::int64_t>(head)].item<double>(),
@@ -101,7 +101,8 @@ TEST_P(Measurements, InductionAgreesWithNumpy) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, Measurements,
                          ::testing::Values("random", "sharp", "one_sequence", "one_token", "one_key", "constant_keys",
-                                           "one_hot_keys", "zero_keys", "some_zero_keys", "huge_keys", "sink"),
+                                           "one_hot_keys", "zero_keys", "some_zero_keys", "huge_keys", "sink", "window",
+                                           "wide_window", "capped", "window_and_cap"),
                          [](const auto& one) { return std::string(one.param); });
 
 // A previous-token head, a head on itself, a head on the first token: scores that leave no doubt.
@@ -109,7 +110,7 @@ TEST(Attention, OfKnownPatterns) {
   constexpr std::int64_t t = 100;  // more than a block
   const at::Tensor positions = at::eye(t, at::kFloat).view({1, t, 1, t}).repeat({2, 1, 1, 1});
   const at::Tensor before = positions.roll(1, 1), first = positions.narrow(1, 0, 1).expand_as(positions);
-  const auto of = [&](const at::Tensor& k) { return attention_statistics(1000 * positions, k, 1); };
+  const auto of = [&](const at::Tensor& k) { return attention_statistics(1000 * positions, k, {}); };
   // Key j answers to position j + 1.
   const HeadValues previous = of(positions.roll(-1, 1));
   EXPECT_NEAR(previous.at("previous")[0], 1, 1e-6);
@@ -120,7 +121,7 @@ TEST(Attention, OfKnownPatterns) {
   EXPECT_NEAR(self.at("self")[0], 1, 1e-6);
   EXPECT_NEAR(self.at("entropy")[0], 0, 1e-6);
   EXPECT_EQ(self.at("max_logit")[0], 1000);
-  const HeadValues sink = attention_statistics(1000 * first, positions, 1);
+  const HeadValues sink = attention_statistics(1000 * first, positions, {});
   EXPECT_NEAR(sink.at("sink")[0], 1, 1e-6);
   EXPECT_NEAR(sink.at("constancy")[0], 1, 1e-6);
   // No scores: row i is uniform over i + 1 keys.
