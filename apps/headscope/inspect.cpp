@@ -34,6 +34,7 @@ ordered_json heads_json(const Tracks& tracks) {
 ordered_json json_of(const Inspection& inspection, const std::filesystem::path& out) {
   return {{"out", out.string()},
           {"checkpoint", inspection.checkpoint},
+          {"architecture", inspection.architecture},
           {"step", inspection.moment.step},
           {"tokens", inspection.moment.tokens},
           {"val_loss", inspection.val_loss},
@@ -90,8 +91,11 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
   } else if (!common.console.quiet) {
-    fmt::print("{}: step {}, {}; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint),
-               inspection.moment.step, tokens_text(inspection.moment.tokens), inspection.val_loss, inspection.source);
+    const std::string of = inspection.architecture.empty() ? fmt::format("step {}, {}", inspection.moment.step,
+                                                                         tokens_text(inspection.moment.tokens))
+                                                           : fmt::format("architecture {}", inspection.architecture);
+    fmt::print("{}: {}; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint), of, inspection.val_loss,
+               inspection.source);
     for (const Metric* metric : shown)
       fmt::print("{}\n", terminal_map(inspection.tracks.probe, 0, *metric, ::isatty(STDOUT_FILENO) == 1, 100));
     fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", visible(job.folder.out));
@@ -109,6 +113,8 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->type_name("CHECKPOINT");
   add_key_flag(*command, options.changes, "--data", "data.path", "PATH",
                "Text or token file, or a folder [what the model was trained on]");
+  add_key_flag(*command, options.changes, "--tokenizer", "data.tokenizer", "PATH",
+               "Of text: bytes, a tokenizer.json, or the folder of a model that holds one [the model's own]");
   add_key_flag(*command, options.changes, "--batch", "train.batch", "N", "Sequences [as in training]");
   add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
   add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");

@@ -31,6 +31,7 @@ void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
 ordered_json config_of(const InspectOptions& options, const LoadedModel& saved) {
   ordered_json config = to_json(saved.setup);
   config["track"] = {{"metrics", options.metrics}};
+  if (!saved.architecture.empty()) config["architecture"] = saved.architecture;
   config["checkpoint"] = absolute_folder(saved.checkpoint).string();  // found from anywhere
   return config;
 }
@@ -54,9 +55,12 @@ Inspection inspect(const InspectJob& job, Console& console, const WriteMore& wri
   const MetricSelection chosen(job.options.metrics, "--track");
   const ComputeDevice device = choose_device(job.options.device);
   LoadedModel saved = load_model(job.options.checkpoint, device.device);
+  for (const std::string& warning : saved.warnings) console.warn(warning);
   change(saved.setup, job.options.changes);
+  hold_out_all(saved);
   const Corpus corpus = load_held_out(saved.setup, console);
   Inspection inspection{.checkpoint = saved.checkpoint.string(),
+                        .architecture = saved.architecture,
                         .moment = {saved.step, saved.tokens},
                         .device = device.description,
                         .source = corpus.source};

@@ -16,8 +16,8 @@ namespace headscope {
 constexpr const char* inspect_command = "inspect";
 
 // The keys of the setup that an inspection may change.
-constexpr std::array<std::string_view, 8> changeable_keys = {
-    "data.path",          "data.validation", "data.validation_share", "data.text_column",
+constexpr std::array<std::string_view, 9> changeable_keys = {
+    "data.path",          "data.validation", "data.validation_share", "data.text_column",        "data.tokenizer",
     "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
 
 struct InspectOptions {
@@ -30,7 +30,8 @@ struct InspectOptions {
 
 struct Inspection {
   std::string checkpoint = {};
-  RunTracks tracks = {};  // one moment, of probes
+  std::string architecture = {};  // of a published model; empty: ours
+  RunTracks tracks = {};          // one moment, of probes
   HeadSummary summary = {};
   double val_loss = 0;
   Moment moment = {};

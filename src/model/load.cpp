@@ -214,6 +214,15 @@ LoadedModel load_model(const fs::path& place, at::Device device) {
   return loaded;
 }
 
+void hold_out_all(LoadedModel& saved) {
+  if (saved.architecture.empty()) return;
+  DataOptions& data = saved.setup.data;
+  if (data.path.empty())
+    fail_input("{}: a published model has no data of its own; give text with --data", saved.checkpoint.string());
+  if (data.tokenizer == DataOptions().tokenizer) data.tokenizer = saved.checkpoint.string();
+  if (data.validation.empty()) data.validation = data.path;
+}
+
 std::string title_of(const LoadedModel& saved) {
   if (!saved.architecture.empty()) return fmt::format("{} ({})", published_name(saved.checkpoint), saved.architecture);
   const fs::path run = run_of_checkpoint(saved.checkpoint);

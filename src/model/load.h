@@ -37,6 +37,10 @@ struct LoadedModel {
 // other shapes than its configuration says.
 LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 
+// The data that a published model is measured on: all of the text that was given is held out, and its own tokenizer
+// reads it unless another was given. Nothing of a model of ours. Throws Error(Fault::input) when there is no text.
+void hold_out_all(LoadedModel& saved);
+
 // "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere. A published
 // model's is that of its folder, "org/name" in the cache of Hugging Face.
 std::string title_of(const LoadedModel& saved);

@@ -44,7 +44,7 @@ class JsonView {
 
 // What `make` returns; its errors get the place before them.
 template <class Make>
-auto at_place(const std::string& place, const Make& make) {
+auto naming_place(const std::string& place, const Make& make) {
   try {
     return make();
   } catch (const Error& error) {

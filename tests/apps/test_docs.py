@@ -9,6 +9,7 @@ small, and a GPU is not asked for.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shlex
 import shutil
@@ -36,6 +37,8 @@ ELSEWHERE = {
     "docker run": "scripts/check-dockerfile",
     "cmake --preset release -DHEADSCOPE_CUDA=ON": "scripts/test-gpu",
     "./scripts/test": ".ci/run",
+    "headscope parity": "tests/experiments/test_parity.py",
+    "python3 python/export_reference.py": "tests/model/make_published.py",
     "python3 python/export_reference.py": "scripts/make-references",
 }
 UNFINISHED = ("headscope study --analyze",)  # spans that name a command without saying what it takes
@@ -113,6 +116,9 @@ def make(folder: Path) -> None:
     (folder / "configs").symlink_to(ROOT / "configs")
     captured(folder / "DATA")
     shutil.copytree(folder / "DATA", folder / "DATA/Qwen_Qwen3_8B")
+    reference = Path(os.environ.get("HEADSCOPE_SHARED", ROOT.parent / "shared")) / "reference/models/tiny/llama"
+    if reference.is_dir():
+        shutil.copytree(reference, folder / "MODEL")
     commands = [["tokenize", "text.jsonl", "--out", "train.bin"],
                 ["train", *sets(*SMALL), "--track-every", "1", "--out", "RUN"],
                 ["study", *sets(*SMALL, "track.metrics=all", "track.every=4"), "--out", "STUDY"],
@@ -183,13 +189,17 @@ class Documentation(unittest.TestCase):
                     self.assertTrue((ROOT / elsewhere[0]).exists())
                     continue
                 words = as_typed(text)
+                if "MODEL" in words and not (made / "MODEL").exists():
+                    continue  # without the shared reference models
                 small = []
                 if words[0] in ("train", "study") and not {"--resume", "--analyze", "--dry-run"} & {*words}:
                     small = sets(*SMALL)
                 if "--config" in words:
                     small = sets(*FEW_HEADS)
                 if words[0] == "surgery":
-                    small = ["--repeats", "1", "--shares", "0,1"]
+                    small = ["--shares", "0,1"] if "--repeats" in words else ["--repeats", "1", "--shares", "0,1"]
+                if words[:2] == ["inspect", "MODEL"]:
+                    small = ["--batch", "4", "--seq-len", "64"]
                 folder = self.sandbox(words)
                 done = run(*words, *small, cwd=folder)
                 self.assertEqual(done.returncode, 0, f"{text}\n{done.stdout}\n{done.stderr}")

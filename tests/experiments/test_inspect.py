@@ -6,6 +6,7 @@ usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -71,6 +72,45 @@ class Inspect(Program):
         data = json.loads((out / "manifest.json").read_text())["config"]["data"]
         self.assertEqual((data["path"], data["validation"]), (str(other), ""))
         self.assertNotEqual(loss, rows(trained, "probes")["val_loss"][-1])
+
+
+class Published(Program):
+    def setUp(self) -> None:
+        super().setUp()
+        self.models = Path(os.environ.get("HEADSCOPE_SHARED", Path(__file__).resolve().parents[3] / "shared"))
+        self.models /= "reference/models/tiny"
+        if not self.models.is_dir():
+            self.skipTest("the shared reference models are not there")
+        self.text = self.folder / "text.jsonl"
+        self.text.write_text("".join(f'{{"text": "A cat, number {i}, sat on mat {i * i}."}}\n' for i in range(900)))
+
+    def test_APublishedModel_IsMeasuredWithItsOwnTokenizer(self):
+        for name, layers, heads, gains in (("llama", 3, 4, False), ("qwen3", 3, 4, True)):
+            out = self.folder / name
+            said = json.loads(self.done("inspect", self.models / name, "--data", self.text, "--seq-len", "32", "--batch", "4",
+                                        "--out", out, "--json"))
+            self.assertEqual(said["architecture"], name)
+            self.assertEqual([len(layer) for layer in said["heads"]["entropy"]], [heads] * layers)
+            self.assertEqual((out / "gamma.parquet").exists(), gains)  # of QK-Norm
+            # Tokens of its own file give the same: the tokenizer and the batches are what they seem.
+            tokens = self.folder / f"{name}.bin"
+            self.done("tokenize", self.text, "--tokenizer", self.models / name, "--out", tokens)
+            again = json.loads(self.done("inspect", self.models / name, "--data", tokens, "--seq-len", "32", "--batch", "4",
+                                         "--out", self.folder / f"{name} again", "--json"))
+            self.assertEqual(again["val_loss"], said["val_loss"])
+            self.assertEqual(again["heads"], said["heads"])
+
+    def test_ItsDataMustBeGiven(self):
+        refused = run("inspect", self.models / "llama", "--out", self.folder / "out")
+        self.assertEqual(refused.returncode, WRONG_USAGE)
+        self.assertIn("a published model has no data of its own; give text with --data", refused.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_RolesAndSurgery_TakeItToo(self):
+        more = ["--data", self.text, "--out"]
+        self.done("roles", self.models / "qwen3", *more, self.folder / "roles")
+        self.assertEqual(len(rows(self.folder / "roles", "roles")["role"]), 12)
+        self.done("surgery", self.models / "qwen3", "--shares", "0,1", "--repeats", "1", "--bits", "8", *more, self.folder / "cut")
 
 
 class Roles(Program):
