@@ -88,7 +88,7 @@ bool AddedTokenFinder::is_inside_word(std::string_view text, TextRange range) {
 }
 
 bool AddedTokenFinder::is_word_character(char32_t code_point) {
-  if (word_.empty()) word_.push_back(TextPattern::expression(R"([\w\x{200C}\x{200D}])"));
+  if (word_.empty()) word_.push_back(TextPattern::expression(fmt::format("[{}]", rust_word_characters)));
   std::string character;
   append_utf8(code_point, character);
   std::vector<TextRange> matches;

@@ -19,9 +19,11 @@ constexpr std::string_view white_space =
 constexpr std::string_view no_white_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027})"
     R"(\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-// Alphabetic, marks, decimal digits, connectors. The circled and squared letters are the alphabetic symbols.
+// Alphabetic, marks, decimal digits, connectors, and what Oniguruma adds of Latin-1. The circled and squared letters
+// are the alphabetic symbols.
 constexpr std::string_view word_characters =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})"
+    R"(\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
 constexpr std::string_view any_character = R"([\x{0}-\x{10FFFF}])";
 
 constexpr auto categories = std::to_array<std::string_view>(
@@ -151,7 +153,7 @@ class PatternTranslator {
     } else if (take("^")) {
       begin_atom(R"((?:\A|(?<=\n)(?!\z)))");
     } else if (take("$")) {
-      begin_atom(R"((?:(?=\n)|(?<!\n)\z))");
+      begin_atom(R"((?=\n|\z))");
     } else if (c == '*' || c == '+' || c == '?' || (c == '{' && interval())) {
       quantifier();
     } else if (c == '\\') {

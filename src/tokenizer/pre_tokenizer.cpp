@@ -27,8 +27,7 @@ Split punctuation(Behavior behavior) {
 }
 
 Split words_and_signs() {
-  // The joiners are word characters to the regular expressions of the tokenizers library that are used here.
-  return {TextPattern::expression(R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)"), Behavior::removed,
+  return {TextPattern::expression(fmt::format(R"([{0}]+|[^{0}\s]+)", rust_word_characters)), Behavior::removed,
           /*invert=*/true};
 }
 

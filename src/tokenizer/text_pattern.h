@@ -42,6 +42,12 @@ class TextPattern {
   std::shared_ptr<Compiled> compiled_;  // null: a plain text
 };
 
+// A class of the word characters where the `tokenizers` library uses Rust's regular expressions, which differ from
+// those of Oniguruma (\w): alphabetic, marks, decimal digits, connectors, joiners. Without the brackets.
+inline constexpr const char* rust_word_characters =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D})"
+    R"(\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+
 // The version of Unicode in PCRE2's tables: "14.0.0".
 std::string pattern_unicode_version();
 

@@ -70,15 +70,11 @@ void Tokenizer::build_finders() {
   std::vector<const AddedToken*> plain, normalized;
   std::vector<std::string> plain_contents, normalized_contents;
   for (const AddedToken& token : added_) {
-    if (!token.normalized) {
-      plain.push_back(&token);
-      plain_contents.push_back(token.content);
-      continue;
-    }
     NormalizedText content{token.content, true};
-    normalize(normalizer_, content);
-    normalized.push_back(&token);
-    normalized_contents.push_back(std::move(content.text));
+    if (token.normalized) normalize(normalizer_, content);
+    written_.push_back(content.text);
+    (token.normalized ? normalized : plain).push_back(&token);
+    (token.normalized ? normalized_contents : plain_contents).push_back(std::move(content.text));
   }
   in_text_ = AddedTokenFinder(plain, plain_contents);
   in_normalized_ = AddedTokenFinder(normalized, normalized_contents);
@@ -161,7 +157,8 @@ void Tokenizer::encode_words(NormalizedText text, std::vector<std::uint32_t>& id
 std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool skip_special) {
   std::vector<std::string> pieces;
   for (const std::uint32_t id : ids) {
-    const auto text = piece(id);
+    const auto by_id = by_id_.find(id);
+    const auto text = by_id != by_id_.end() ? std::optional<std::string_view>(written_[by_id->second]) : bpe_.piece(id);
     if (!text) continue;
     const auto added = by_content_.find(*text);
     if (skip_special && added != by_content_.end() && added_[added->second].special) continue;

@@ -87,6 +87,7 @@ class Tokenizer {
   std::vector<AddedToken> added_;                                 // the place of each does not change
   std::unordered_map<std::string_view, std::size_t> by_content_;  // into added_
   std::unordered_map<std::uint32_t, std::size_t> by_id_;
+  std::vector<std::string> written_;  // what decoding writes for each: normalised, as it was found
   std::vector<normalizer::Step> normalizer_;
   PreTokenizer pre_tokenizer_;
   std::vector<Template> templates_;

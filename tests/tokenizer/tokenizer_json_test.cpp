@@ -10,6 +10,7 @@ namespace headscope {
 namespace {
 
 using nlohmann::json;
+using namespace nlohmann::literals;
 using test::expect_error;
 using test::TemporaryFolder;
 
@@ -87,12 +88,12 @@ TEST(TokenizerJson, UnknownComponentsAreNamed) {
 }
 
 TEST(TokenizerJson, DamagedVocabulariesAreNamed) {
-  expect_refused(changed("/model/merges", {json::array({"a", "x"})}),
+  expect_refused(changed("/model/merges", R"([["a", "x"]])"_json),
                  "merge 0 ('a' and 'x') names 'x', which is not in the vocabulary");
-  expect_refused(changed("/model/merges", {json::array({"b", "a"})}), "names 'ba', which is not in the vocabulary");
-  expect_refused(changed("/model/merges", json::array({"a b c"})), "model.merges[0] is not a pair of pieces");
-  expect_refused(changed("/model/merges", {json::array({"a", "b", "ab"})}), "model.merges[0] is not a pair of pieces");
-  expect_refused(changed("/model/merges", {json::array({"a", 1})}), "model.merges[0] is not a pair of pieces");
+  expect_refused(changed("/model/merges", R"([["b", "a"]])"_json), "names 'ba', which is not in the vocabulary");
+  expect_refused(changed("/model/merges", R"(["a b c"])"_json), "model.merges[0] is not a pair of pieces");
+  expect_refused(changed("/model/merges", R"([["a", "b", "ab"]])"_json), "model.merges[0] is not a pair of pieces");
+  expect_refused(changed("/model/merges", R"([["a", 1]])"_json), "model.merges[0] is not a pair of pieces");
   expect_refused(changed("/model/merges", json(nullptr)), "'merges' is missing");
   expect_refused(changed("/model/vocab/b", 0), "both have id 0");
   expect_refused(changed("/model/vocab/b", 1 << 24), "model.vocab: 'b' has id 16777216; expected less than 16777216");
