@@ -34,8 +34,9 @@ struct StoredTensor {
 // Whether matrices have biases: as the option says (attention_bias for attention, mlp_bias for the feed-forward layer).
 enum class Biased { never, always, as_option };
 
-// Which layers have a sliding window. by_option: those that layer_types names; without layer_types every layer but each
-// n-th (gemma), or, where use_sliding_window is true, those from max_window_layers on (qwen) or without RoPE (smollm3).
+// Which layers have a sliding window: those that layer_types names, where an architecture has layers of both kinds.
+// Without that option: every layer but each n-th (gemma), or, where use_sliding_window is true, those from
+// max_window_layers on (qwen) or those without RoPE (smollm3).
 enum class Windows { none, every_layer, but_each_nth, from_layer_on, without_rope };
 
 struct Architecture {

@@ -73,7 +73,7 @@ inline Decoder planted_model() {
   previous.k.select(1, constant_dim).copy_(turned);
   previous.q.select(1, constant_dim).copy_(key.select(1, 0).flatten() * 30);
   previous.v.narrow(0, 0, code_dims).narrow(1, own_code, code_dims).copy_(at::eye(code_dims));
-  previous.output.weight.narrow(0, previous_code, code_dims).narrow(1, 0, code_dims).copy_(at::eye(code_dims));
+  previous.output.narrow(0, previous_code, code_dims).narrow(1, 0, code_dims).copy_(at::eye(code_dims));
   // The query's code against the code that the previous-token head left beside each key.
   const HeadMatrices induction = matrices_of(model, 1, 0);
   induction.k.zero_();

@@ -130,9 +130,12 @@ Table table_of(const std::vector<Operation>& operations, const Numbers& losses, 
 Directions gain_directions(const Decoder& model, RemovalOrder order) {
   Directions directions;
   for (const DecoderLayer& layer : model.layers) {
-    const at::Tensor axes_d = at::argsort(effective_gain(model, layer.k_gain).detach().abs(), /*stable=*/true, /*dim=*/0,
-                                          /*descending=*/order == RemovalOrder::largest);
-    directions.push_back({axes_d.expand({model.config.kv_heads, -1}), {}});
+    const at::Tensor gain = effective_gain(model, layer.k_gain).detach().abs();
+    const DecoderConfig& c = model.config;  // one gain vector for all heads, or one for each
+    const at::Tensor gain_hd =
+        gain.numel() == c.d_k ? gain.expand({c.kv_heads, c.d_k}) : gain.view({c.kv_heads, c.d_k});
+    const bool descending = order == RemovalOrder::largest;
+    directions.push_back({at::argsort(gain_hd, /*stable=*/true, /*dim=*/1, descending), {}});
   }
   return directions;
 }
