@@ -3,6 +3,9 @@
 #include "core/bounds.h"
 #include "core/text.h"
 #include "data/blocks.h"
+#include "data/text_tokenizer.h"
+#include "data/tokens.h"
+#include "tokenizer/json_view.h"
 
 namespace headscope {
 namespace {
@@ -169,6 +172,12 @@ Setup preset_setup(const std::string& name) {
     known.push_back(setup.preset);
   }
   fail_input("{}", unknown_name("preset", name, known));
+}
+
+void take_vocabulary(Setup& setup, std::span<const ConfigEntry> entries) {
+  if (setup.data.tokenizer == byte_tokenizer::name) return;
+  if (std::ranges::find(entries, "model.vocabulary", &ConfigEntry::key) != entries.end()) return;
+  setup.model.vocabulary = at_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
 }
 
 void validate(const Setup& setup) {

@@ -39,6 +39,10 @@ Setup preset_setup(const std::string& name);
 std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
+// The vocabulary of a tokenizer that is not that of bytes is the model's, unless the entries say another. Throws
+// Error(Fault::input) when the tokenizer cannot be read.
+void take_vocabulary(Setup& setup, std::span<const ConfigEntry> entries);
+
 // The preset that the entries name (or tiny), then the entries in their order. Options is a Setup, perhaps with more.
 template <class Options>
 Options resolve_setup(const std::vector<ConfigEntry>& entries) {
@@ -49,6 +53,7 @@ Options resolve_setup(const std::vector<ConfigEntry>& entries) {
   static_cast<Setup&>(options) = preset_setup(preset);
   for (const ConfigEntry& entry : in_current_words(entries))
     if (entry.key != "preset") apply(options, entry);
+  take_vocabulary(options, entries);
   return options;
 }
 

@@ -19,11 +19,11 @@ constexpr std::string_view white_space =
 constexpr std::string_view no_white_space =
     R"(\x{0}-\x{8}\x{E}-\x{1F}\x{21}-\x{84}\x{86}-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027})"
     R"(\x{202A}-\x{202E}\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{10FFFF})";
-// Alphabetic, marks, decimal digits, connectors, and what Oniguruma adds of Latin-1. The circled and squared letters
-// are the alphabetic symbols.
+// Alphabetic, marks, decimal digits, connectors. The circled and squared letters are the alphabetic symbols. Outside a
+// class, Oniguruma's \w also has the digits and fractions of Latin-1.
 constexpr std::string_view word_characters =
-    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})"
-    R"(\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
+constexpr std::string_view latin_digits = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
 constexpr std::string_view any_character = R"([\x{0}-\x{10FFFF}])";
 
 constexpr auto categories = std::to_array<std::string_view>(
@@ -252,7 +252,7 @@ class PatternTranslator {
   }
 
   bool escape(bool caseless) {
-    const std::string word = "[" + std::string(word_characters) + "]";
+    const std::string word = "[" + word_items(/*in_class=*/false) + "]";
     if (take("\\b") || take("\\B")) {
       asks_categories_ = true;
       const bool boundary = in_[at_ - 1] == 'b';
@@ -264,7 +264,7 @@ class PatternTranslator {
       begin_atom(in_.substr(at_ - 2, 2));
       return false;
     }
-    const ClassMember member = escaped();
+    const ClassMember member = escaped(/*in_class=*/false);
     if (!member.character) {
       begin_atom(member.set.expression());
       return false;
@@ -274,7 +274,7 @@ class PatternTranslator {
   }
 
   // What a backslash means in a class and outside.
-  ClassMember escaped() {
+  ClassMember escaped(bool in_class) {
     take("\\");
     const std::size_t place = at_;
     const char32_t c = take_character();
@@ -303,10 +303,10 @@ class PatternTranslator {
         return {{}, category("Nd", true)};
       case 'w':
         asks_categories_ = true;
-        return {{}, {std::string(word_characters), {}}};
+        return {{}, {word_items(in_class), {}}};
       case 'W':
         asks_categories_ = true;
-        return {{}, {"", {"[^" + std::string(word_characters) + "]"}}};
+        return {{}, {"", {"[^" + word_items(in_class) + "]"}}};
       case 'h':
         return {{}, {"0-9A-Fa-f", {}}};
       case 'p':
@@ -323,6 +323,10 @@ class PatternTranslator {
     if (!letter) return {c, {}};
     at_ = place;
     refuse(fmt::format("'\\{}'", static_cast<char>(c)));
+  }
+
+  static std::string word_items(bool in_class) {
+    return std::string(word_characters) + std::string(in_class ? "" : latin_digits);
   }
 
   CharacterSet category(std::string_view name, bool negated) {
@@ -419,7 +423,7 @@ class PatternTranslator {
   ClassMember class_member(int depth) {
     if (sees("\\")) {
       if (sees("\\b")) refuse("'\\b' in a class");
-      return escaped();
+      return escaped(/*in_class=*/true);
     }
     if (sees("[:")) refuse("a POSIX class");
     if (take("[")) return {{}, character_class(depth + 1)};
