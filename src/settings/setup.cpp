@@ -177,7 +177,8 @@ Setup preset_setup(const std::string& name) {
 void take_vocabulary(Setup& setup, std::span<const ConfigEntry> entries) {
   if (setup.data.tokenizer == byte_tokenizer::name) return;
   if (std::ranges::find(entries, "model.vocabulary", &ConfigEntry::key) != entries.end()) return;
-  setup.model.vocabulary = at_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
+  setup.model.vocabulary =
+      naming_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
 }
 
 void validate(const Setup& setup) {

@@ -379,7 +379,7 @@ class Names(Program):
             ("unknown condition 'QK_frozn'; did you mean 'QK_frozen'?", ["study", "--conditions", "QK_frozn"]),
             ("unknown metric or group 'nrom'; did you mean 'norm'?", ["train", "--track", "nrom"]),
             ("unknown metric 'k_nrm'; did you mean 'k_norm'?", ["inspect", "x", "--show", "k_nrm"]),
-            ("unknown tokenizer 'byte'; did you mean 'bytes'?",
+            ("byte: is not there; expected bytes, a tokenizer.json or a folder that holds one",
              ["tokenize", self.text, "--out", self.tokens, "--tokenizer", "byte"]),
         ):
             self.refused(*arguments, words=(message,))
