@@ -107,6 +107,7 @@ def make(folder: Path) -> None:
     text = "".join(f'{{"text": "the cat number {i} sat on mat {i * i}, and so on for some words"}}\n' for i in range(25000))
     (folder / "text.jsonl").write_text(text)
     (folder / "mine.yaml").write_text(re.search(r"```yaml\n(.*?)```", (ROOT / "docs/roles.md").read_text(), re.S)[1])
+    (folder / "strings.jsonl").write_text('"one string"\n"and another"\n')
     (folder / "corpus").mkdir()
     (folder / "corpus/a.jsonl").write_text(text)
     with gzip.open(folder / "corpus.jsonl.gz", "wt") as file:
@@ -142,6 +143,8 @@ def as_typed(text: str) -> list[str]:
     text = re.sub(r"INPUT\.\.\.|corpus/\*\.jsonl", "corpus/a.jsonl", text).replace("jsonl.zst", "jsonl.gz")
     text = text.replace("--device cuda", "--device cpu").replace("--language N", "--language 500")
     text = text.replace("CHECKPOINT", "RUN").replace("[KEY|PART]", "optim").replace("step-000150", "step-000008")
+    tokenizer = "MODEL_WITH_TOKENIZER" if (made / "MODEL_WITH_TOKENIZER").exists() else "bytes"
+    text = re.sub(r"\[?--tokenizer T\]?", f"--tokenizer {tokenizer}", text).replace("--lines FILE.jsonl", "--lines strings.jsonl")
     return shlex.split(text)
 
 

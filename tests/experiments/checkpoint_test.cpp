@@ -86,7 +86,7 @@ TEST(Checkpoint, ThatIsMadeUpIsRefused) {
   refused("train.batch is 4294967296; expected 1 to", set("/config/train/batch", 4294967296), false);
   refused("model.layers is 0", set("/config/model/layers", 0), false);
   // Weights of 4 TB would be asked for before the file is looked at.
-  refused("model.safetensors: has ", set("/config/model/d_ff", 1 << 24), false);
+  refused("model.safetensors: layers.0.feed_forward.up.weight has shape", set("/config/model/d_ff", 1 << 24), false);
   write_state(checkpoint, set("/data_hash", 3));
   expect_error(Fault::input, "'data_hash' is not a text", [&] { run(job); });
   std::string deep = "[";

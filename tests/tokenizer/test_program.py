@@ -55,7 +55,8 @@ class TokenizerFlag(unittest.TestCase):
     def refuse(self, *arguments: object, words: tuple[str, ...]) -> None:
         done = run(*arguments)
         self.assertEqual(done.returncode, WRONG_USAGE, done.stderr)
-        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        said = [line for line in done.stderr.splitlines() if "tokenizing: " not in line]
+        self.assertEqual(len(said), 1, done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
 
