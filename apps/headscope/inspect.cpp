@@ -3,6 +3,7 @@
 #include "command.h"
 #include "core/lists.h"
 #include "core/text.h"
+#include "heads/ranking.h"
 #include "heads/terminal_map.h"
 #include "torch_half.h"
 
@@ -17,31 +18,81 @@ struct InspectFlags {
   RunFolderOptions folder;
 };
 
-// {metric: [layer][head]}
+// At the last moment: {metric: [layer][head]}
 ordered_json heads_json(const Tracks& tracks) {
   ordered_json object = ordered_json::object();
   for (const Metric& metric : head_metrics()) {
     if (!tracks.has(metric.name)) continue;
     ordered_json& layers = object[std::string(metric.name)] = ordered_json::array();
     for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer) {
-      const auto values = tracks.at(metric.name, 0, layer, layer);
+      const auto values = tracks.at(metric.name, tracks.moments.size() - 1, layer, layer);
       layers.push_back(std::vector<double>(values.begin(), values.end()));
     }
   }
   return object;
 }
 
+ordered_json json_of(const MeasuredModel& model) {
+  return {{"checkpoint", model.checkpoint},
+          {"step", model.moment.step},
+          {"tokens", model.moment.tokens},
+          {"val_loss", model.val_loss},
+          {"weights_xxh3_128", model.weights}};
+}
+
+// Of several models, what stands beside "models" is of the last.
 ordered_json json_of(const Inspection& inspection, const std::filesystem::path& out) {
-  return {{"out", out.string()},
-          {"checkpoint", inspection.checkpoint},
-          {"architecture", inspection.architecture},
-          {"step", inspection.moment.step},
-          {"tokens", inspection.moment.tokens},
-          {"val_loss", inspection.val_loss},
-          {"findings", inspection.summary.findings ? to_json(*inspection.summary.findings) : ordered_json()},
-          {"roles", inspection.summary.roles ? to_json(*inspection.summary.roles) : ordered_json()},
-          {"heads", heads_json(inspection.tracks.probe)},
-          {"device", inspection.device}};
+  ordered_json object = {{"out", out.string()}, {"architecture", inspection.architecture}};
+  object.update(json_of(inspection.models.back()));
+  for (const MeasuredModel& one : inspection.models)
+    if (inspection.models.size() > 1) object["models"].push_back(json_of(one));
+  object.update({{"findings", inspection.summary.findings ? to_json(*inspection.summary.findings) : ordered_json()},
+                 {"roles", inspection.summary.roles ? to_json(*inspection.summary.roles) : ordered_json()},
+                 {"heads", heads_json(inspection.tracks.probe)},
+                 {"device", inspection.device}});
+  return object;
+}
+
+// "smollm2: architecture llama; validation loss 3.012 nats on text.jsonl"
+std::string headline(const Inspection& inspection) {
+  const MeasuredModel& model = inspection.models.back();
+  std::vector<std::string> of;
+  if (!inspection.architecture.empty()) of.push_back("architecture " + inspection.architecture);
+  if (inspection.architecture.empty() || model.moment.step > 0) of.push_back(moment_text(model.moment));
+  return fmt::format("{}: {}; validation loss {:.3f} nats on {}\n", visible(model.checkpoint), fmt::join(of, ", "),
+                     model.val_loss, visible(inspection.source));
+}
+
+// A line for each model: its loss, the mean effective rank of its keys, and how many heads have the measurements that
+// roles ask for.
+std::string course_table(const Inspection& inspection) {
+  const Tracks& tracks = inspection.tracks.probe;
+  std::string text = fmt::format("{:>10}{:>10}", "step", "loss"), notes;
+  if (tracks.has("k_pr")) text += fmt::format("{:>18}", "effective rank");
+  std::vector<std::string> counted;
+  for (const char* metric : {"sink", "previous", "induction"}) {
+    if (!tracks.has(metric)) continue;
+    counted.emplace_back(metric);
+    text += fmt::format("{:>12}", metric);
+  }
+  text += "\n";
+  for (std::size_t i = 0; i < inspection.models.size(); ++i) {
+    const MeasuredModel& model = inspection.models[i];
+    text += fmt::format("{:>10}{:>10.3f}", model.moment.step, model.val_loss);
+    if (tracks.has("k_pr")) text += fmt::format("{:>18.1f}", finite_mean(tracks.at("k_pr", i)));
+    notes.clear();
+    for (const std::string& metric : counted) {
+      const Ranking ranking = rank_heads(inspection.tracks, {}, {.by = metric, .step = model.moment.step});
+      if (!ranking.role) continue;
+      text += fmt::format("{:>12}", ranking.role->heads);
+      notes += fmt::format("{}{} {:.2g} or more", notes.empty() ? "" : ", ", metric, ranking.role->least);
+    }
+    text += "\n";
+  }
+  if (!notes.empty())
+    text += fmt::format("heads of {} that have what a role asks for: {}\n",
+                        tracks.counts.layers * tracks.counts.query_heads, notes);
+  return text;
 }
 
 // The metrics asked for; otherwise the sharpness of attention, or the first that is measured.
@@ -67,17 +118,23 @@ std::vector<const Metric*> shown_metrics(const InspectFlags& flags) {
 void add_resumed(InspectFlags& flags) {
   const ResumedRun run = resumed_run(flags.folder, inspect_command, RunWrites::at_the_end);
   InspectOptions& options = flags.options;
-  if (!run.manifest.is_null() && options.checkpoint.empty()) {
+  if (!run.manifest.is_null() && options.checkpoints.empty()) {
     const ordered_json& config = run.manifest["config"];
-    options.checkpoint = text_at(config, "checkpoint");
+    if (config.contains("checkpoints")) {
+      options.checkpoints = config["checkpoints"].get<std::vector<std::string>>();
+      options.steps = config.value("steps", std::vector<std::int64_t>());
+    } else if (const std::string one = text_at(config, "checkpoint"); !one.empty()) {
+      options.checkpoints = {one};
+    }
     if (options.metrics == "all") options.metrics = text_at(config.value("track", ordered_json()), "metrics", "all");
     std::vector<ConfigEntry> changes;
     for (const ConfigEntry& entry : run.entries)
       if (std::ranges::find(changeable_keys, entry.key) != changeable_keys.end()) changes.push_back(entry);
     options.changes.insert(options.changes.begin(), changes.begin(), changes.end());
   }
-  if (options.checkpoint.empty() && !run.missing.empty()) fail_nothing_to_resume(run.missing);
-  if (options.checkpoint.empty()) fail_input("no checkpoint: give RUN/checkpoints/step-N, or RUN for its newest one");
+  if (options.checkpoints.empty() && !run.missing.empty()) fail_nothing_to_resume(run.missing);
+  if (options.checkpoints.empty())
+    fail_input("no model: give RUN/checkpoints/step-N, RUN for its newest checkpoint, or a published model");
 }
 
 int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
@@ -86,19 +143,19 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   const std::vector<const Metric*> shown = shown_metrics(flags);
   InspectJob job{flags.options, flags.folder};
   choose_out(job.folder, common, "inspect");
-  check_out(job.folder, inspect_command, RunWrites::at_the_end);
+  check_out(job.folder, inspect_command, writes_of(job.options));
   const Inspection inspection = torch_half().inspect(job, console, {});
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
   } else if (!common.console.quiet) {
-    const std::string of = inspection.architecture.empty() ? fmt::format("step {}, {}", inspection.moment.step,
-                                                                         tokens_text(inspection.moment.tokens))
-                                                           : fmt::format("architecture {}", inspection.architecture);
-    fmt::print("{}: {}; validation loss {:.3f} nats on {}\n\n", visible(inspection.checkpoint), of, inspection.val_loss,
-               inspection.source);
+    if (inspection.models.size() > 1) fmt::print("{}\n", course_table(inspection));
+    fmt::print("{}\n", headline(inspection));
+    const Tracks& tracks = inspection.tracks.probe;
     for (const Metric* metric : shown)
-      fmt::print("{}\n", terminal_map(inspection.tracks.probe, 0, *metric, ::isatty(STDOUT_FILENO) == 1, 100));
-    fmt::print("tables (heads.parquet, layers.parquet, gamma.parquet) and summary.md: {}\n", visible(job.folder.out));
+      fmt::print("{}\n", terminal_map(tracks, tracks.moments.size() - 1, *metric, ::isatty(STDOUT_FILENO) == 1, 100));
+    fmt::print("tables (heads.parquet, layers.parquet{}) and summary.md: {}\n",
+               inspection.tracks.gains.empty() ? "" : ", gamma.parquet", visible(job.folder.out));
+    if (inspection.models.size() > 1) fmt::print("figures: headscope plot {}\n", shell_word(job.folder.out.string()));
   }
   return 0;
 }
@@ -107,10 +164,19 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
 
 void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto flags = std::make_shared<InspectFlags>();
-  auto* command = app.add_subcommand("inspect", "Measure every head of a checkpoint");
+  auto* command = app.add_subcommand(
+      "inspect", "Measure every head of a checkpoint or of a published model, or of several over training");
   InspectOptions& options = flags->options;
-  command->add_option("checkpoint", options.checkpoint, "RUN/checkpoints/step-N, or RUN for the newest")
-      ->type_name("CHECKPOINT");
+  command
+      ->add_option("model", options.checkpoints,
+                   "RUN/checkpoints/step-N, RUN for the newest, or the folder or GGUF file of a published model; "
+                   "several of one model are measured over their steps")
+      ->type_name("MODEL");
+  command
+      ->add_option("--steps", options.steps,
+                   "Of several models, in their order [what checkpoints and names say: step1000]")
+      ->type_name("N,N")
+      ->delimiter(',');
   add_key_flag(*command, options.changes, "--data", "data.path", "PATH",
                "Text or token file, or a folder [what the model was trained on]");
   add_key_flag(*command, options.changes, "--tokenizer", "data.tokenizer", "PATH",

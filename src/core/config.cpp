@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/atomic_file.h"
+#include "core/text.h"
 
 namespace headscope {
 namespace {
@@ -70,13 +71,6 @@ int count_documents(std::string_view text) {
   return documents;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -112,6 +106,10 @@ void emit(YAML::Emitter& out, const nlohmann::ordered_json& value) {
       emit(out, member);
     }
     out << YAML::EndMap;
+  } else if (value.is_array()) {
+    out << YAML::BeginSeq;
+    for (const auto& member : value) emit(out, member);
+    out << YAML::EndSeq;
   } else if (value.is_string()) {
     out << value.get<std::string>();
   } else if (value.is_null()) {

@@ -32,4 +32,7 @@ std::string wrapped(std::string_view text, std::size_t width, std::size_t indent
 // A word of a shell command that means this text.
 std::string shell_word(std::string_view text);
 
+// Of ASCII letters.
+std::string lower_case(std::string_view text);
+
 }  // namespace headscope

@@ -196,7 +196,7 @@ Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer&
                other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
   corpus.validation = std::move(other.train);
   corpus.validation_documents = other.train_documents;
-  corpus.source += ", validation " + other.source;
+  if (options.path != options.validation) corpus.source += ", validation " + other.source;
   corpus.cut = corpus.cut || other.cut;
   return corpus;
 }

@@ -1,7 +1,11 @@
 #include "experiments/inspect.h"
 
+#include "core/atomic_file.h"
 #include "core/interrupt.h"
+#include "core/json_text.h"
 #include "core/missing.h"
+#include "formats/content_hash.h"
+#include "formats/model_files.h"
 #include "heads/run_tables.h"
 #include "model/load.h"
 #include "ops/device.h"
@@ -11,6 +15,7 @@
 namespace headscope {
 namespace {
 
+namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 // The setup with other data or batches. Other text stands for itself: what training held out beside its own text does
@@ -27,71 +32,283 @@ void change(Setup& setup, const std::vector<ConfigEntry>& changes) {
   validate(setup.data);
 }
 
+// A model that is to be measured. Of one alone the moment is known when it is loaded.
+struct Revision {
+  std::string place;
+  Moment moment;
+};
+
+std::vector<Revision> several_in_order(const InspectOptions& options) {
+  const std::vector<std::string>& places = options.checkpoints;
+  if (!options.steps.empty() && options.steps.size() != places.size())
+    fail_input("--steps: {} for {} models; give one for each, in their order", options.steps.size(), places.size());
+  std::vector<Revision> revisions;
+  std::optional<RevisionName> before;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto said = trained_for(places[i]);
+    if (!options.steps.empty()) {
+      revisions.push_back({places[i], {options.steps[i], said && said->step == options.steps[i] ? said->tokens : 0}});
+      continue;
+    }
+    if (!said) fail_input("{}: its name says no step; give the step of each model with --steps", places[i]);
+    if (before && before->stage != said->stage)
+      fail_input("{}: is of another stage than {}, and each counts its steps anew; give --steps", places[i],
+                 places[i - 1]);
+    before = said;
+    revisions.push_back({places[i], {said->step, said->tokens}});
+  }
+  std::ranges::sort(revisions, {}, [](const Revision& one) { return one.moment.step; });
+  for (std::size_t i = 1; i < revisions.size(); ++i)
+    if (revisions[i].moment.step == revisions[i - 1].moment.step)
+      fail_input("{} and {}: both are of step {}; leave one out, or give --steps", revisions[i - 1].place,
+                 revisions[i].place, revisions[i].moment.step);
+  // A count of tokens that some say and others do not is none.
+  if (std::ranges::any_of(revisions, [](const Revision& one) { return one.moment.step > 0 && one.moment.tokens == 0; }))
+    for (Revision& one : revisions) one.moment.tokens = 0;
+  return revisions;
+}
+
+std::vector<Revision> in_order(const InspectOptions& options) {
+  if (options.checkpoints.size() > 1) return several_in_order(options);
+  if (!options.steps.empty()) fail_input("--steps: is for several models; one alone is measured as it is");
+  return {{options.checkpoints.at(0), {}}};
+}
+
+std::string tokenizer_hash(const LoadedModel& saved) {
+  const fs::path file = saved.checkpoint / "tokenizer.json";
+  std::error_code ignored;
+  return !saved.architecture.empty() && fs::exists(file, ignored) ? content_hash(read_file(file)) : "";
+}
+
 // The configuration in the manifest: what was measured, on what.
-ordered_json config_of(const InspectOptions& options, const LoadedModel& saved) {
-  ordered_json config = to_json(saved.setup);
+ordered_json config_of(const InspectOptions& options, const std::vector<Revision>& revisions, const LoadedModel& saved,
+                       const Setup& setup) {
+  ordered_json config = to_json(setup);
+  if (!saved.architecture.empty()) {  // nothing is known of its training
+    const ordered_json train = config["train"];
+    config = {
+        {"architecture", saved.architecture}, {"model", config["model"]}, {"train", {}}, {"data", config["data"]}};
+    for (const char* key : {"batch", "seq_len", "validation_batches"}) config["train"][key] = train[key];
+  }
   config["track"] = {{"metrics", options.metrics}};
-  if (!saved.architecture.empty()) config["architecture"] = saved.architecture;
-  config["checkpoint"] = absolute_folder(saved.checkpoint).string();  // found from anywhere
+  std::int64_t shortest = 0;
+  for (const std::int64_t window : setup.model.windows)
+    if (window > 0 && (shortest == 0 || window < shortest)) shortest = window;
+  if (shortest > 0) config["shortest_window"] = shortest;
+  // Found from anywhere.
+  if (revisions.size() == 1) {
+    config["checkpoint"] = absolute_folder(saved.checkpoint).string();
+    return config;
+  }
+  for (const Revision& one : revisions) {
+    config["checkpoints"].push_back(absolute_folder(one.place).string());
+    config["steps"].push_back(one.moment.step);
+  }
   return config;
 }
 
-// Writes the tables of one moment; returns its tracks.
-RunTracks write_tables(const ProbeResult& result, const Moment& moment, const std::filesystem::path& place) {
-  const Measured now{moment, "probe"};
-  RunTables tables(place, {.probe = 1});
-  tables.add_probe({moment, missing, *result.val_loss}, result.layers);
-  tables.add_heads(now, result.layers);
-  tables.add_gains(now, result.gains, /*with_vectors=*/true);
-  tables.flush();
-  tables.merge();
-  return tables.tracks();
+// models.json: the models that were measured, and the rows that tables had then.
+ordered_json json_of(const std::vector<MeasuredModel>& models, const TableRows& rows) {
+  ordered_json list = ordered_json::array();
+  for (const MeasuredModel& one : models)
+    list.push_back({{"checkpoint", one.checkpoint},
+                    {"step", one.moment.step},
+                    {"tokens", one.moment.tokens},
+                    {"val_loss", one.val_loss},
+                    {"weights_xxh3_128", one.weights}});
+  return {{"models", list}, {"rows", rows}};
 }
+
+// What the folder has of several models; nothing when none was measured.
+struct KeptModels {
+  std::vector<MeasuredModel> models;
+  TableRows rows;
+};
+KeptModels models_in(const fs::path& folder) {
+  const fs::path file = folder / models_name;
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return {};
+  KeptModels kept;
+  try {
+    const ordered_json object = ordered_json::parse(read_file(file));
+    for (const ordered_json& one : object.at("models"))
+      kept.models.push_back({one.at("checkpoint").get<std::string>(),
+                             {one.at("step").get<std::int64_t>(), one.at("tokens").get<std::int64_t>()},
+                             one.at("val_loss").get<double>(),
+                             one.at("weights_xxh3_128").get<std::string>()});
+    kept.rows = object.at("rows").get<TableRows>();
+  } catch (const nlohmann::json::exception&) {
+    fail_input("{}: is damaged; start again with --overwrite", file.string());
+  }
+  return kept;
+}
+
+void warn_of_same_weights(const std::vector<MeasuredModel>& models, Console& console) {
+  const MeasuredModel& last = models.back();
+  for (std::size_t i = 0; i + 1 < models.size(); ++i)
+    if (models[i].weights == last.weights)
+      return console.warn(fmt::format("{} has the weights of {}, to the last bit: one of the two names is wrong",
+                                      last.checkpoint, models[i].checkpoint));
+}
+
+// Groups of models with the same weights.
+ordered_json same_weights(const std::vector<MeasuredModel>& models) {
+  std::map<std::string, std::vector<std::string>> by_hash;
+  for (const MeasuredModel& one : models) by_hash[one.weights].push_back(one.checkpoint);
+  ordered_json groups = ordered_json::array();
+  for (const auto& [hash, names] : by_hash)
+    if (names.size() > 1) groups.push_back(names);
+  return groups;
+}
+
+// The models one after another, each read when its turn comes.
+class Inspector {
+ public:
+  Inspector(const InspectJob& job, Console& console)
+      : job_(job),
+        console_(console),
+        chosen_(job.options.metrics, "--track"),
+        device_(choose_device(job.options.device)),
+        revisions_(in_order(job.options)),
+        loaded_(load(0)) {
+    change(loaded_.setup, job.options.changes);
+    hold_out_all(loaded_);
+    setup_ = loaded_.setup;
+    if (revisions_.size() == 1) revisions_[0].moment = {loaded_.step, loaded_.tokens};
+    first_ = {loaded_.checkpoint, loaded_.setup.model, tokenizer_hash(loaded_)};
+  }
+
+  Inspection run(const WriteMore& write_more) {
+    const Corpus corpus = load_held_out(setup_, console_);
+    Inspection inspection{.architecture = loaded_.architecture, .device = device_.description, .source = corpus.source};
+    const std::string title = revisions_.size() > 1 ? title_of_course(loaded_) : title_of(loaded_);
+    const Moment last = revisions_.back().moment;
+    RunFolder folder(
+        job_.folder,
+        {.command = inspect_command,
+         .config = config_of(job_.options, revisions_, loaded_, setup_),
+         .facts = {{"title", title}, {"device", device_.description}, {"step", last.step}, {"tokens", last.tokens}},
+         .writes = writes_of(job_.options)});
+    const RunFacts facts{title, setup_.model.d_k};
+    if (folder.already_complete()) return read_again(std::move(inspection), folder, facts);
+    return folder.live([&] {
+      measure(inspection, folder, corpus);
+      inspection.summary = summarise(inspection.tracks, facts);
+      write_summary(inspection.summary, facts, folder.place());
+      if (write_more) write_more(inspection, facts, folder.place());
+      ordered_json results = {{"val_loss", inspection.models.back().val_loss},
+                              {"weights_xxh3_128", inspection.models.back().weights},
+                              {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}};
+      if (several()) results["same_weights"] = same_weights(inspection.models);
+      folder.finish(RunStatus::complete, results);
+      return inspection;
+    });
+  }
+
+ private:
+  [[nodiscard]] bool several() const { return revisions_.size() > 1; }
+
+  LoadedModel load(std::size_t i) {
+    LoadedModel loaded = load_model(revisions_[i].place, device_.device);
+    for (const std::string& warning : loaded.warnings) console_.warn(warning);
+    return loaded;
+  }
+
+  void measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
+    RunTables tables(folder.place(), {.probe = revisions_.size()});
+    std::vector<MeasuredModel>& models = inspection.models;
+    if (several()) {
+      KeptModels kept = models_in(folder.place());
+      tables.truncate(kept.rows);  // what a process that was killed wrote behind them
+      models = std::move(kept.models);
+    }
+    std::optional<Progress> progress;
+    if (several()) progress.emplace(console_, "measuring", "models", revisions_.size(), models.size());
+    const auto batches =
+        with_short_torch_errors([&] { return validation_batches(setup_.train, corpus.validation, device_); });
+    while (models.size() < revisions_.size()) {
+      const std::size_t i = models.size();
+      if (i > 0) {
+        loaded_ = {};  // its memory is needed
+        loaded_ = load(i);
+        check_same_model(loaded_);
+      }
+      const ProbeResult result = with_short_torch_errors(
+          [&] { return probe_model(loaded_.model, batches, device_.type, chosen_, /*with_loss=*/true); });
+      if (interrupt_requested())
+        throw Error(Fault::interrupted, "interrupted; " + resume_hint(inspect_command, folder.path()));
+      const Moment moment = revisions_[i].moment;
+      const Measured now{moment, "probe"};
+      tables.add_probe({moment, missing, *result.val_loss}, result.layers);
+      tables.add_heads(now, result.layers);
+      tables.add_gains(now, result.gains, /*with_vectors=*/true);
+      models.push_back(
+          {loaded_.checkpoint.string(), moment, *result.val_loss, ModelFiles(loaded_.checkpoint).weights_hash()});
+      const TableRows rows = tables.flush();
+      if (!several()) break;
+      warn_of_same_weights(models, console_);
+      write_file(folder.place() / models_name, json_text(json_of(models, rows)));
+      progress->step(fmt::format("step {}, loss {:.3f}", moment.step, *result.val_loss));
+    }
+    tables.merge();
+    inspection.tracks = tables.tracks();
+  }
+
+  Inspection read_again(Inspection inspection, const RunFolder& folder, const RunFacts& facts) const {
+    inspection.tracks = read_tracks(folder.path());
+    inspection.summary = summarise(inspection.tracks, facts);
+    if (several()) {
+      inspection.models = models_in(folder.path()).models;
+    } else {
+      const ordered_json manifest = read_manifest(folder.path());
+      inspection.models = {{loaded_.checkpoint.string(), revisions_[0].moment, manifest.value("val_loss", missing),
+                            text_at(manifest, "weights_xxh3_128")}};
+    }
+    return inspection;
+  }
+
+  // Revisions of one model have the same heads and read the same tokens.
+  void check_same_model(const LoadedModel& now) const {
+    const std::string place = now.checkpoint.string();
+    const auto check = [&](std::string_view what, std::int64_t is, std::int64_t was) {
+      if (is != was)
+        fail_input("{}: has {} {}, {} has {}; what is measured together must be one model", place, is, what,
+                   first_.checkpoint.string(), was);
+    };
+    const DecoderConfig& model = now.setup.model;
+    check("layers", model.layers, first_.model.layers);
+    check("query heads a layer", model.heads, first_.model.heads);
+    check("key heads a layer", model.kv_heads, first_.model.kv_heads);
+    check("dimensions a head", model.d_k, first_.model.d_k);
+    check("tokens in its vocabulary", model.vocabulary, first_.model.vocabulary);
+    const std::string tokenizer = tokenizer_hash(now);
+    if (!tokenizer.empty() && !first_.tokenizer.empty() && tokenizer != first_.tokenizer)
+      fail_input("{}: has another tokenizer than {}; what is measured together must be one model", place,
+                 first_.checkpoint.string());
+  }
+
+  // What the first model has, and all others must have.
+  struct First {
+    fs::path checkpoint;
+    DecoderConfig model;
+    std::string tokenizer;  // hash; empty: none of its own
+  };
+
+  const InspectJob& job_;
+  Console& console_;
+  const MetricSelection chosen_;
+  const ComputeDevice device_;
+  std::vector<Revision> revisions_;
+  LoadedModel loaded_;
+  Setup setup_;
+  First first_;
+};
 
 }  // namespace
 
 Inspection inspect(const InspectJob& job, Console& console, const WriteMore& write_more) {
   const InterruptGuard guard;
-  const MetricSelection chosen(job.options.metrics, "--track");
-  const ComputeDevice device = choose_device(job.options.device);
-  LoadedModel saved = load_model(job.options.checkpoint, device.device);
-  for (const std::string& warning : saved.warnings) console.warn(warning);
-  change(saved.setup, job.options.changes);
-  hold_out_all(saved);
-  const Corpus corpus = load_held_out(saved.setup, console);
-  Inspection inspection{.checkpoint = saved.checkpoint.string(),
-                        .architecture = saved.architecture,
-                        .moment = {saved.step, saved.tokens},
-                        .device = device.description,
-                        .source = corpus.source};
-  RunFolder folder(
-      job.folder,
-      {inspect_command,
-       config_of(job.options, saved),
-       {{"title", title_of(saved)}, {"device", device.description}, {"step", saved.step}, {"tokens", saved.tokens}}});
-  const RunFacts facts{title_of(saved), saved.setup.model.d_k};
-  if (folder.already_complete()) {
-    inspection.tracks = read_tracks(folder.path());
-    inspection.summary = summarise(inspection.tracks, facts);
-    inspection.val_loss = read_manifest(folder.path()).value("val_loss", missing);
-    return inspection;
-  }
-  return folder.live([&] {
-    const ProbeResult result = with_short_torch_errors([&] {
-      const auto batches = validation_batches(saved.setup.train, corpus.validation, device);
-      return probe_model(saved.model, batches, device.type, chosen, /*with_loss=*/true);
-    });
-    if (interrupt_requested())
-      throw Error(Fault::interrupted, "interrupted; " + resume_hint(inspect_command, folder.path()));
-    inspection.tracks = write_tables(result, inspection.moment, folder.place());
-    inspection.val_loss = *result.val_loss;
-    inspection.summary = summarise(inspection.tracks, facts);
-    write_summary(inspection.summary, facts, folder.place());
-    if (write_more) write_more(inspection, facts, folder.place());
-    folder.finish(RunStatus::complete,
-                  {{"val_loss", *result.val_loss}, {"inputs_xxh3_128", {{corpus.source, corpus.hash}}}});
-    return inspection;
-  });
+  return Inspector(job, console).run(write_more);
 }
 
 }  // namespace headscope

@@ -109,9 +109,10 @@ TokenUnit token_unit(double most) {
   return {1e9, "B"};
 }
 
-void fit_tokens(Axis& axis, const Extent& shown, int steps) {
+void fit_course(Axis& axis, const Extent& shown, int steps) {
   const TokenUnit unit = token_unit(shown.high);
-  axis.label = {unit.name.empty() ? "tokens" : fmt::format("tokens ({})", unit.name)};
+  const char* counted = axis.kind == Axis::tokens ? "tokens" : "updates";
+  axis.label = {unit.name.empty() ? counted : fmt::format("{} ({})", counted, unit.name)};
   const double width = shown.high - shown.low;
   if (width == 0) {
     const double half = std::max(unit.size, 1e-3 * std::fabs(shown.low));
@@ -160,8 +161,8 @@ Axis fitted(Axis axis, Extent shown, int steps) {
     fit_share(axis, shown);
   else if (axis.kind == Axis::integers)
     fit_integers(axis, shown, steps);
-  else if (axis.kind == Axis::tokens)
-    fit_tokens(axis, shown, steps);
+  else if (axis.kind == Axis::tokens || axis.kind == Axis::updates)
+    fit_course(axis, shown, steps);
   else if (axis.kind == Axis::around)
     fit_around(axis, shown);
   else if (axis.kind == Axis::doubling)

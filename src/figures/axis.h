@@ -29,6 +29,7 @@ struct Axis {
     share,     // of 0..1: round ends near the values, 0 and 1 when they take most of it; what lies beyond is cut off
     integers,  // half a unit beyond the first and the last
     tokens,    // ends at the last value, or a little beyond at a round number; the label names the unit
+    updates,   // the same
     around,    // `middle` and what lies on either side, to round ends; both sides when that is less than `least`
     doubling,  // from 1 on, logarithmic, tics at powers of two
     fixed,     // low, high and tics are as they are
@@ -42,7 +43,7 @@ struct Axis {
   bool reversed = false;       // high at the left or at the bottom
   bool grid = true;            // lines at the tics
   bool upright = false;        // the tics' texts are written upwards: names
-  bool tight = false;          // tokens: ends at the last value, since areas must reach the frame
+  bool tight = false;          // tokens, updates: ends at the last value, since areas must reach the frame
   std::vector<Tic> tics = {};  // given ones stay; without any, few are found
   double low = 0, high = 1;    // found: what is drawn, finite and low < high
   bool log = false;            // found: to base 2; then low > 0

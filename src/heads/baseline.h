@@ -14,6 +14,7 @@ struct BatchShape {
   std::int64_t seq_len = 0;  // 0: not known
   std::int64_t d_k = 0;      // likewise
   std::int64_t tokens = 0;   // keys of a head that were measured together; 0: many more than dimensions
+  bool windows = false;      // queries see the last keys only, how many depends on the layer; seq_len is 0 then
 };
 
 struct Baseline {

@@ -21,20 +21,28 @@ constexpr std::array<std::string_view, 9> changeable_keys = {
     "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
 
 struct InspectOptions {
-  std::string checkpoint;  // or a run, for its newest one
+  // One, or several of one model: checkpoints of a run, or published revisions. A run stands for its newest.
+  std::vector<std::string> checkpoints;
+  std::vector<std::int64_t> steps = {};  // of each; empty: as checkpoints and names of revisions say
   std::string metrics = "all";
   std::string device = "auto";
   // Of those keys. By default what the model was trained with: the batches are then those of its probes.
   std::vector<ConfigEntry> changes;
 };
 
-struct Inspection {
-  std::string checkpoint = {};
-  std::string architecture = {};  // of a published model; empty: ours
-  RunTracks tracks = {};          // one moment, of probes
-  HeadSummary summary = {};
+// A model that was measured.
+struct MeasuredModel {
+  std::string checkpoint;
+  Moment moment;
   double val_loss = 0;
-  Moment moment = {};
+  std::string weights;  // hash of all values: the same for the same weights in other files
+};
+
+struct Inspection {
+  std::vector<MeasuredModel> models = {};  // by step
+  std::string architecture = {};           // of a published model; empty: ours
+  RunTracks tracks = {};                   // of probes, a moment for each model
+  HeadSummary summary = {};
   std::string device = {}, source = {};  // where, and on what data
 };
 
@@ -42,6 +50,13 @@ struct InspectJob {
   InspectOptions options;
   RunFolderOptions folder;
 };
+
+// Several models are many minutes of work: what is measured of each is kept when it is there.
+inline RunWrites writes_of(const InspectOptions& options) {
+  return options.checkpoints.size() > 1 ? RunWrites::as_it_goes : RunWrites::at_the_end;
+}
+
+constexpr const char* models_name = "models.json";  // of several: what was measured, when, its loss and hash
 
 // What else is written of an inspection, into the folder `place`, before the run is finished.
 using WriteMore = std::function<void(const Inspection&, const RunFacts&, const std::filesystem::path& place)>;

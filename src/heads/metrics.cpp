@@ -6,6 +6,7 @@
 #include "core/config.h"
 #include "core/error.h"
 #include "core/lists.h"
+#include "core/text.h"
 
 namespace headscope {
 namespace {
@@ -96,6 +97,19 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
       fail_input("{}: {}", where, unknown_name("metric or group", part, known_names()));
     }
   }
+}
+
+bool tokens_known(std::span<const Moment> moments) {
+  return moments.size() < 2 || std::ranges::any_of(moments, [](const Moment& moment) { return moment.tokens > 0; });
+}
+
+std::string moment_text(const Moment& moment, std::string_view before) {
+  const std::string text = fmt::format("{}{}", before, moment.step);
+  return moment.tokens == 0 && moment.step > 0 ? text : fmt::format("{} ({})", text, tokens_text(moment.tokens));
+}
+
+std::string at_step_text(const Moment& moment) {
+  return moment.step == 0 ? "" : fmt::format(" at step {}", moment.step);
 }
 
 void validate(const TrackOptions& options) {

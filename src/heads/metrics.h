@@ -86,6 +86,13 @@ struct Moment {
   bool operator==(const Moment&) const = default;
 };
 
+// Revisions of a published model may not say their tokens, which are 0 then: their course is told in steps.
+bool tokens_known(std::span<const Moment> moments);
+// "step 150 (614,400 tokens)"; "step 150" where tokens are not known.
+std::string moment_text(const Moment& moment, std::string_view before = "step ");
+// " at step 150"; empty at step 0, which is that of a published model that says nothing of its training.
+std::string at_step_text(const Moment& moment);
+
 // When and on what something was measured.
 struct Measured {
   Moment moment;

@@ -135,7 +135,10 @@ BatchShape read_batch_shape(const std::filesystem::path& run) {
     const auto found = config.find(pointer);
     return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
   };
-  return {size("/train/seq_len"), size("/model/d_k"), size("/train/seq_len") * size("/train/batch")};
+  const std::int64_t seq_len = size("/train/seq_len");
+  // Uniform attention within a window is another one in each layer.
+  const bool in_windows = size("/shortest_window") > 0 && size("/shortest_window") < seq_len;
+  return {in_windows ? 0 : seq_len, size("/model/d_k"), seq_len * size("/train/batch"), in_windows};
 }
 
 Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const RankingOptions& options) {
@@ -163,6 +166,7 @@ Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const Ranki
     for (std::int64_t i = 0; i < source.counts.layers * heads; ++i)
       ranking.ranked.push_back(head_of(source, metric, i / heads, i % heads, last));
     ranking.baseline = baseline_of(metric.name, shape);
+    ranking.windows = shape.windows;
   }
   std::erase_if(ranking.ranked, [&](const RankedHead& head) {
     return !std::isfinite(head.score) || (options.layer && head.layer != *options.layer);
@@ -202,9 +206,9 @@ std::string to_terminal(const Ranking& ranking) {
            "next\n";
   }
   const Metric& metric = metric_named(options.by, "--by");
-  text = fmt::format("{}: {}\n{} first at step {} ({} batch)\n\n  {:<8}{:<20}{}\n", metric.name, metric.meaning,
-                     options.lowest ? "lowest" : "highest", ranking.moment.step, ranking.source, "head", "value",
-                     one_moment ? "" : "at the start, half of the way by step");
+  text = fmt::format("{}: {}\n{} first{} ({} batch)\n\n  {:<8}{:<20}{}\n", metric.name, metric.meaning,
+                     options.lowest ? "lowest" : "highest", at_step_text(ranking.moment), ranking.source, "head",
+                     "value", one_moment ? "" : "at the start, half of the way by step");
   for (const RankedHead& head : ranking.ranked) {
     const std::string value = std::isfinite(head.error)
                                   ? fmt::format("{} ± {}", value_text(head.value), value_text(head.error))
@@ -224,7 +228,8 @@ std::string to_terminal(const Ranking& ranking) {
     text += fmt::format("the role {} asks for {} or more: {} of {} heads\n", ranking.role->name,
                         value_text(ranking.role->least), ranking.role->heads, ranking.heads);
   if (!ranking.baseline)
-    return text + (baseline_of(options.by, {.seq_len = 256, .d_k = 64})
+    return text + (ranking.windows ? "nothing to compare with: under windows, uniform attention differs by layer\n"
+                   : baseline_of(options.by, {.seq_len = 256, .d_k = 64})
                        ? "nothing to compare with: the run does not say its train.seq_len and model.d_k\n"
                        : "nothing to compare with: no value stands for a head that does nothing\n");
   text += fmt::format("{} {}", given_by(*ranking.baseline), value_text(ranking.baseline->value));

@@ -48,6 +48,7 @@ struct Ranking {
   Moment moment, first;
   std::size_t measurements = 0;      // up to that moment
   std::optional<Baseline> baseline;  // of the metric
+  bool windows = false;              // why there is none
   std::size_t heads = 0;             // in all
   std::size_t above = 0, below = 0;  // the baseline, by 5 % of it and by more than twice their error
   std::optional<AskedByRole> role;   // the first that asks for this measurement

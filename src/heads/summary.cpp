@@ -77,8 +77,8 @@ RoleTimelineData timeline_of(const RolesResult& roles, const RunFacts& facts) {
   data.title = title_of(roles, facts);
   data.roles = role_names(roles.definition);
   data.share.resize(data.roles.size());
+  data.moments = roles.timeline.moments;
   for (std::size_t i = 0; i < roles.timeline.moments.size(); ++i) {
-    data.tokens.push_back(roles.timeline.moments[i].tokens);
     for (std::size_t role = 0; role < data.roles.size(); ++role)
       data.share[role].push_back(roles.timeline.shares[i][role]);
   }

@@ -154,20 +154,11 @@ LoadedModel load_published(const fs::path& place, at::Device device) {
   if (stored.config.longest != 0)
     loaded.setup.train.seq_len = std::min(loaded.setup.train.seq_len, stored.config.longest);
   loaded.warnings = std::move(stored.warnings);
+  if (const auto revision = revision_of(loaded.checkpoint)) {
+    loaded.step = revision->step;
+    loaded.tokens = revision->tokens;
+  }
   return loaded;
-}
-
-// "org/name" of models--org--name/snapshots/0123abc, otherwise the last name of the path.
-std::string published_name(const fs::path& place) {
-  const fs::path whole = absolute_folder(place);
-  std::string name = whole.filename().string();
-  if (whole.parent_path().filename() != "snapshots") return name;
-  name = whole.parent_path().parent_path().filename().string();
-  constexpr std::string_view cache = "models--", between = "--";
-  if (name.starts_with(cache)) name.erase(0, cache.size());
-  if (const std::size_t found = name.find(between); found != std::string::npos)
-    name.replace(found, between.size(), "/");
-  return name;
 }
 
 }  // namespace
@@ -214,20 +205,38 @@ LoadedModel load_model(const fs::path& place, at::Device device) {
   return loaded;
 }
 
+std::optional<RevisionName> trained_for(const fs::path& place) {
+  if (looks_published(place)) return revision_of(is_gguf(place) ? place : find_model_folder(place));
+  const CheckpointReader reader(checkpoint_at(place));
+  const TrainOptions train = setup_of(reader).train;
+  const std::int64_t step = reader.count("step", train.steps());
+  return RevisionName{.step = step, .tokens = step * train.tokens_per_step()};
+}
+
 void hold_out_all(LoadedModel& saved) {
   if (saved.architecture.empty()) return;
   DataOptions& data = saved.setup.data;
   if (data.path.empty())
     fail_input("{}: a published model has no data of its own; give text with --data", saved.checkpoint.string());
-  if (data.tokenizer == DataOptions().tokenizer) data.tokenizer = saved.checkpoint.string();
+  // A file of tokens needs no tokenizer; where the model has one, it must be theirs.
+  std::error_code ignored;
+  const bool tokens = fs::path(data.path).extension() == ".bin";
+  if (data.tokenizer == DataOptions().tokenizer &&
+      (!tokens || fs::exists(saved.checkpoint / "tokenizer.json", ignored)))
+    data.tokenizer = absolute_folder(saved.checkpoint).string();
   if (data.validation.empty()) data.validation = data.path;
 }
 
 std::string title_of(const LoadedModel& saved) {
   if (!saved.architecture.empty()) return fmt::format("{} ({})", published_name(saved.checkpoint), saved.architecture);
+  return fmt::format("{}, step {}", title_of_course(saved), saved.step);
+}
+
+std::string title_of_course(const LoadedModel& saved) {
+  if (!saved.architecture.empty())
+    return fmt::format("{} ({})", published_model_name(saved.checkpoint), saved.architecture);
   const fs::path run = run_of_checkpoint(saved.checkpoint);
-  const std::string& preset = saved.setup.preset;
-  return fmt::format("{}, step {}", run.empty() ? preset : run_title(run, preset), saved.step);
+  return run.empty() ? saved.setup.preset : run_title(run, saved.setup.preset);
 }
 
 }  // namespace headscope

@@ -7,6 +7,7 @@
 
 #include "formats/safetensors.h"
 #include "model/decoder.h"
+#include "model/revision.h"
 #include "settings/setup.h"
 
 namespace headscope {
@@ -26,7 +27,7 @@ struct LoadedModel {
   std::filesystem::path checkpoint;        // its folder, or its GGUF file
   Decoder model;                           // float32, without gradients
   Setup setup;                             // what it was trained with; of a published one, the model alone is known
-  std::int64_t step = 0, tokens = 0;       // updates that it had, and the tokens of those; 0 of a published one
+  std::int64_t step = 0, tokens = 0;       // updates that it had, and the tokens of those; 0 where nothing says it
   std::string architecture = {};           // a published one's model_type; empty: ours
   std::vector<std::string> warnings = {};  // for the user: tensors that are not used, for example
 };
@@ -37,6 +38,10 @@ struct LoadedModel {
 // other shapes than its configuration says.
 LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 
+// When in its training such a model was saved, without reading its weights: as a checkpoint of ours or the name of a
+// published revision says it.
+std::optional<RevisionName> trained_for(const std::filesystem::path& place);
+
 // The data that a published model is measured on: all of the text that was given is held out, and its own tokenizer
 // reads it unless another was given. Nothing of a model of ours. Throws Error(Fault::input) when there is no text.
 void hold_out_all(LoadedModel& saved);
@@ -44,5 +49,7 @@ void hold_out_all(LoadedModel& saved);
 // "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere. A published
 // model's is that of its folder, "org/name" in the cache of Hugging Face.
 std::string title_of(const LoadedModel& saved);
+// Of several revisions of the model: without the step.
+std::string title_of_course(const LoadedModel& saved);
 
 }  // namespace headscope

@@ -24,7 +24,7 @@ constexpr const char* study_figures = "{1_loss,2_key_pr_causal,3_per_layer,4_cau
 
 // Of one training, in a run or in a condition of a study.
 constexpr const char* of_a_training[] = {
-    "{results.json,summary.md,summary.json}",
+    "{results.json,summary.md,summary.json,models.json}",
     "{steps,probes,layers,heads,gamma}.parquet{,.parts}/part-#.parquet",
     ".{steps,probes,layers,heads,gamma}.parquet.merged/part-#.parquet",
     "checkpoints/{,.partial-}step-#/{model.safetensors,optimizer.safetensors,state.json}",

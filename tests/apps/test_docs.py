@@ -117,7 +117,8 @@ def make(folder: Path) -> None:
     shutil.copytree(folder / "DATA", folder / "DATA/Qwen_Qwen3_8B")
     reference = Path(os.environ.get("HEADSCOPE_SHARED", ROOT.parent / "shared")) / "reference/models/tiny/llama"
     if reference.is_dir():
-        shutil.copytree(reference, folder / "MODEL_WITH_TOKENIZER")
+        for name in ("MODEL_WITH_TOKENIZER", *(f"pythia-70m/step{step}" for step in (512, 1000, 143000))):
+            shutil.copytree(reference, folder / name)
     commands = [["tokenize", "text.jsonl", "--out", "train.bin"],
                 ["train", *sets(*SMALL), "--track-every", "1", "--out", "RUN"],
                 ["study", *sets(*SMALL, "track.metrics=all", "track.every=4"), "--out", "STUDY"],
@@ -154,7 +155,7 @@ def runs_by_name(words: list[str]) -> dict[str, str]:
     run_of = {"plasticity": "P1", "study": "STUDY"}.get(command, "RUN")
     if command == "plot" and "--per-head" in words:
         run_of = "P1"
-    links = {"runs/first": run_of, "runs/second": "P2", "RUN1": "P1", "RUN2": "P2", "runs/surgery-QK": "SURGERY",
+    links = {"runs/first": run_of, "runs/pythia": run_of, "runs/second": "P2", "RUN1": "P1", "RUN2": "P2", "runs/surgery-QK": "SURGERY",
              "DIR": "STUDY"}
     if any(word.startswith("RUN/QK") for word in words):
         links["RUN"] = "STUDY"
@@ -201,7 +202,9 @@ class Documentation(unittest.TestCase):
                     small = sets(*FEW_HEADS)
                 if words[0] == "surgery":
                     small = ["--shares", "0,1"] if "--repeats" in words else ["--repeats", "1", "--shares", "0,1"]
-                if words[:2] == ["inspect", "MODEL_WITH_TOKENIZER"]:
+                if words[1].startswith("pythia-70m") and not (made / words[1]).exists():
+                    continue  # likewise
+                if words[0] == "inspect" and words[1].startswith(("MODEL_WITH_TOKENIZER", "pythia-70m")):
                     small = ["--batch", "4", "--seq-len", "64"]
                 folder = self.sandbox(words)
                 done = run(*words, *small, cwd=folder)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import struct
 import sys
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "train"))
 
@@ -111,6 +114,133 @@ class Published(Program):
         self.done("roles", self.models / "qwen3", *more, self.folder / "roles")
         self.assertEqual(len(rows(self.folder / "roles", "roles")["role"]), 12)
         self.done("surgery", self.models / "qwen3", "--shares", "0,1", "--repeats", "1", "--bits", "8", *more, self.folder / "cut")
+
+
+class Course(Program):
+    """Several models of one training: checkpoints of ours, or published revisions."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.text = self.folder / "text.jsonl"
+        self.text.write_text("".join(f'{{"text": "A cat, number {i}, sat on mat {i * i}."}}\n' for i in range(900)))
+        self.published = Path(__file__).resolve().parents[1] / "model/published/qwen3"
+
+    def revision(self, name: str, change: int = 0) -> Path:
+        """A small model whose weights are others for every `change`."""
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        shutil.copy(self.published / "default.json", folder / "config.json")
+        content = bytearray((self.published / "model.safetensors").read_bytes())
+        first = 8 + struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8:first])
+        begin, end = header["model.layers.0.self_attn.k_proj.weight"]["data_offsets"]
+        for place in range(first + begin, first + end, 2):  # the lower bytes of bfloat16
+            content[place] ^= change
+        (folder / "model.safetensors").write_bytes(content)
+        return folder
+
+    def inspect(self, *models: object, out: str = "out", more: tuple = ()) -> dict:
+        return json.loads(self.done("inspect", *models, "--data", self.tokens, "--seq-len", "16", "--batch", "4", *more, "--out",
+                                    self.folder / out, "--json"))
+
+    @property
+    def tokens(self) -> Path:
+        """Tokens below the vocabulary of the small model."""
+        file = self.folder / "tokens.bin"
+        if not file.exists():
+            size = json.loads((self.published / "default.json").read_text())["vocab_size"]
+            ids = (np.arange(4000) * 7919 % size).astype("<u2")
+            ids[::50] = 0
+            ids.tofile(file)
+            self.info(file, size)
+        return file
+
+    def info(self, file: Path, size: int) -> None:
+        text = {"type": "u16", "vocabulary": size, "tokenizer": "test", "end_of_text": 0, "tokens": 4000, "documents": 80}
+        file.with_suffix(".json").write_text(json.dumps(text))
+
+    def test_CheckpointsOfARun_AreItsProbes(self):
+        checkpoints = [program.shared / f"run/checkpoints/step-{step:06}" for step in (12, 5)]
+        printed = json.loads(self.done("inspect", *checkpoints, "--out", self.folder / "out", "--json"))
+        self.assertEqual([(one["step"], one["tokens"]) for one in printed["models"]],
+                         [(step, step * TOKENS_PER_STEP) for step in (5, 12)])
+        of_training = head_values(program.shared / "run", "probe")
+        self.assertEqual(head_values(self.folder / "out", "probe"),
+                         {key: value for key, value in of_training.items() if key[0] in (5, 12)})  # bit for bit
+        for name in ("layers", "gamma", "probes"):
+            expected = [row for row in read(program.shared / "run", name).to_pylist()
+                        if row["step"] in (5, 12) and row.get("source") != "train"]
+            found = read(self.folder / "out", name).to_pylist()
+            for row in (*expected, *found):
+                row.pop("loss", None)  # of training
+            self.assertEqual(found, expected, name)
+        self.done("plot", self.folder / "out")
+        self.assertIn("highest first at step 5", self.done("heads", self.folder / "out", "--by", "sink", "--step", "5"))
+
+    def test_Revisions_AreMeasuredAsEachAlone(self):
+        models = [self.revision(f"model/step{step}", step // 1000) for step in (2000, 0, 1000)]
+        together = self.inspect(*models)
+        self.assertEqual([one["step"] for one in together["models"]], [0, 1000, 2000])
+        alone = {}
+        for model in models:
+            said = self.inspect(model, out=f"alone {model.name}")
+            alone |= head_values(self.folder / f"alone {model.name}", "probe")
+            self.assertIn((said["step"], said["val_loss"]), [(one["step"], one["val_loss"]) for one in together["models"]])
+        self.assertEqual(head_values(self.folder / "out", "probe"), alone)
+        summary = (self.folder / "out/summary.md").read_text()
+        self.assertIn("Heads of model (qwen3) over training", summary)
+        self.assertIn("at 3 moments from step 0 to 2000.", summary)
+        self.assertEqual(len({one["weights_xxh3_128"] for one in together["models"]}), 3)
+        self.done("plot", self.folder / "out")
+        self.assertIn("updates (thousand)", (self.folder / "out/plots/effective_rank.svg").read_text())
+        self.assertIn("of the updates", self.done("roles", self.folder / "out"))
+
+    def test_TokensInNames_AreTheCourse(self):
+        self.inspect(self.revision("a/step10-tokens1M"), self.revision("a/step20-tokens2M", 1))
+        self.assertEqual(set(rows(self.folder / "out", "heads")["tokens"]), {1_000_000, 2_000_000})
+
+    def test_TheSameWeightsUnderTwoNames_AreSaid(self):
+        models = [self.revision("m/step1"), self.revision("m/step2", 1), self.revision("m/step3")]
+        done = run("inspect", *models, "--data", self.tokens, "--seq-len", "16", "--batch", "4", "--out", self.folder / "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, "m/step3 has the weights of .*m/step1, to the last bit")
+        same = json.loads((self.folder / "out/manifest.json").read_text())["same_weights"]
+        self.assertEqual([[Path(name).name for name in group] for group in same], [["step1", "step3"]])
+
+    def test_AnInterruptedCourse_GoesOn(self):
+        models = [self.revision(f"model/step{step}", step) for step in (1, 2, 3)]
+        self.inspect(*models)
+        out = self.folder / "out"
+        expected = head_values(out, "probe")
+        kept, manifest = (json.loads((out / name).read_text()) for name in ("models.json", "manifest.json"))
+        self.assertEqual(len(kept["models"]), 3)
+        kept["models"] = kept["models"][:1]
+        kept["rows"] = {name: count // 3 for name, count in kept["rows"].items()}  # as after the first
+        manifest["status"] = "interrupted"
+        (out / "models.json").write_text(json.dumps(kept))
+        (out / "manifest.json").write_text(json.dumps(manifest))
+        self.done("inspect", "--resume", "--out", out)
+        self.assertEqual(head_values(out, "probe"), expected)
+        self.assertEqual(len(json.loads((out / "models.json").read_text())["models"]), 3)
+
+    def test_WhatIsNoCourse_IsRefused(self):
+        one, two = self.revision("m/step1"), self.revision("m/step2", 1)
+        for models, more, words in (
+            ((one, self.revision("m/main")), (), "its name says no step; give the step of each model with --steps"),
+            ((one, self.revision("n/step1")), (), "both are of step 1"),
+            ((one, two), ("--steps", "1"), "--steps: 1 for 2 models"),
+            ((one, two), ("--steps", "7,7"), "both are of step 7"),
+            ((one,), ("--steps", "7"), "--steps: is for several models"),
+            ((one, two), ("--steps", "1,x"), "--steps"),
+            ((self.revision("s/stage1-step5"), self.revision("s/stage2-step6")), (), "is of another stage"),
+            ((one, program.shared / "run/checkpoints/step-000012"), (), "what is measured together must be one model"),
+        ):
+            with self.subTest(words=words):
+                done = run("inspect", *models, *more, "--data", self.tokens, "--seq-len", "16", "--batch", "4", "--out",
+                           self.folder / "refused")
+                self.assertEqual(done.returncode, WRONG_USAGE, done.stderr)
+                self.assertIn(words, done.stderr)
+                shutil.rmtree(self.folder / "refused", ignore_errors=True)
 
 
 class Roles(Program):

@@ -172,7 +172,7 @@ inline std::vector<Figure> any_roles(const FigureTexts& texts, FigureNumbers num
   for (int i = 0; i < 4; ++i) map.score_of.push_back(numbers.number(0.5));
   RoleTimelineData timeline{texts.title, {}, roles, std::vector<Numbers>(3)};
   for (std::int64_t moment = 0; moment < 3; ++moment) {
-    timeline.tokens.push_back(numbers.integer(moment * 4096));
+    timeline.moments.push_back({moment, numbers.integer(moment * 4096)});
     for (Numbers& share : timeline.share) share.push_back(numbers.number(1.0 / 3));
   }
   return {role_map_figure(map), role_timeline_figure(timeline)};

@@ -95,7 +95,7 @@ TEST(HostileNumber, WhatIsNotRefusedIsDrawn) {
   RunTracks tracks = synthetic_tracks({.layers = 2, .moments = 3});
   tracks.train.moments = {{0, least}, {10, 0}, {20, most}};
   for (Figure& figure : tracking_figures({"", &tracks})) figures.push_back(std::move(figure));
-  figures.push_back(role_timeline_figure({"", {0, most, least}, {"sink"}, {{1, 1, 1}}}));
+  figures.push_back(role_timeline_figure({"", {{0, 0}, {1, most}, {2, least}}, {"sink"}, {{1, 1, 1}}}));
   const TemporaryFolder folder;
   EXPECT_EQ(draw(figures, folder.path(), light_theme()).warnings, "");
 }

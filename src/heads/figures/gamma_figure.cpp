@@ -61,17 +61,19 @@ Table cells_of(const GainHistory& history, std::int64_t layer) {
   return table.add("step", step).add("moment", place).add("dimension", dimension).add("gain", value);
 }
 
-// Columns are moments, which need not be equally far apart: the tics of tokens stand where they fall between them.
+// Columns are moments, which need not be equally far apart: the tics stand where they fall between them.
 Axis moment_axis(const std::vector<Moment>& moments, int steps) {
-  std::vector<double> tokens;
+  const bool in_tokens = tokens_known(moments);
+  std::vector<double> course;
   Extent range;
-  for (const Moment& moment : moments) range.add(tokens.emplace_back(static_cast<double>(moment.tokens)));
-  Axis axis = fitted({.kind = Axis::tokens}, range, steps);
+  for (const Moment& moment : moments)
+    range.add(course.emplace_back(static_cast<double>(in_tokens ? moment.tokens : moment.step)));
+  Axis axis = fitted({.kind = course_column(moments).axis}, range, steps);
   axis.low = -0.5;
   axis.high = static_cast<double>(moments.size()) - 0.5;
   for (const Tic& tic : std::exchange(axis.tics, {})) {
-    for (std::size_t i = 1; i < tokens.size(); ++i) {
-      const double low = tokens[i - 1], high = tokens[i];
+    for (std::size_t i = 1; i < course.size(); ++i) {
+      const double low = course[i - 1], high = course[i];
       if (tic.at < low || tic.at > high || low == high || (tic.at == low && i > 1)) continue;
       axis.tics.push_back({static_cast<double>(i - 1) + (tic.at - low) / (high - low), tic.text});
     }

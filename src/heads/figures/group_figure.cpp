@@ -1,4 +1,4 @@
-// Metrics by group of layers: against tokens, or of one moment against layers.
+// Metrics by group of layers: over the course of training, or of one moment against layers.
 #include <algorithm>
 #include <cmath>
 
@@ -28,7 +28,7 @@ bool has_quartiles(const GroupPanel& asked, const TrackedMetrics& shown) {
 }
 
 // The means of groups lie above their layers or heads, or above the quartiles of their heads.
-void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, const TrackedMetrics& shown) {
+void add_over_course(Figure& figure, Panel& panel, const GroupPanel& asked, const TrackedMetrics& shown) {
   const std::string data = std::string(asked.metric) + (asked.growth ? "_growth" : "");
   Table table = shown.table();
   const auto add = [&](const std::string& name, Numbers values) {
@@ -47,9 +47,9 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
       high.push_back(middle.high);
     }
     add(name, std::move(mean));
-    lines.push_back(of_group(Mark::line(data, "tokens", name), group).wide(2));
+    lines.push_back(of_group(Mark::line(data, shown.course().name, name), group).wide(2));
     if (quartiles_shown) {
-      const Mark band = Mark::band(data, "tokens", name + "_q25", name + "_q75");
+      const Mark band = Mark::band(data, shown.course().name, name + "_q25", name + "_q75");
       add(band.low, std::move(low));
       add(band.high, std::move(high));
       panel.marks.push_back(of_group(band, group).named("").faded(0.2));
@@ -58,7 +58,8 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
   for (const GroupLayers& group : layer_groups(shown.source->counts.layers)) {
     const auto add_thin = [&](const std::string& column, Numbers values) {
       add(column, std::move(values));
-      panel.marks.push_back(of_group(Mark::line(data, "tokens", column), group).named("").wide(0.6).faded(0.75));
+      panel.marks.push_back(
+          of_group(Mark::line(data, shown.course().name, column), group).named("").wide(0.6).faded(0.75));
     };
     for (std::int64_t layer = group.first; layer <= group.last; ++layer) {
       if (asked.of_heads) {
@@ -77,7 +78,7 @@ void add_over_tokens(Figure& figure, Panel& panel, const GroupPanel& asked, cons
                                 .colour = panel.marks.back().colour});
     }
   }
-  panel.x = {.kind = Axis::tokens};
+  panel.x = {.kind = shown.course().axis};
   panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
   figure.data.push_back({data, std::move(table)});
 }
@@ -125,7 +126,7 @@ Figure group_figure(Figure figure, const RunTracks& tracks, const std::vector<Gr
       add_over_layers(figure, panel, asked, *shown);
       figure.kinds = {line.wide(1.6).named("layer mean"), Mark::points("", "", "").faded(0.62).named("head")};
     } else {
-      add_over_tokens(figure, panel, asked, *shown);
+      add_over_course(figure, panel, asked, *shown);
       if (has_quartiles(asked, *shown))
         figure.kinds = {mean, Mark::box("", "", "", "").faded(0.2).named("middle 50 % of heads")};
       else if (asked.of_heads || shown->source->counts.layers > 3)

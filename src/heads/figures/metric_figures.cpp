@@ -59,17 +59,17 @@ Figure curves(const Tracks& tracks, const Metric& metric, const std::vector<Plac
   TrackedMetrics shown{&tracks, {}};
   for (const std::size_t place : evenly_spaced(tracks.moments.size(), most_moments)) shown.moments.push_back(place);
   Table table = shown.table();
-  Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {axis_label(metric)}, .padding = 0.03}};
+  Panel panel{.x = {.kind = shown.course().axis}, .y = {.label = {axis_label(metric)}, .padding = 0.03}};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::string name = name_of(metric, places[i]);
     table.add(name, head_values(shown, metric.name, places[i].layer, places[i].head));
-    const Mark line = Mark::line("heads", "tokens", name);
+    const Mark line = Mark::line("heads", shown.course().name, name);
     panel.marks.push_back(places.size() <= most_named ? line.wide(1.4).named(name).coloured(category(i))
                                                       : line.wide(0.7).coloured(by_value(places[i].layer)));
   }
   if (baseline) {
     table.add("baseline", Numbers(shown.moments.size(), baseline->value));
-    panel.marks.push_back(Mark::line("heads", "tokens", "baseline")
+    panel.marks.push_back(Mark::line("heads", shown.course().name, "baseline")
                               .coloured(muted)
                               .dashed()
                               .named(fmt::format("{}", fmt::join(baseline->of, " "))));
@@ -95,7 +95,7 @@ Figure map(const Tracks& tracks, const Metric& metric, const std::vector<Place>&
   Table table("heads");
   table.add("layer", layer).add("head", head).add("value", value);
   Figure figure{fmt::format("metric_{}_map", metric.name), std::string(metric.name),
-                fmt::format("{}, step {}", title, tracks.moments.back().step)};
+                title + at_step_text(tracks.moments.back())};
   figure.data = {{"heads", std::move(table)}};
   figure.panels = {{.x = {.kind = Axis::integers, .label = {"layer"}},
                     .y = {.kind = Axis::integers,

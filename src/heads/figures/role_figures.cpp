@@ -77,22 +77,26 @@ Figure role_map_figure(const RoleMapData& data) {
 Figure role_timeline_figure(const RoleTimelineData& data) {
   HEADSCOPE_CHECK(data.share.size() == data.roles.size(), "{} shares of {} roles", data.share.size(),
                   data.roles.size());
-  Panel panel{.x = {.kind = Axis::tokens, .grid = false, .tight = true},
+  const bool in_tokens = tokens_known(data.moments);
+  const CourseColumn course = course_column(data.moments);
+  Integers reached;
+  for (const Moment& moment : data.moments) reached.push_back(in_tokens ? moment.tokens : moment.step);
+  Panel panel{.x = {.kind = course.axis, .grid = false, .tight = true},
               .y = {.kind = Axis::share, .label = {"share of heads"}, .include = {0, 1}, .grid = false}};
   // Between two looks nobody knows when a role changed: half of the way each. A change has two rows.
   std::vector<std::size_t> places;
-  Integers tokens;
-  for (const std::size_t place : evenly_spaced(data.tokens.size(), most_moments)) {
+  Integers at;
+  for (const std::size_t place : evenly_spaced(data.moments.size(), most_moments)) {
     if (!places.empty()) {
-      const std::int64_t middle = std::midpoint(data.tokens[places.back()], data.tokens[place]);
-      places.push_back(places.back()), tokens.push_back(middle);
-      places.push_back(place), tokens.push_back(middle);
+      const std::int64_t middle = std::midpoint(reached[places.back()], reached[place]);
+      places.push_back(places.back()), at.push_back(middle);
+      places.push_back(place), at.push_back(middle);
     }
-    places.push_back(place), tokens.push_back(data.tokens[place]);
+    places.push_back(place), at.push_back(reached[place]);
   }
   Table table("roles");
   Numbers below(places.size(), 0.0);
-  table.add("tokens", tokens).add("none", below);
+  table.add(course.name, at).add("none", below);
   std::string edge = "none";  // the column that the next area stands on
   for (std::size_t role = 0; role < data.roles.size(); ++role) {
     Numbers share;
@@ -100,14 +104,14 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
     for (std::size_t i = 0; i < share.size(); ++i) below[i] += share[i];
     const std::string name = fmt::format("role{}", role), above = name + "_top";
     if (finite_mean(share) > 0)
-      panel.marks.push_back(
-          of_role(Mark::band("roles", "tokens", edge, above), data.roles, role).named(legend_name(data.roles[role])));
+      panel.marks.push_back(of_role(Mark::band("roles", course.name, edge, above), data.roles, role)
+                                .named(legend_name(data.roles[role])));
     table.add(name, share).add(above, below);
     edge = above;
   }
   check_roles(panel.marks);
   Figure figure{"role_timeline", "Roles over training", data.title};
-  if (data.tokens.size() == 1) {
+  if (data.moments.size() == 1) {
     figure.nothing = "one moment: role_map shows it";
   } else if (panel.marks.size() == 1) {
     figure.nothing = fmt::format("every head is {} at every moment", panel.marks[0].name);

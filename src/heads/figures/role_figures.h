@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "figures/figure.h"
+#include "heads/metrics.h"
 #include "formats/table.h"
 
 namespace headscope {
@@ -22,7 +23,7 @@ Figure role_map_figure(const RoleMapData& data);
 
 struct RoleTimelineData {
   std::string title;
-  Integers tokens;                 // of each moment
+  std::vector<Moment> moments;
   std::vector<std::string> roles;  // as above
   std::vector<Numbers> share;      // [role][moment]; at each moment they sum to 1
 };

@@ -22,13 +22,13 @@ double normalised_norm(const RunTracks& tracks) {
 // A line for each head; up to six have a colour and a name each, more a place in a colour bar.
 void add_layer_panel(Figure& figure, const TrackedMetrics& shown, std::int64_t layer) {
   Panel panel{.title = fmt::format("layer {}", layer),
-              .x = {.kind = Axis::tokens},
+              .x = {.kind = shown.course().axis},
               .y = {.label = {"mean ‖k‖"}, .padding = 0.03}};
   const std::string data = fmt::format("layer{}", layer);
   const std::int64_t heads = shown.source->counts.key_heads;
   Table table = shown.table();
   for (std::int64_t head = 0; head < heads; ++head) {
-    const Mark line = Mark::line(data, "tokens", fmt::format("K{}", head));
+    const Mark line = Mark::line(data, shown.course().name, fmt::format("K{}", head));
     panel.marks.push_back(heads <= most_named_heads
                               ? line.wide(1.3).named(line.y).coloured(category(static_cast<std::size_t>(head)))
                               : line.wide(0.9).coloured(by_value(head)));
@@ -51,13 +51,18 @@ Figure norm_divergence_figure(Figure figure, const RunTracks& tracks) {
   return figure;
 }
 
+std::string title_of(const Moment& moment, std::span<const Moment> all) {
+  if (all.size() == 1 && moment.step == 0) return "";  // nothing is known of its training
+  if (!tokens_known(all)) return fmt::format("step {}", moment.step);
+  return token_text(static_cast<double>(moment.tokens), static_cast<double>(all.back().tokens));
+}
+
 // Every head at one moment, layer by layer. A group has a shape, too: colours are not all.
 void add_scatter_panel(Figure& figure, const Tracks& source, std::size_t moment) {
   const std::string data = fmt::format("m{}", figure.data.size());
   const std::int64_t heads = source.counts.query_heads;
   const auto norm_of = source.at("k_norm", moment), entropy_of = source.at("entropy", moment);
-  Panel panel{.title = token_text(static_cast<double>(source.moments[moment].tokens),
-                                  static_cast<double>(source.moments.back().tokens)),
+  Panel panel{.title = title_of(source.moments[moment], source.moments),
               .x = {.label = {"mean ‖k‖ of the key head"}, .padding = 0.04},
               .y = {.label = {"attention entropy (nats)"}, .padding = 0.04}};
   Numbers norm;

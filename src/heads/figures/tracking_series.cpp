@@ -8,6 +8,10 @@
 
 namespace headscope {
 
+CourseColumn course_column(std::span<const Moment> moments) {
+  return tokens_known(moments) ? CourseColumn{"tokens", Axis::tokens} : CourseColumn{"step", Axis::updates};
+}
+
 Table TrackedMetrics::table() const {
   Integers steps, tokens;
   for (const std::size_t moment : moments) {

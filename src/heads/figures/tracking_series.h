@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,13 @@ namespace headscope {
 constexpr std::size_t most_moments = 300;
 constexpr std::size_t most_panels = 8;
 
+// What a course is drawn against: the column of the moments, and the axis.
+struct CourseColumn {
+  const char* name;
+  Axis::Kind axis;
+};
+CourseColumn course_column(std::span<const Moment> moments);
+
 // Some metrics and the moments at which all of them were measured.
 struct TrackedMetrics {
   const Tracks* source = nullptr;
@@ -24,6 +32,8 @@ struct TrackedMetrics {
 
   // Columns step and tokens, a row for each moment.
   [[nodiscard]] Table table() const;
+  // Against tokens, or against updates where tokens are not known.
+  [[nodiscard]] CourseColumn course() const { return course_column(source->moments); }
 };
 
 // Of the source with more moments, or of the other when that one alone has them; nothing when none has, or when no head
@@ -49,7 +59,7 @@ struct GroupPanel {
   std::vector<Reference> references = {};
 };
 
-// A panel for each metric that was tracked, one below the other. `figure` has its names. Over tokens: the groups'
+// A panel for each metric that was tracked, one below the other. `figure` has its names. Over the course: the groups'
 // means, with their layers or heads. Of one moment: every head and the mean of its layer.
 Figure group_figure(Figure figure, const RunTracks& tracks, const std::vector<GroupPanel>& panels);
 

@@ -51,20 +51,19 @@ std::string title_text(const Findings& findings, std::string_view name) {
   const Basis& basis = findings.basis();
   std::string text = name.empty() ? "Heads" : fmt::format("Heads of {}", name);
   if (basis.moments.empty()) return text;
-  const std::string step = fmt::format("step {}", basis.moments.front().step);
   if (basis.has_course())
     text += " over training";
-  else if (!text.ends_with(step))
-    text += " at " + step;
+  else if (!text.ends_with(fmt::format("step {}", basis.moments.front().step)))
+    text += at_step_text(basis.moments.front());
   return fmt::format("{}, measured on {}", text, source_text(basis.source));
 }
 
-// "at 16 moments from step 0 to 150 (614,400 tokens)"
+// "at 16 moments from step 0 to 150 (614,400 tokens)"; empty where nothing is known of the training.
 std::string moments_text(const Basis& basis) {
   const Moment last = basis.moments.back();
-  if (!basis.has_course()) return fmt::format("at step {} ({})", last.step, tokens_text(last.tokens));
-  return fmt::format("at {} moments from step {} to {} ({})", basis.moments.size(), basis.moments.front().step,
-                     last.step, tokens_text(last.tokens));
+  if (!basis.has_course()) return last.step == 0 ? "" : "at " + moment_text(last);
+  return fmt::format("at {} moments from step {} to {}", basis.moments.size(), basis.moments.front().step,
+                     moment_text(last, ""));
 }
 
 // What was measured, when.
@@ -74,7 +73,8 @@ std::string basis_text(const Findings& findings) {
       fmt::format("{}, each with {} and {}", counted(static_cast<std::size_t>(findings.counts.layers), "layer"),
                   counted(static_cast<std::size_t>(findings.counts.key_heads), "key head"),
                   counted(static_cast<std::size_t>(findings.counts.query_heads), "query head"));
-  if (!basis.moments.empty()) text += "; measured " + moments_text(basis);
+  const std::string when = basis.moments.empty() ? "" : moments_text(basis);
+  if (!when.empty()) text += "; measured " + when;
   return text + ". L1K0 is key head 0 of layer 1, L1H0 query head 0.";
 }
 
@@ -97,11 +97,11 @@ std::string every_layer_text(const Findings& findings) {
   const std::string tables = tables_of(findings.by_layer);
   if (tables.empty()) return "";
   const Basis& basis = findings.basis();
-  const std::string when =
-      basis.has_course() ? fmt::format("at step {} → at step {}", basis.moments.front().step, basis.moments.back().step)
-                         : fmt::format("at step {}", basis.moments.front().step);
+  const std::string when = basis.has_course() ? fmt::format(" at step {} → at step {}", basis.moments.front().step,
+                                                            basis.moments.back().step)
+                                              : at_step_text(basis.moments.front());
   return fmt::format(
-      "## Every layer\n\nMeans over the heads of a layer {}, on {}. docs/measurements.md defines them.\n\n{}", when,
+      "## Every layer\n\nMeans over the heads of a layer{}, on {}. docs/measurements.md defines them.\n\n{}", when,
       source_text(basis.source), tables);
 }
 
@@ -151,9 +151,11 @@ std::string to_terminal(const Findings& findings) {
   const auto paragraph = [&](std::string_view label, const std::string& words) {
     text += fmt::format("{:<{}}{}\n", label, label_width, wrapped(words, line_width, label_width, label_width));
   };
-  if (!findings.basis().moments.empty())
+  if (!findings.basis().moments.empty()) {
+    const std::string when = moments_text(findings.basis());
     paragraph("Measured",
-              fmt::format("on {} {}.", source_text(findings.basis().source), moments_text(findings.basis())));
+              fmt::format("on {}{}{}.", source_text(findings.basis().source), when.empty() ? "" : " ", when));
+  }
   for_each_answer(findings, [&](std::string_view label, auto, const auto& finding, auto) {
     paragraph(label, finding.sentence + source_note(findings, finding));
   });

@@ -99,8 +99,9 @@ std::string stability_line(const RolesResult& result) {
   const RoleTimeline& timeline = result.timeline;
   if (timeline.moments.size() < 2) return "measured at one moment: changes of role are not known\n";
   const std::size_t n = timeline.transitions.size();
-  return fmt::format("{} change{} of role over {} moments, {} in the last quarter of the tokens\n", n,
-                     n == 1 ? "" : "s", timeline.moments.size(), timeline.late_transitions());
+  return fmt::format("{} change{} of role over {} moments, {} in the last quarter of the {}\n", n, n == 1 ? "" : "s",
+                     timeline.moments.size(), timeline.late_transitions(),
+                     tokens_known(timeline.moments) ? "tokens" : "updates");
 }
 
 std::string unmeasured_line(const RolesResult& result) {
@@ -143,9 +144,12 @@ std::vector<std::int64_t> count_labels(std::span<const std::size_t> labels, cons
 
 std::int64_t RoleTimeline::late_transitions() const {
   if (moments.empty()) return 0;
-  const std::int64_t first = moments.front().tokens, last = moments.back().tokens;
+  const auto reached = [in_tokens = tokens_known(moments)](const Moment& moment) {
+    return in_tokens ? moment.tokens : moment.step;
+  };
+  const std::int64_t first = reached(moments.front()), last = reached(moments.back());
   return std::ranges::count_if(
-      transitions, [&](const RoleTransition& one) { return 4 * (one.moment.tokens - first) > 3 * (last - first); });
+      transitions, [&](const RoleTransition& one) { return 4 * (reached(one.moment) - first) > 3 * (last - first); });
 }
 
 RoleTimeline timeline_of(std::span<const MomentLabels> moments, const RoleDefinition& definition,
@@ -297,8 +301,9 @@ std::string role_letters(const RoleDefinition& definition) {
 
 std::string to_terminal(const RolesResult& result) {
   const std::string letters = role_letters(result.definition);
-  std::string text = fmt::format("roles at step {} ({}), on {}, definition {}\n", result.moment.step,
-                                 tokens_text(result.moment.tokens), source_text(result.source), result.definition.id);
+  std::string text =
+      fmt::format("roles{}, on {}, definition {}\n", result.moment.step == 0 ? "" : " at " + moment_text(result.moment),
+                  source_text(result.source), result.definition.id);
   text += fmt::format("layer  query heads 0 to {}\n", result.counts.query_heads - 1);
   const auto heads = static_cast<std::size_t>(result.counts.query_heads);
   for (std::size_t i = 0; i < result.heads.size(); ++i) {

@@ -51,7 +51,7 @@ struct RoleTimeline {
   std::vector<std::vector<double>> shares;  // [moment][label], mixed last; each moment sums to 1
   std::vector<RoleTransition> transitions;  // by moment, then layer and head
 
-  // Those in the last quarter of the tokens between the first and the last moment.
+  // Those in the last quarter of the tokens (updates where tokens are not known) between the first and the last moment.
   [[nodiscard]] std::int64_t late_transitions() const;
 };
 

@@ -95,7 +95,9 @@ RolesOutcome roles_within(const RolesJob& job, const RoleDefinition& definition)
 }
 
 RolesOutcome roles_of_checkpoint(const RolesJob& job, const RoleDefinition& definition, const Inspect& inspect) {
-  const InspectJob inspection{{job.place.string(), "all", job.device, job.changes}, job.folder};
+  const InspectJob inspection{
+      {.checkpoints = {job.place.string()}, .metrics = "all", .device = job.device, .changes = job.changes},
+      job.folder};
   check_out(job.folder, inspect_command, RunWrites::at_the_end);  // before the model is read
   RolesOutcome outcome{job.folder.out, {}};
   inspect(inspection, [&](const Inspection& measured, const RunFacts& facts, const fs::path& place) {

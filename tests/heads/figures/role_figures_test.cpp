@@ -31,7 +31,7 @@ RoleTimelineData timeline_of(std::size_t moments) {
   RoleTimelineData data{"a_run", {}, role_list, std::vector<Numbers>(4)};
   for (std::size_t i = 0; i < moments; ++i) {
     const double share = 0.2 * static_cast<double>(i) / static_cast<double>(moments);
-    data.tokens.push_back(static_cast<std::int64_t>(i) * 1000);
+    data.moments.push_back({static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) * 1000});
     for (std::size_t role = 0; role < 4; ++role) data.share[role].push_back(role == 3 ? 1 - 3 * share : share);
   }
   return data;
