@@ -134,7 +134,8 @@ void add_resumed(InspectFlags& flags) {
   }
   if (options.checkpoints.empty() && !run.missing.empty()) fail_nothing_to_resume(run.missing);
   if (options.checkpoints.empty())
-    fail_input("no model: give RUN/checkpoints/step-N, RUN for its newest checkpoint, or a published model");
+    fail_input(
+        "no checkpoint or model: give RUN/checkpoints/step-N, RUN for its newest checkpoint, or a published model");
 }
 
 int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {

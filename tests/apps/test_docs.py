@@ -124,6 +124,9 @@ def make(folder: Path) -> None:
                 ["study", *sets(*SMALL, "track.metrics=all", "track.every=4"), "--out", "STUDY"],
                 ["surgery", "STUDY/QK", "--shares", "0,1", "--bits", "8", "--repeats", "1", "--out", "SURGERY"]]
     commands += [["plasticity", "DATA", "--layers", "0,4-7", "--no-figures", "--out", out] for out in ("P1", "P2")]
+    if reference.is_dir():
+        commands.append(["inspect", *sorted((folder / "pythia-70m").iterdir()), "--data", "text.jsonl", "--batch", "4",
+                         "--seq-len", "64", "--out", "COURSE"])
     (folder / "MODEL").mkdir()
     published = ROOT / "tests/model/published/qwen3"
     for source, name in (("default.json", "MODEL/config.json"), ("model.safetensors", "MODEL"), ("default.npz", "FILE.npz")):
@@ -155,8 +158,10 @@ def runs_by_name(words: list[str]) -> dict[str, str]:
     run_of = {"plasticity": "P1", "study": "STUDY"}.get(command, "RUN")
     if command == "plot" and "--per-head" in words:
         run_of = "P1"
-    links = {"runs/first": run_of, "runs/pythia": run_of, "runs/second": "P2", "RUN1": "P1", "RUN2": "P2", "runs/surgery-QK": "SURGERY",
+    links = {"runs/first": run_of, "runs/second": "P2", "RUN1": "P1", "RUN2": "P2", "runs/surgery-QK": "SURGERY",
              "DIR": "STUDY"}
+    if "runs/pythia" in words:
+        links["runs/pythia"] = "COURSE"
     if any(word.startswith("RUN/QK") for word in words):
         links["RUN"] = "STUDY"
     elif run_of != "RUN":
@@ -202,9 +207,9 @@ class Documentation(unittest.TestCase):
                     small = sets(*FEW_HEADS)
                 if words[0] == "surgery":
                     small = ["--shares", "0,1"] if "--repeats" in words else ["--repeats", "1", "--shares", "0,1"]
-                if words[1].startswith("pythia-70m") and not (made / words[1]).exists():
+                if "runs/pythia" in words and not (made / "COURSE").exists():
                     continue  # likewise
-                if words[0] == "inspect" and words[1].startswith(("MODEL_WITH_TOKENIZER", "pythia-70m")):
+                if words[0] == "inspect" and {"MODEL_WITH_TOKENIZER", "pythia-70m/step512"} & {*words}:
                     small = ["--batch", "4", "--seq-len", "64"]
                 folder = self.sandbox(words)
                 done = run(*words, *small, cwd=folder)

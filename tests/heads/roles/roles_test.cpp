@@ -113,7 +113,7 @@ TEST(Roles, TerminalSaysWhatWasNotMeasured) {
       parse_role_definition("id: t\nroles: {back: {previous: 0.5}, drain: {sink: 0.5}, far: {broad: 0.5}}", "t.yaml");
   const RolesResult result = roles_of(tracks, definition, d_k);
   EXPECT_EQ(to_terminal(result),
-            "roles at step 0 (0 tokens), on the fixed held-out batch (probe), definition t\n"
+            "roles, on the fixed held-out batch (probe), definition t\n"
             "layer  query heads 0 to 1\n"
             "    0  BB\n"
             "B back 2, D drain 0, F far 0, . mixed 0\n"
