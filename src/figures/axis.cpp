@@ -109,7 +109,25 @@ TokenUnit token_unit(double most) {
   return {1e9, "B"};
 }
 
+// "1", "10", "100", "1k", "10k", …
+std::string power_text(double power) {
+  std::size_t unit = 0;
+  constexpr std::string_view units[] = {"", "k", "M", "B", "T"};
+  for (; power >= 1000 && unit + 1 < std::size(units); ++unit) power /= 1000;
+  return fmt::format("{}{}", power, units[unit]);
+}
+
+void fit_decades(Axis& axis, const Extent& shown) {
+  axis.log = true;
+  axis.label = {axis.kind == Axis::tokens ? "tokens" : "updates"};
+  axis.low = axis.decades_from;
+  axis.high = std::max(shown.high, 1.01 * axis.low);
+  for (double at = 1; at <= axis.high; at *= 10)
+    if (at >= axis.low) axis.tics.push_back({at, power_text(at)});
+}
+
 void fit_course(Axis& axis, const Extent& shown, int steps) {
+  if (axis.decades_from > 0) return fit_decades(axis, shown);
   const TokenUnit unit = token_unit(shown.high);
   const char* counted = axis.kind == Axis::tokens ? "tokens" : "updates";
   axis.label = {unit.name.empty() ? counted : fmt::format("{} ({})", counted, unit.name)};

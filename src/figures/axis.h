@@ -43,10 +43,11 @@ struct Axis {
   bool reversed = false;       // high at the left or at the bottom
   bool grid = true;            // lines at the tics
   bool upright = false;        // the tics' texts are written upwards: names
+  double decades_from = 0;     // tokens, updates: logarithmic from here on, which leaves out what is less; 0: linear
   bool tight = false;          // tokens, updates: ends at the last value, since areas must reach the frame
   std::vector<Tic> tics = {};  // given ones stay; without any, few are found
   double low = 0, high = 1;    // found: what is drawn, finite and low < high
-  bool log = false;            // found: to base 2; then low > 0
+  bool log = false;            // found; then low > 0
 };
 
 // The axis of some values, fixed. Between tics there are at most `steps` steps; with one, integers have tics at their

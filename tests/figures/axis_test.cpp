@@ -175,6 +175,16 @@ TEST(TokenAxis, OneMomentIsOneTic) {
   for (const double tokens : {-9e18, 0.0, 9e18}) EXPECT_LT(token_axis({tokens}).low, token_axis({tokens}).high);
 }
 
+TEST(TokenAxis, DecadesHaveTicsAtPowersOfTen) {
+  const Axis axis = axis_of({.kind = Axis::updates, .decades_from = 8}, {0, 8, 16, 143000});
+  EXPECT_TRUE(axis.log);
+  EXPECT_EQ(axis.low, 8);
+  EXPECT_EQ(axis.high, 143000);
+  EXPECT_THAT(texts_of(axis), ElementsAre("10", "100", "1k", "10k", "100k"));
+  EXPECT_EQ(axis.tics[2].at, 1000);
+  EXPECT_THAT(axis.label, ElementsAre("updates"));
+}
+
 TEST(TokenAxis, TextsNameTheUnit) {
   EXPECT_EQ(token_text(1.5e6, 4e6), "1.5 M tokens");
   EXPECT_EQ(token_text(1657.4e6, 4e9), "1657 M tokens");

@@ -68,7 +68,8 @@ Axis moment_axis(const std::vector<Moment>& moments, int steps) {
   Extent range;
   for (const Moment& moment : moments)
     range.add(course.emplace_back(static_cast<double>(in_tokens ? moment.tokens : moment.step)));
-  Axis axis = fitted({.kind = course_column(moments).axis}, range, steps);
+  Axis axis = fitted(course_column(moments).axis, range, steps);
+  axis.log = false;  // places of moments
   axis.low = -0.5;
   axis.high = static_cast<double>(moments.size()) - 0.5;
   for (const Tic& tic : std::exchange(axis.tics, {})) {

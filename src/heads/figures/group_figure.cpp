@@ -78,7 +78,7 @@ void add_over_course(Figure& figure, Panel& panel, const GroupPanel& asked, cons
                                 .colour = panel.marks.back().colour});
     }
   }
-  panel.x = {.kind = shown.course().axis};
+  panel.x = shown.course().axis;
   panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
   figure.data.push_back({data, std::move(table)});
 }

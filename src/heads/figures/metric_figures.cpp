@@ -59,7 +59,7 @@ Figure curves(const Tracks& tracks, const Metric& metric, const std::vector<Plac
   TrackedMetrics shown{&tracks, {}};
   for (const std::size_t place : evenly_spaced(tracks.moments.size(), most_moments)) shown.moments.push_back(place);
   Table table = shown.table();
-  Panel panel{.x = {.kind = shown.course().axis}, .y = {.label = {axis_label(metric)}, .padding = 0.03}};
+  Panel panel{.x = shown.course().axis, .y = {.label = {axis_label(metric)}, .padding = 0.03}};
   for (std::size_t i = 0; i < places.size(); ++i) {
     const std::string name = name_of(metric, places[i]);
     table.add(name, head_values(shown, metric.name, places[i].layer, places[i].head));

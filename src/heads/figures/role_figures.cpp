@@ -81,8 +81,10 @@ Figure role_timeline_figure(const RoleTimelineData& data) {
   const CourseColumn course = course_column(data.moments);
   Integers reached;
   for (const Moment& moment : data.moments) reached.push_back(in_tokens ? moment.tokens : moment.step);
-  Panel panel{.x = {.kind = course.axis, .grid = false, .tight = true},
+  Panel panel{.x = course.axis,
               .y = {.kind = Axis::share, .label = {"share of heads"}, .include = {0, 1}, .grid = false}};
+  panel.x.grid = false;
+  panel.x.tight = true;
   // Between two looks nobody knows when a role changed: half of the way each. A change has two rows.
   std::vector<std::size_t> places;
   Integers at;

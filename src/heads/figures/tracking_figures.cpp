@@ -21,9 +21,8 @@ double normalised_norm(const RunTracks& tracks) {
 
 // A line for each head; up to six have a colour and a name each, more a place in a colour bar.
 void add_layer_panel(Figure& figure, const TrackedMetrics& shown, std::int64_t layer) {
-  Panel panel{.title = fmt::format("layer {}", layer),
-              .x = {.kind = shown.course().axis},
-              .y = {.label = {"mean ‖k‖"}, .padding = 0.03}};
+  Panel panel{
+      .title = fmt::format("layer {}", layer), .x = shown.course().axis, .y = {.label = {"mean ‖k‖"}, .padding = 0.03}};
   const std::string data = fmt::format("layer{}", layer);
   const std::int64_t heads = shown.source->counts.key_heads;
   Table table = shown.table();

@@ -9,7 +9,21 @@
 namespace headscope {
 
 CourseColumn course_column(std::span<const Moment> moments) {
-  return tokens_known(moments) ? CourseColumn{"tokens", Axis::tokens} : CourseColumn{"step", Axis::updates};
+  const bool in_tokens = tokens_known(moments);
+  CourseColumn column{in_tokens ? "tokens" : "step", {.kind = in_tokens ? Axis::tokens : Axis::updates}};
+  constexpr double decades = 100, uneven = 50;
+  double first = 0, before = 0, least = 0, most = 0;  // the first that is not 0; gaps between the ones behind it
+  for (const Moment& moment : moments) {
+    const auto now = static_cast<double>(in_tokens ? moment.tokens : moment.step);
+    if (first > 0 && now > before) {
+      least = least > 0 ? std::min(least, now - before) : now - before;
+      most = std::max(most, now - before);
+    }
+    if (first == 0) first = now;
+    before = now;
+  }
+  if (first > 0 && before >= decades * first && most >= uneven * least) column.axis.decades_from = first;
+  return column;
 }
 
 Table TrackedMetrics::table() const {

@@ -21,8 +21,9 @@ constexpr std::size_t most_panels = 8;
 // What a course is drawn against: the column of the moments, and the axis.
 struct CourseColumn {
   const char* name;
-  Axis::Kind axis;
+  Axis axis;
 };
+// Logarithmic where moments lie ever farther apart, as the published revisions of a model do: 1, 2, 4, …, 1000, 10000.
 CourseColumn course_column(std::span<const Moment> moments);
 
 // Some metrics and the moments at which all of them were measured.

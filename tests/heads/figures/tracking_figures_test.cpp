@@ -256,6 +256,24 @@ TEST(TrackingFigures, MissingValuesAreLeftOut) {
   EXPECT_EQ(draw(tracking_figures({"", &tracks}), folder.path(), light_theme()).warnings, "");
 }
 
+// Revisions of a published model, whose tokens nobody says.
+TEST(TrackingFigures, RevisionsAreDrawnOverTheirUpdates) {
+  RunTracks tracks = synthetic_tracks({.layers = 2, .moments = 6});
+  const auto course_of = [&](const std::vector<std::int64_t>& steps) {
+    for (std::size_t i = 0; i < steps.size(); ++i) tracks.train.moments[i] = {steps[i], 0};
+    return figure_named("key_norm_evolution", tracks).panels.at(0);
+  };
+  const Panel even = course_of({0, 100, 200, 300, 400, 500});
+  EXPECT_FALSE(even.x.log);
+  EXPECT_THAT(even.x.label, ElementsAre("updates"));
+  EXPECT_EQ(even.marks.at(0).x, "step");
+  const Panel uneven = course_of({0, 1, 16, 512, 10000, 143000});
+  EXPECT_TRUE(uneven.x.log);
+  EXPECT_EQ(uneven.x.low, 1);
+  const TemporaryFolder folder;
+  EXPECT_EQ(draw(tracking_figures({"", &tracks}), folder.path(), light_theme()).warnings, "");
+}
+
 TEST(TrackingFigures, LongRunsAreThinned) {
   const RunTracks tracks = synthetic_tracks({.layers = 9, .moments = 1000, .tokens_per_moment = 10});
   for (const Figure& figure : tracking_figures({"", &tracks})) {
