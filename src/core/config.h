@@ -143,11 +143,11 @@ std::vector<std::string> likely_keys(std::string_view key, std::span<const std::
 [[noreturn]] void fail_unknown_key(const ConfigEntry& entry, std::span<const std::string> known,
                                    std::span<const UsualWord> words);
 
-// Runs the check; "train.batch is 0; …" becomes "file.yaml:3: train.batch is 0; …".
-template <class Check>
-void at_place(const std::string& where, const Check& check) {
+// What `work` returns; its error "train.batch is 0; …" becomes "file.yaml:3: train.batch is 0; …".
+template <class Work>
+auto at_place(const std::string& where, const Work& work) {
   try {
-    check();
+    return work();
   } catch (const Error& error) {
     throw Error(error.fault(), fmt::format("{}: {}", where, error.what()));
   }

@@ -5,7 +5,6 @@
 #include "data/blocks.h"
 #include "data/text_tokenizer.h"
 #include "data/tokens.h"
-#include "tokenizer/json_view.h"
 
 namespace headscope {
 namespace {
@@ -178,7 +177,7 @@ void take_vocabulary(Setup& setup, std::span<const ConfigEntry> entries) {
   if (setup.data.tokenizer == byte_tokenizer::name) return;
   if (std::ranges::find(entries, "model.vocabulary", &ConfigEntry::key) != entries.end()) return;
   setup.model.vocabulary =
-      naming_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
+      at_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
 }
 
 void validate(const Setup& setup) {

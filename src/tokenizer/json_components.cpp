@@ -44,7 +44,7 @@ TextPattern pattern_of(const JsonView& component) {
   const JsonView pattern = component.at("pattern");
   const auto literal = pattern.find("String");
   const std::string text = literal ? literal->text() : pattern.text("Regex");
-  return naming_place(pattern.place(),
+  return at_place(pattern.place(),
                   [&] { return literal ? TextPattern::literal(text) : TextPattern::expression(text); });
 }
 

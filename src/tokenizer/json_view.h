@@ -42,14 +42,4 @@ class JsonView {
   std::string origin_, path_;
 };
 
-// What `make` returns; its errors get the place before them.
-template <class Make>
-auto naming_place(const std::string& place, const Make& make) {
-  try {
-    return make();
-  } catch (const Error& error) {
-    throw Error(error.fault(), place + ": " + error.what());
-  }
-}
-
 }  // namespace headscope

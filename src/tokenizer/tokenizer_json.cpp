@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/atomic_file.h"
+#include "core/config.h"
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/regular_file.h"
@@ -151,7 +152,7 @@ Tokenizer open_tokenizer(const fs::path& path) {
   const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   TokenizerParts parts = parse_tokenizer_json(text, file.string());
   name_borders(file, parts);
-  return naming_place(file.string(), [&] { return Tokenizer(std::move(parts), "tokenizer.json " + content_hash(text)); });
+  return at_place(file.string(), [&] { return Tokenizer(std::move(parts), "tokenizer.json " + content_hash(text)); });
 }
 
 }  // namespace headscope
