@@ -9,6 +9,7 @@
 #include "heads/run_tables.h"
 #include "model/load.h"
 #include "ops/device.h"
+#include "ops/large_tensors.h"
 #include "ops/torch_errors.h"
 #include "probe/probe.h"
 
@@ -308,6 +309,7 @@ class Inspector {
 
 Inspection inspect(const InspectJob& job, Console& console, const WriteMore& write_more) {
   const InterruptGuard guard;
+  const LargeTensors memory;
   return Inspector(job, console).run(write_more);
 }
 

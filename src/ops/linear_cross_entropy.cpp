@@ -23,6 +23,17 @@ std::vector<Slice> slices_of(std::int64_t tokens, std::int64_t vocabulary, std::
   return slices;
 }
 
+// log softmax(logits) of each row's target: [n, 1]. Some rows at a time: without gradients nothing else is needed of an
+// array that is as large as the logits.
+at::Tensor target_log_p(const at::Tensor& logits_nv, const at::Tensor& target_n1, at::ScalarType wide) {
+  constexpr std::int64_t bytes_at_once = std::int64_t{16} << 20;
+  std::vector<at::Tensor> parts;
+  for (const Slice& rows : slices_of(logits_nv.size(0), logits_nv.size(1), bytes_at_once))
+    parts.push_back(at::log_softmax(logits_nv.narrow(0, rows.first, rows.count), -1, wide)
+                        .gather(1, target_n1.narrow(0, rows.first, rows.count)));
+  return at::cat(parts);
+}
+
 class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> {
  public:
   static Variable forward(AutogradContext* context, const Variable& x_nm, const Variable& weight_vm,
@@ -40,10 +51,13 @@ class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> 
       const at::Tensor x = x_nm.narrow(0, slice.first, slice.count);
       const at::Tensor target = targets_n.narrow(0, slice.first, slice.count).unsqueeze(1);
       at::Tensor logits = capped_logits(x, weight, cap);
+      if (!with_gradients) {
+        loss -= target_log_p(logits, target, wide).sum();
+        continue;
+      }
       at::Tensor log_p = at::log_softmax(logits, -1, wide);
       if (cap == 0) logits.reset();  // not needed again, and the largest array
       loss -= log_p.gather(1, target).sum();
-      if (!with_gradients) continue;
       // d loss / d logits = softmax - one-hot; the factor 1/tokens comes in backward, where numbers are wide.
       at::Tensor d_logits = log_p.exp_();
       d_logits.scatter_add_(1, target, at::full({1, 1}, -1, d_logits.options()).expand_as(target));

@@ -7,6 +7,7 @@
 #include "model/checkpoint_files.h"
 #include "model/load.h"
 #include "ops/device.h"
+#include "ops/large_tensors.h"
 #include "ops/torch_errors.h"
 #include "probe/probe.h"
 
@@ -81,6 +82,7 @@ ordered_json facts_of(const SurgeryInputs& inputs) {
 SurgeryOutcome run_surgery(const SurgeryJob& job, Console& console) {
   const auto start = Clock::now();
   const InterruptGuard guard;
+  const LargeTensors memory;
   validate(job.options);
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
   const SurgeryInputs inputs = open_inputs(job.options, console);
