@@ -22,6 +22,26 @@ struct Wanted {
   double validation_share = 0;
   std::int64_t train = 0, validation = 0;
   std::int64_t most_read = std::numeric_limits<std::int64_t>::max();  // tokens, also those that are left out
+  std::int64_t range = 0;                                             // of a document, in tokens; 0: any number
+};
+
+// Documents, and those of them that are longer than the range.
+class DocumentCount {
+ public:
+  explicit DocumentCount(std::int64_t range) : range_(range) {}
+
+  // `tokens`: without the one that ends it.
+  void add(std::int64_t tokens) {
+    ++all_;
+    if (range_ != 0 && tokens > range_) ++beyond_;
+  }
+  void write(Corpus& corpus) const {
+    corpus.documents_read = all_;
+    corpus.documents_beyond_range = beyond_;
+  }
+
+ private:
+  std::int64_t range_, all_ = 0, beyond_ = 0;
 };
 
 // The two parts as views of the store.
@@ -45,12 +65,14 @@ class TextPacker {
       : tokenizer_(tokenizer),
         split_(wanted.validation_share, wanted.train, wanted.validation),
         buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())),
-        left_to_read_(wanted.most_read) {}
+        left_to_read_(wanted.most_read),
+        count_(wanted.range) {}
 
   void add(std::string_view document, const DocumentPlace& place) {
     tokens_.clear();
     tokenizer_.encode_document(document, place, tokens_);
     left_to_read_ -= static_cast<std::int64_t>(tokens_.size());
+    count_.add(static_cast<std::int64_t>(tokens_.size()) - 1);
     const std::uint64_t hash = split_hash(document);
     std::span<const std::uint32_t> left = tokens_;
     for (std::uint64_t piece = 0; !left.empty(); ++piece) {
@@ -72,6 +94,7 @@ class TextPacker {
     Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin, /*cut=*/!ended && !split_.full());
     corpus.tokenizer = tokenizer_.name();
     corpus.vocabulary = tokenizer_.vocabulary();
+    count_.write(corpus);
     return corpus;
   }
 
@@ -80,6 +103,7 @@ class TextPacker {
   SplitRanges split_;
   std::shared_ptr<TokenBuffer> buffer_;
   std::int64_t left_to_read_;
+  DocumentCount count_;
   std::vector<std::uint32_t> tokens_;
 };
 
@@ -127,7 +151,8 @@ class TokenFileSplit {
   TokenFileSplit(TokenFile file, const Wanted& wanted)
       : file_(std::move(file)),
         split_(wanted.validation_share, wanted.train, wanted.validation),
-        most_read_(wanted.most_read) {}
+        most_read_(wanted.most_read),
+        count_(wanted.range) {}
 
   Corpus load() {
     const bool whole = std::visit([&](auto tokens) { return scan(tokens); }, file_.tokens);
@@ -137,6 +162,8 @@ class TokenFileSplit {
     Corpus corpus = corpus_of(file_.mapped, file_.tokens, split_, file_.origin, /*cut=*/!whole && !split_.full());
     corpus.tokenizer = file_.info.tokenizer;
     corpus.vocabulary = file_.info.vocabulary;
+    if (unended_ > 0) count_.add(unended_);
+    count_.write(corpus);
     return corpus;
   }
 
@@ -151,7 +178,9 @@ class TokenFileSplit {
                                           static_cast<std::size_t>(std::min(longest_piece, end - first)));
       const auto mark = std::find(longest.begin(), longest.end(), static_cast<Id>(file_.info.end_of_text));
       const std::int64_t count = mark - longest.begin() + (mark == longest.end() ? 0 : 1);
+      unended_ += count;
       if (mark != longest.end() || first + count == end) ++documents_;
+      if (mark != longest.end()) count_.add(std::exchange(unended_, 0) - 1);
       add({first, count}, longest.first(static_cast<std::size_t>(count)));
       first += count;
     }
@@ -168,8 +197,10 @@ class TokenFileSplit {
   TokenFile file_;
   SplitRanges split_;
   std::int64_t most_read_;
+  DocumentCount count_;
   std::vector<std::uint32_t> piece_;
   std::int64_t documents_ = 0;
+  std::int64_t unended_ = 0;  // tokens since the last mark
 };
 
 // Tokens of a file are what they are; a tokenizer that is named all the same must be theirs.
@@ -190,7 +221,8 @@ Corpus load_path(const std::string& path, const DataOptions& options, const Want
 
 Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
   Corpus corpus = load_path(options.path, options, {0, wanted.train, 0, wanted.most_read}, tokenizer);
-  Corpus other = load_path(options.validation, options, {0, wanted.validation, 0, wanted.most_read}, tokenizer);
+  Corpus other =
+      load_path(options.validation, options, {0, wanted.validation, 0, wanted.most_read, wanted.range}, tokenizer);
   if (other.tokenizer != corpus.tokenizer || other.vocabulary != corpus.vocabulary)
     fail_input("{} has tokenizer '{}' and vocabulary {}; {} has '{}' and {}: expected the same", options.validation,
                other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
@@ -198,6 +230,8 @@ Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer&
   corpus.validation_documents = other.train_documents;
   if (options.path != options.validation) corpus.source += ", validation " + other.source;
   corpus.cut = corpus.cut || other.cut;
+  corpus.documents_read = other.documents_read;
+  corpus.documents_beyond_range = other.documents_beyond_range;
   return corpus;
 }
 
@@ -246,9 +280,14 @@ void validate(const DataOptions& options) {
 }
 
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
-                   Console& console) {
+                   Console& console, std::int64_t range) {
   validate(options);
-  const Wanted wanted{options.validation_share, wanted_train_tokens, wanted_validation_tokens};
+  const Wanted wanted{
+      .validation_share = options.validation_share,
+      .train = wanted_train_tokens,
+      .validation = wanted_validation_tokens,
+      .range = range,
+  };
   Corpus corpus =
       options.path.empty() ? load_language(options.language_seed, wanted) : load_files(options, wanted, &console);
   corpus.hash = hash_of(corpus);

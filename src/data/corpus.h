@@ -53,13 +53,17 @@ struct Corpus {
   std::string source;  // "embedded language, seed 0", "corpus.jsonl"
   std::string hash;    // XXH3 (128 bits, hex) of training and validation tokens
   bool cut = false;    // start_of_corpus stopped before the parts were full or the data ended
+  // Documents that were read, whatever part they are in, and those of them that are longer than the range, without the
+  // token that ends them; of the validation data alone where it is given.
+  std::int64_t documents_read = 0, documents_beyond_range = 0;
 };
 
 // Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. The number
-// wanted of one part does not change the other part; a larger number only appends. Throws Error(Fault::input) when
-// there is no text, a file is damaged, or validation would be empty.
+// wanted of one part does not change the other part; a larger number only appends. `range`: tokens of a document, for
+// documents_beyond_range; 0: any number. Throws Error(Fault::input) when there is no text, a file is damaged, or
+// validation would be empty.
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
-                   Console& console);
+                   Console& console, std::int64_t range = 0);
 
 // The same for a check before a run, without hash: reads some megabytes at most and throws the errors found in them.
 // Nothing is read of the embedded language, which never ends and has no errors.

@@ -174,6 +174,7 @@ class Inspector {
         loaded_(load(0)) {
     change(loaded_.setup, job.options.changes);
     hold_out_all(loaded_);
+    say_warnings();
     setup_ = loaded_.setup;
     if (revisions_.size() == 1) revisions_[0].moment = {loaded_.step, loaded_.tokens};
     first_ = {loaded_.checkpoint, loaded_.setup.model, tokenizer_hash(loaded_)};
@@ -209,10 +210,9 @@ class Inspector {
  private:
   [[nodiscard]] bool several() const { return revisions_.size() > 1; }
 
-  LoadedModel load(std::size_t i) {
-    LoadedModel loaded = load_model(revisions_[i].place, device_.device);
-    for (const std::string& warning : loaded.warnings) console_.warn(warning);
-    return loaded;
+  [[nodiscard]] LoadedModel load(std::size_t i) const { return load_model(revisions_[i].place, device_.device); }
+  void say_warnings() const {
+    for (const std::string& warning : loaded_.warnings) console_.warn(warning);
   }
 
   void measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
@@ -232,6 +232,7 @@ class Inspector {
       if (i > 0) {
         loaded_ = {};  // its memory is needed
         loaded_ = load(i);
+        say_warnings();
         check_same_model(loaded_);
       }
       const ProbeResult result = with_short_torch_errors(

@@ -3,6 +3,7 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "formats/model_files.h"
 #include "model/checkpoint_files.h"
 #include "model/gguf_model.h"
@@ -151,8 +152,6 @@ LoadedModel load_published(const fs::path& place, at::Device device) {
   loaded.architecture = architecture.model_type;
   loaded.setup.preset = architecture.model_type;
   loaded.setup.model = stored.config;
-  if (stored.config.longest != 0)
-    loaded.setup.train.seq_len = std::min(loaded.setup.train.seq_len, stored.config.longest);
   loaded.warnings = std::move(stored.warnings);
   if (const auto revision = revision_of(loaded.checkpoint)) {
     loaded.step = revision->step;
@@ -225,6 +224,13 @@ void hold_out_all(LoadedModel& saved) {
       (!tokens || fs::exists(saved.checkpoint / "tokenizer.json", ignored)))
     data.tokenizer = absolute_folder(saved.checkpoint).string();
   if (data.validation.empty()) data.validation = data.path;
+  const std::int64_t range = saved.model.config.longest;
+  std::int64_t& length = saved.setup.train.seq_len;
+  if (range == 0 || length <= range) return;
+  saved.warnings.push_back(fmt::format("{}: the model's range is {} tokens; sequences have {} instead of {}",
+                                       saved.checkpoint.string(), with_separators(range), with_separators(range),
+                                       with_separators(length)));
+  length = range;
 }
 
 std::string title_of(const LoadedModel& saved) {

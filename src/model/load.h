@@ -43,7 +43,8 @@ LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 std::optional<RevisionName> trained_for(const std::filesystem::path& place);
 
 // The data that a published model is measured on: all of the text that was given is held out, and its own tokenizer
-// reads it unless another was given. Nothing of a model of ours. Throws Error(Fault::input) when there is no text.
+// reads it unless another was given. Sequences that would be longer than its range (config.longest) are cut to it,
+// which adds a warning. Nothing of a model of ours. Throws Error(Fault::input) when there is no text.
 void hold_out_all(LoadedModel& saved);
 
 // "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere. A published

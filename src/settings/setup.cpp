@@ -231,11 +231,18 @@ void check_corpus_for(const Setup& setup) {
 }
 
 Corpus load_held_out(const Setup& setup, Console& console) {
-  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1, wanted_of(setup.train).validation, console);
+  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1, wanted_of(setup.train).validation, console,
+                              setup.model.longest);
   if (corpus.vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);
   check_enough_validation(setup.train, corpus);
+  if (corpus.documents_beyond_range > 0)
+    console.warn(
+        fmt::format("{} of {} documents read {} longer than the model's {} tokens; {} cut into sequences of {}",
+                    with_separators(corpus.documents_beyond_range), with_separators(corpus.documents_read),
+                    corpus.documents_beyond_range == 1 ? "is" : "are", with_separators(setup.model.longest),
+                    corpus.documents_beyond_range == 1 ? "it is" : "they are", tokens_text(setup.train.seq_len)));
   return corpus;
 }
 

@@ -234,6 +234,41 @@ TEST(Corpus, ValidationCanBeOtherData) {
   expect_error(Fault::input, "c.bin has tokenizer 'mine' and vocabulary 300", [&] { load(options); });
 }
 
+// Documents with 1 to 4 and with 40,000 tokens, as text of bytes and as tokens.
+TEST(Corpus, CountsTheDocumentsThatAreLongerThanTheRange) {
+  const TemporaryFolder folder;
+  std::string text;
+  std::vector<std::uint16_t> ids;
+  for (const std::size_t length : {4, 1, 3, 2, 40000, 4}) {
+    text += fmt::format("{{\"text\": \"{}\"}}\n", std::string(length, 'x'));
+    ids.insert(ids.end(), length, 7);
+    ids.push_back(0);
+  }
+  ids.insert(ids.end(), 9, 7);  // a last one without its end
+  write_file(folder / "a.jsonl", text);
+  write_tokens(folder / "a.bin", ids);
+  Console console({.quiet = true});
+  const auto counts = [&](const fs::path& file, std::int64_t wanted, std::int64_t range) {
+    DataOptions options;
+    options.path = options.validation = file.string();
+    const Corpus corpus = load_corpus(options, 1, wanted, console, range);
+    return std::pair(corpus.documents_beyond_range, corpus.documents_read);
+  };
+  using Counts = std::pair<std::int64_t, std::int64_t>;
+  // With the byte that begins a text, and without the one that ends it, texts have 2 to 5 and 40,001 tokens.
+  EXPECT_EQ(counts(folder / "a.jsonl", everything, 4), Counts(3, 6));
+  EXPECT_EQ(counts(folder / "a.jsonl", everything, 5), Counts(1, 6));
+  EXPECT_EQ(counts(folder / "a.jsonl", everything, 40000), Counts(1, 6));
+  EXPECT_EQ(counts(folder / "a.jsonl", everything, 40001), Counts(0, 6));
+  EXPECT_EQ(counts(folder / "a.jsonl", everything, 0), Counts(0, 6));
+  EXPECT_EQ(counts(folder / "a.jsonl", 10, 3), Counts(2, 3));  // 6 + 3 + 5 tokens: no more is read
+  EXPECT_EQ(counts(folder / "a.bin", everything, 3), Counts(4, 7));
+  EXPECT_EQ(counts(folder / "a.bin", everything, 4), Counts(2, 7));
+  EXPECT_EQ(counts(folder / "a.bin", everything, 39999), Counts(1, 7));
+  EXPECT_EQ(counts(folder / "a.bin", everything, 40000), Counts(0, 7));
+  EXPECT_EQ(counts(folder / "a.bin", 100, 5), Counts(1, 5));  // the first piece of the long one is enough
+}
+
 TEST(DataOptions, ValuesWithoutSenseAreRefused) {
   DataOptions options;
   for (const double share : {0.0, 1.0, -1.0, std::nan("")}) {

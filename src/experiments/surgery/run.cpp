@@ -55,6 +55,7 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
     inputs.saved.setup.data.validation.clear();
   }
   hold_out_all(inputs.saved);
+  for (const std::string& warning : inputs.saved.warnings) console.warn(warning);
   inputs.corpus = load_held_out(inputs.saved.setup, console);
   inputs.batches = validation_batches(inputs.saved.setup.train, inputs.corpus.validation, inputs.device);
   return inputs;
