@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "ops/attention.h"
 #include "ops/device.h"
+#include "ops/large_tensors.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
 #include "ops/squared_relu.h"
@@ -167,10 +168,60 @@ TEST(LinearCrossEntropy, OfSoftCappedLogits) {
   EXPECT_NEAR(linear_cross_entropy(x, weight, targets, logits_slice_bytes, cap).item<double>(), sum / 3, 1e-13);
 }
 
+// Without gradients only the targets are kept of each part of the rows.
+TEST(LinearCrossEntropy, IsTheSameToTheLastBitWithAndWithoutGradients) {
+  const std::int64_t rows = 500, vocabulary = 20011;  // 40 MB of logits
+  const at::Tensor x = random_tensor({rows, 8}, 1, at::kFloat), weight = random_tensor({vocabulary, 8}, 2, at::kFloat);
+  const at::Tensor targets = (at::arange(rows) * 7919).remainder(vocabulary);
+  for (const double cap : {0.0, 1.5})
+    for (const std::int64_t bytes : {logits_slice_bytes, std::int64_t{24} << 20}) {
+      const double plain = linear_cross_entropy(x, weight, targets, bytes, cap).item<double>();
+      const at::Tensor leaf = x.clone().set_requires_grad(true);
+      EXPECT_EQ(plain, linear_cross_entropy(leaf, weight, targets, bytes, cap).item<double>());
+      const at::Tensor logits = capped_logits(x.to(at::kDouble), weight.to(at::kDouble), cap);
+      // Float32 logits of 8 products, and sums of 500 numbers near 10.
+      EXPECT_NEAR(plain, at::cross_entropy_loss(logits, targets).item<double>(), 1e-5);
+    }
+}
+
 TEST(LinearCrossEntropy, SurvivesHugeLogits) {
   const at::Tensor x = at::full({2, 1}, 1e4f), weight = at::tensor({1.0f, -1.0f}).unsqueeze(1);
   EXPECT_EQ(linear_cross_entropy(x, weight, at::zeros({2}, at::kLong)).item<double>(), 0);
   EXPECT_EQ(linear_cross_entropy(x, weight, at::ones({2}, at::kLong)).item<double>(), 2e4);
+}
+
+TEST(LargeTensors, KeepFreedPagesForTheNextOfAboutTheirSize) {
+  constexpr std::int64_t floats = 1 << 20;
+  const auto at_place = [](const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); };
+  at::Tensor outlives;
+  {
+    const LargeTensors memory;
+    at::Tensor first = at::ones({3 * floats}), second = at::ones({5 * floats});
+    const float* place = at_place(first);
+    EXPECT_EQ(memory.kept(), 0);
+    first.reset();
+    EXPECT_EQ(memory.kept(), 3 * floats * sizeof(float));
+    EXPECT_NE(at_place(at::empty({2 * floats})), place);  // a third would be wasted
+    EXPECT_NE(at_place(at::empty({4 * floats})), place);  // does not fit
+    const at::Tensor again = at::ones({3 * floats - 1});
+    EXPECT_EQ(at_place(again), place);
+    EXPECT_EQ(second.sum().item<float>(), 5 * floats);
+    const at::Tensor small = at::ones({1000});  // the heap's
+    outlives = at::full({2 * floats}, 7.0F);
+  }
+  EXPECT_EQ(outlives.sum().item<float>(), 14 * floats);
+  outlives.reset();
+  const LargeTensors memory;
+  EXPECT_EQ(memory.kept(), 0);  // given back to the system
+}
+
+TEST(LargeTensors, KeepNoMoreThanTheirLimit) {
+  const LargeTensors memory;
+  constexpr std::size_t bytes = std::size_t{24} << 20;
+  std::vector<at::Tensor> tensors;
+  for (int i = 0; i < 20; ++i) tensors.push_back(at::empty({static_cast<std::int64_t>(bytes)}, at::kByte));
+  tensors.clear();
+  EXPECT_EQ(memory.kept(), LargeTensors::most_kept / bytes * bytes);
 }
 
 TEST(Device, AnUnknownNameIsRefused) {
