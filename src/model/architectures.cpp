@@ -65,6 +65,7 @@ const std::vector<StoredTensor> neox_tensors = {
 const Architecture study_model = {.model_type = "headscope"};
 
 const Architecture llama = {.model_type = "llama",
+                            .longest = 2048,
                             .qkv_bias = Biased::as_option,
                             .output_bias = Biased::as_option,
                             .feed_forward_bias = Biased::as_option,
@@ -81,7 +82,8 @@ Architecture changed(Architecture row, Change&& change) {
 
 const Architecture mistral = changed(llama, [](Architecture& a) {
   a.model_type = "mistral";
-  a.feed_forward_bias = Biased::never;
+  a.longest = 131072;
+  a.qkv_bias = a.output_bias = a.feed_forward_bias = Biased::never;
   a.key_heads = 8;
   a.windows = Windows::every_layer;
   a.window = 4096;
@@ -89,6 +91,7 @@ const Architecture mistral = changed(llama, [](Architecture& a) {
 
 const Architecture smollm3 = changed(llama, [](Architecture& a) {
   a.model_type = "smollm3";
+  a.longest = 32768;
   a.key_heads = 4;
   a.windows = Windows::without_rope;
   a.rope_base = 2000000;
@@ -98,6 +101,7 @@ const Architecture smollm3 = changed(llama, [](Architecture& a) {
 
 const Architecture qwen2 = changed(llama, [](Architecture& a) {
   a.model_type = "qwen2";
+  a.longest = 32768;
   a.qkv_bias = Biased::always;
   a.output_bias = a.feed_forward_bias = Biased::never;
   a.windows = Windows::from_layer_on;
@@ -106,6 +110,7 @@ const Architecture qwen2 = changed(llama, [](Architecture& a) {
 
 const Architecture qwen3 = changed(llama, [](Architecture& a) {
   a.model_type = "qwen3";
+  a.longest = 32768;
   a.feed_forward_bias = Biased::never;
   a.qk_norm = true;
   a.head_dim = 128;
@@ -124,6 +129,7 @@ const Architecture olmo2 = changed(llama, [](Architecture& a) {
 
 const Architecture gemma2 = changed(llama, [](Architecture& a) {
   a.model_type = "gemma2";
+  a.longest = 8192;
   a.norm = {.place = NormPlace::both, .eps = 1e-6, .offset = 1};
   a.feed_forward_bias = Biased::never;
   a.activation_option = "hidden_activation";
@@ -133,7 +139,7 @@ const Architecture gemma2 = changed(llama, [](Architecture& a) {
   a.windows = Windows::but_each_nth;
   a.window = 4096;
   a.full_every = 2;
-  a.gemma_scales = a.has_score_cap = a.tied_head = true;
+  a.gemma_scales = a.has_score_cap = a.has_logit_cap = a.tied_head = true;
   a.score_cap = 50;
   a.logit_cap = 30;
   a.tensors = gemma_tensors;
@@ -141,6 +147,8 @@ const Architecture gemma2 = changed(llama, [](Architecture& a) {
 
 const Architecture gemma3_text = changed(gemma2, [](Architecture& a) {
   a.model_type = "gemma3_text";
+  a.sizes = {.vocabulary = 262208, .d_model = 2304, .d_ff = 9216, .layers = 26, .heads = 8};
+  a.longest = 131072;
   a.qk_norm = true;
   a.full_every = 6;
   a.rope_base = 1000000;
@@ -154,10 +162,12 @@ const Architecture gemma3_text = changed(gemma2, [](Architecture& a) {
 const Architecture gemma3 = changed(gemma3_text, [](Architecture& a) {
   a.model_type = "gemma3";
   a.text_options = "text_config";
+  a.has_logit_cap = false;  // the public library gives the scores of this one as they are
 });
 
 const Architecture phi3 = changed(llama, [](Architecture& a) {
   a.model_type = "phi3";
+  a.longest = 4096;
   a.norm.eps = 1e-5;
   a.qkv_bias = a.output_bias = a.feed_forward_bias = Biased::never;
   a.windows = Windows::every_layer;
@@ -167,6 +177,7 @@ const Architecture phi3 = changed(llama, [](Architecture& a) {
 });
 
 const Architecture gpt_neox = {.model_type = "gpt_neox",
+                               .longest = 2048,
                                .norm = {.kind = NormKind::layer, .eps = 1e-5},
                                .eps_option = "layer_norm_eps",
                                .qkv_bias = Biased::as_option,
@@ -187,6 +198,7 @@ const Architecture gpt_neox = {.model_type = "gpt_neox",
 
 const Architecture glm4 = changed(llama, [](Architecture& a) {
   a.model_type = "glm4";
+  a.longest = 131072;
   a.norm = {.place = NormPlace::both, .eps = 1.5625e-07};
   a.output_bias = a.feed_forward_bias = Biased::never;
   a.attention_bias = true;
@@ -211,14 +223,21 @@ Activation activation_of(const Architecture& a, const ModelOptions& options) {
     std::string_view name;
     Activation activation;
   };
-  constexpr Name names[] = {{"silu", Activation::silu},          {"swish", Activation::silu},
-                            {"gelu", Activation::gelu},          {"gelu_pytorch_tanh", Activation::gelu_tanh},
-                            {"gelu_new", Activation::gelu_tanh}, {"gelu_fast", Activation::gelu_tanh},
+  constexpr Name names[] = {{"silu", Activation::silu},
+                            {"swish", Activation::silu},
+                            {"gelu", Activation::gelu},
+                            {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                            {"gelu_new", Activation::gelu_tanh},
+                            {"gelu_fast", Activation::gelu_tanh},
+                            {"gelu_python", Activation::gelu},
+                            {"gelu_python_tanh", Activation::gelu_tanh},
+                            {"gelu_accurate", Activation::gelu_tanh},
+                            {"relu", Activation::relu},
                             {"relu2", Activation::squared_relu}};
   const std::string name = options.text(a.activation_option, a.activation);
   const auto* found = std::ranges::find(names, name, &Name::name);
   if (found == std::end(names))
-    options.fail(a.activation_option, "known are silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast and relu2");
+    options.fail(a.activation_option, "known are silu, gelu, gelu_pytorch_tanh, gelu_new, gelu_fast, relu and relu2");
   return found->activation;
 }
 
@@ -227,12 +246,15 @@ bool biased(Biased kind, const ModelOptions& options, std::string_view option, b
 }
 
 void set_sizes(const Architecture& a, const ModelOptions& options, DecoderConfig& c) {
-  c.vocabulary = options.size("vocab_size", {1, 1 << 24});
-  c.d_model = options.size("hidden_size", widths);
-  c.layers = options.size("num_hidden_layers", {1, 4096});
-  c.heads = options.size("num_attention_heads", counts);
-  c.d_ff = options.size("intermediate_size", {1, 1 << 24});
-  c.longest = options.size("max_position_embeddings", lengths, 0);
+  const auto size = [&](std::string_view name, const SizeRange& range, std::int64_t without) {
+    return without == 0 ? options.size(name, range) : options.size(name, range, without);
+  };
+  c.vocabulary = size("vocab_size", {1, 1 << 24}, a.sizes.vocabulary);
+  c.d_model = size("hidden_size", widths, a.sizes.d_model);
+  c.layers = size("num_hidden_layers", {1, 4096}, a.sizes.layers);
+  c.heads = size("num_attention_heads", counts, a.sizes.heads);
+  c.d_ff = size("intermediate_size", {1, 1 << 24}, a.sizes.d_ff);
+  c.longest = options.size("max_position_embeddings", lengths, a.longest);
   c.kv_heads = c.heads;
   if (a.has_key_heads)
     c.kv_heads = options.size("num_key_value_heads", counts,
@@ -288,7 +310,11 @@ void set_windows(const Architecture& a, const ModelOptions& options, DecoderConf
   if (window != 0)
     for (std::int64_t i = 0; i < c.layers; ++i)
       if (slides(a, options, c, i)) c.windows[static_cast<std::size_t>(i)] = window;
-  if (!options.has("layer_types")) return;
+  if (!options.has("layer_types")) {
+    const bool some = a.windows == Windows::but_each_nth && slides(a, options, c, 0);
+    if (some && window == 0) options.fail("sliding_window", "layers with sliding_attention need it");
+    return;
+  }
   // They decide where an architecture has layers of both kinds, and must agree with it where it has one kind.
   const bool decide = optional || a.windows == Windows::but_each_nth;
   const std::vector<std::string> types = options.texts("layer_types", c.windows.size());
@@ -336,13 +362,11 @@ double original_length(const Architecture& a, const RopeOptions& options, const 
   if (options.of_all_layers && options.model.has(name)) return static_cast<double>(options.model.size(name, lengths));
   if (options.of_all_layers && a.original_length != 0) return a.original_length;
   if (options.rope.has(name)) return options.rope.number(name, {1, 1e12, true, true});
-  if (c.longest == 0) options.model.fail("max_position_embeddings", "the scaling of RoPE needs it");
   return static_cast<double>(c.longest);
 }
 
 double extension_factor(const RopeOptions& options, const DecoderConfig& c, double original) {
   if (options.rope.has("factor")) return options.rope.number("factor", factors);
-  if (c.longest == 0) options.rope.fail("factor", "the scaling of RoPE needs it");
   return static_cast<double>(c.longest) / original;
 }
 
@@ -354,7 +378,8 @@ double yarn_magnitude(const ModelOptions& rope, double factor) {
   return m != 0 && all != 0 ? magnitude(m) / magnitude(all) : magnitude(1);
 }
 
-RopeScaling scaling_of(const Architecture& a, const RopeOptions& options, const DecoderConfig& c, std::int64_t pairs) {
+RopeScaling scaling_of(const Architecture& a, const RopeOptions& options, const DecoderConfig& c, std::int64_t dims) {
+  const std::int64_t pairs = (dims + 1) / 2;
   const ModelOptions& rope = options.rope;
   RopeScaling s;
   s.kind = scaling_kind(a, rope);
@@ -362,7 +387,6 @@ RopeScaling scaling_of(const Architecture& a, const RopeOptions& options, const 
     case RopeScalingKind::none:
       break;
     case RopeScalingKind::dynamic:
-      if (c.longest == 0) options.model.fail("max_position_embeddings", "dynamic RoPE needs it");
       if (pairs < 2) rope.fail("rope_type", "expected heads in which more than one pair turns");
       [[fallthrough]];
     case RopeScalingKind::linear:
@@ -376,6 +400,7 @@ RopeScaling scaling_of(const Architecture& a, const RopeOptions& options, const 
       s.original_length = original_length(a, options, c);
       break;
     case RopeScalingKind::yarn: {
+      if (dims % 2 != 0) rope.fail("partial_rotary_factor", "yarn needs an even number of dimensions that turn");
       s.original_length = original_length(a, options, c);
       s.factor = extension_factor(options, c, s.original_length);
       const double fast = rope.number("beta_fast", zero_up_to(1e6), 0),
@@ -415,10 +440,9 @@ Rope rope_of(const Architecture& a, const RopeOptions& options, const DecoderCon
   if (!a.partial_rotary && share != 1)
     options.rope.fail("partial_rotary_factor", fmt::format("in {} a head turns as a whole", a.model_type));
   const auto dims = static_cast<std::int64_t>(share * static_cast<double>(c.d_k));
-  const std::int64_t pairs = (dims + 1) / 2;
-  if (pairs < 1) options.rope.fail("partial_rotary_factor", "expected at least one pair of dimensions that turns");
+  if (dims < 1) options.rope.fail("partial_rotary_factor", "expected at least one pair of dimensions that turns");
   rope.dims = dims == c.d_k ? 0 : dims;
-  rope.scaling = scaling_of(a, options, c, pairs);
+  rope.scaling = scaling_of(a, options, c, dims);
   return rope;
 }
 
@@ -512,7 +536,7 @@ DecoderConfig decoder_config(const Architecture& a, const ModelOptions& given) {
   if (a.gemma_scales)
     c.attention_scale = 1 / std::sqrt(options.number("query_pre_attn_scalar", positive, default_query_scalar));
   if (a.has_score_cap) c.score_cap = cap_of(options, "attn_logit_softcapping", a.score_cap);
-  if (a.gemma_scales) c.logit_cap = cap_of(options, "final_logit_softcapping", a.logit_cap);
+  if (a.has_logit_cap) c.logit_cap = cap_of(options, "final_logit_softcapping", a.logit_cap);
   c.parallel_residual = a.parallel_residual && options.flag("use_parallel_residual", true);
   c.tied_head = given.flag("tie_word_embeddings", options.flag("tie_word_embeddings", a.tied_head));
   return c;

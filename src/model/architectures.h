@@ -39,8 +39,15 @@ enum class Biased { never, always, as_option };
 // max_window_layers on (qwen) or those without RoPE (smollm3).
 enum class Windows { none, every_layer, but_each_nth, from_layer_on, without_rope };
 
+// Of a row whose published files leave them out; 0: config.json must say it.
+struct DefaultSizes {
+  std::int64_t vocabulary = 0, d_model = 0, d_ff = 0, layers = 0, heads = 0;
+};
+
 struct Architecture {
   std::string_view model_type;
+  DefaultSizes sizes = {};
+  std::int64_t longest = 0;  // where max_position_embeddings is absent
   Norm norm = {.eps = 1e-6};
   std::string_view eps_option = "rms_norm_eps";
   bool qk_norm = false;
@@ -67,6 +74,7 @@ struct Architecture {
   bool skips_rope = false;      // no_rope_layers is an option
   bool gemma_scales = false;    // embeddings times sqrt(hidden_size), scores times query_pre_attn_scalar^-1/2
   bool has_score_cap = false;   // attn_logit_softcapping is an option
+  bool has_logit_cap = false;   // final_logit_softcapping is
   double score_cap = 0, logit_cap = 0;  // where the options are absent
   bool parallel_residual = false;       // use_parallel_residual is an option, true where it is absent
   bool tied_head = false;               // where tie_word_embeddings is absent

@@ -61,6 +61,8 @@ at::Tensor activated(Activation activation, const at::Tensor& x) {
       return at::gelu(x);
     case Activation::gelu_tanh:
       return at::gelu(x, "tanh");
+    case Activation::relu:
+      return at::relu(x);
     case Activation::squared_relu:
       break;
   }

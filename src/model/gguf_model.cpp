@@ -111,8 +111,10 @@ class GgufTranslator {
 
   // Keys that change what a model computes, in families that we do not know.
   void refuse_unknown() const {
-    for (const char* name : {"expert_count", "attention.scale", "embedding_scale", "residual_scale", "logit_scale",
-                             "attention.clamp_kqv", "attention.max_alibi_bias"})
+    for (const char* name :
+         {"expert_count", "attention.scale", "embedding_scale", "residual_scale", "logit_scale", "attention.clamp_kqv",
+          "attention.max_alibi_bias", "attention.shared_kv_layers", "attention.temperature_length",
+          "rope.scaling.alpha", "rope.scaling.yarn_attn_factor", "rope.scaling.yarn_log_multiplier"})
       if (has(name) && data_.number(key(name)) != 0)
         fail_input("{}: {} is {}; models with it are not known", file_.path().string(), key(name),
                    data_.number(key(name)));
@@ -145,6 +147,14 @@ class GgufTranslator {
       fail_input("{}: {} is {}; {} is known without a window", file_.path().string(), key("attention.sliding_window"),
                  window, row_.name);
     model_.options["sliding_window"] = window == 0 ? json() : json(window);
+    constexpr const char* pattern = "attention.sliding_window_pattern";
+    if (!has(pattern) || model_.architecture.windows != Windows::but_each_nth) return;
+    if (!data_.get(key(pattern)).is_list) {
+      model_.options["sliding_window_pattern"] = data_.integer(key(pattern));
+      return;
+    }
+    for (const bool slides : data_.booleans(key(pattern)))
+      model_.options["layer_types"].push_back(slides ? "sliding_attention" : "full_attention");
   }
 
   [[nodiscard]] json factors(const char* name) {
@@ -159,14 +169,21 @@ class GgufTranslator {
   void rope() {
     json rope = json::object();
     if (has("rope.freq_base")) rope["rope_theta"] = data_.number(key("rope.freq_base"));
-    const std::string kind = data_.text(key("rope.scaling.type"), "none");
-    const double factor = has("rope.scaling.factor") ? data_.number(key("rope.scaling.factor")) : 1;
+    // rope.scale_linear is that of older files. Without a kind a factor is a linear one, and 0 stands for 1.
+    double factor = data_.number(key("rope.scaling.factor"), data_.number(key("rope.scale_linear"), 1));
+    if (factor == 0) factor = 1;
+    const std::string kind = data_.text(key("rope.scaling.type"), factor == 1 ? "none" : "linear");
     if (kind != "none" && !(kind == "linear" && factor == 1)) {
       rope["rope_type"] = kind;
       rope["factor"] = factor;
     }
     if (has("rope.scaling.original_context_length"))
       rope["original_max_position_embeddings"] = data_.integer(key("rope.scaling.original_context_length"));
+    if (has("rope.scaling.yarn_beta_fast")) rope["beta_fast"] = data_.number(key("rope.scaling.yarn_beta_fast"));
+    if (has("rope.scaling.yarn_beta_slow")) rope["beta_slow"] = data_.number(key("rope.scaling.yarn_beta_slow"));
+    if (data_.number(key("rope.scaling.yarn_ext_factor"), 1) != 1)
+      fail_input("{}: {} is {}; yarn is known with 1", file_.path().string(), key("rope.scaling.yarn_ext_factor"),
+                 data_.number(key("rope.scaling.yarn_ext_factor")));
     if (has("rope.scaling.attn_factor")) {
       const double magnitude = data_.number(key("rope.scaling.attn_factor"));
       if (kind == "yarn" && magnitude != 1)

@@ -8,17 +8,30 @@
 namespace headscope {
 namespace {
 
-// Unscaled.
-at::Tensor plain_frequencies(std::int64_t dims, double base, bool float32) {
-  if (!float32) return rotary_frequencies(dims, base);
-  return at::pow(base, at::arange(0, dims, 2, at::kFloat) / static_cast<double>(dims)).reciprocal();
+// What follows is computed step by step as the public library does it: a rounding that differs by one bit in a
+// frequency of float32 turns a vector at position 8192 by 5e-4 more or less.
+
+// base^(2i/dims) of each pair i, whose reciprocals are the unscaled frequencies.
+template <class Base>
+at::Tensor powers(std::int64_t dims, const Base& base, at::ScalarType type) {
+  return at::pow(base, at::arange(0, dims, 2, type) / static_cast<double>(dims));
+}
+
+at::Tensor dynamic_base(std::int64_t length, std::int64_t longest, std::int64_t dims, const Rope& rope,
+                        at::ScalarType type) {
+  const double factor = rope.scaling.factor, n = static_cast<double>(dims);
+  const at::Tensor growth =
+      at::scalar_tensor(length, at::TensorOptions(type)) * factor / static_cast<double>(longest) - (factor - 1);
+  return growth.pow(n / (n - 2)) * rope.base;
 }
 
 at::Tensor llama3_frequencies(const at::Tensor& f, const RopeScaling& scaling) {
-  const at::Tensor periods = f * (scaling.original_length / (2 * std::numbers::pi));  // in original_length tokens
-  const at::Tensor kept =
-      ((periods - scaling.low_frequency) / (scaling.high_frequency - scaling.low_frequency)).clamp(0, 1);
-  return (1 - kept) * f / scaling.factor + kept * f;
+  const double low = scaling.low_frequency, high = scaling.high_frequency;
+  const at::Tensor periods = f.reciprocal() * (2 * std::numbers::pi);
+  const at::Tensor kept = (periods.reciprocal() * scaling.original_length - low) / (high - low);
+  const at::Tensor between = (1 - kept) * f / scaling.factor + kept * f;
+  return at::where(periods > scaling.original_length / low, f / scaling.factor,
+                   at::where(periods < scaling.original_length / high, f, between));
 }
 
 // The dimension, counted in pairs, that turns `times` times in original_length tokens.
@@ -27,15 +40,16 @@ double dimension_that_turns(double times, std::int64_t dims, const Rope& rope) {
          (2 * std::log(rope.base));
 }
 
-at::Tensor yarn_frequencies(const at::Tensor& f, std::int64_t dims, const Rope& rope) {
+at::Tensor yarn_frequencies(const at::Tensor& powers, std::int64_t dims, const Rope& rope) {
   const RopeScaling& scaling = rope.scaling;
   double low = dimension_that_turns(scaling.beta_fast, dims, rope);
   double high = dimension_that_turns(scaling.beta_slow, dims, rope);
   if (scaling.whole_dimensions) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0), high = std::min(high, static_cast<double>(dims - 1));
   if (low == high) high += 0.001;  // as the public library avoids 0/0
-  const at::Tensor scaled = ((at::arange(f.size(0), f.scalar_type()) - low) / (high - low)).clamp(0, 1);
-  return (1 - scaled) * f + scaled * f / scaling.factor;
+  const at::Tensor scaled = ((at::arange(powers.size(0), powers.scalar_type()) - low) / (high - low)).clamp(0, 1);
+  const at::Tensor kept = 1 - scaled;
+  return (scaling.factor * powers).reciprocal() * (1 - kept) + powers.reciprocal() * kept;
 }
 
 }  // namespace
@@ -51,27 +65,25 @@ at::Tensor rope_frequencies(const DecoderConfig& config, const Rope& rope, std::
   const RopeScaling& scaling = rope.scaling;
   const std::int64_t dims = rope.dims == 0 ? config.d_k : rope.dims;
   const std::int64_t set = frequency_set(config, rope, length);
-  double base = rope.base;
-  if (scaling.kind == RopeScalingKind::dynamic && set != 0) {
-    const double n = static_cast<double>(dims),
-                 share = static_cast<double>(length) / static_cast<double>(config.longest);
-    base *= std::pow(scaling.factor * share - (scaling.factor - 1), n / (n - 2));
-  }
-  const at::Tensor f = plain_frequencies(dims, base, rope.float32_angles);
+  const at::ScalarType type = rope.float32_angles ? at::kFloat : at::kDouble;
+  if (scaling.kind == RopeScalingKind::none && !rope.float32_angles) return rotary_frequencies(dims, rope.base);
+  const at::Tensor p = powers(dims, rope.base, type);
   switch (scaling.kind) {
     case RopeScalingKind::linear:
-      return f / scaling.factor;
+      return p.reciprocal() / scaling.factor;
     case RopeScalingKind::llama3:
-      return llama3_frequencies(f, scaling);
+      return llama3_frequencies(p.reciprocal(), scaling);
     case RopeScalingKind::yarn:
-      return yarn_frequencies(f, dims, rope);
+      return yarn_frequencies(p, dims, rope);
     case RopeScalingKind::longrope:
-      return f / at::tensor(set == 0 ? scaling.short_factors : scaling.long_factors, f.scalar_type());
-    case RopeScalingKind::none:
+      return (at::tensor(set == 0 ? scaling.short_factors : scaling.long_factors, type) * p).reciprocal();
     case RopeScalingKind::dynamic:
+      if (set != 0) return powers(dims, dynamic_base(length, config.longest, dims, rope, type), type).reciprocal();
+      break;
+    case RopeScalingKind::none:
       break;
   }
-  return f;
+  return p.reciprocal();
 }
 
 }  // namespace headscope

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <set>
 
 #include "core/error.h"
@@ -34,16 +36,26 @@ void check_tensor(const StoredWeights& weights, const TensorView& tensor, const 
                type_name(tensor.type));
 }
 
-// Converts a whole tensor into `target`: float32 on the CPU, contiguous.
-void convert(const TensorView& tensor, const at::Tensor& target) {
+bool all_numbers(std::span<const float> values) {
+  constexpr std::uint32_t exponent = 0x7f800000;  // all its bits are set in NaN and in infinities
+  bool found = false;                             // an OR without branches: the compiler vectorises it
+  for (const float value : values) found |= (std::bit_cast<std::uint32_t>(value) & exponent) == exponent;
+  return !found;
+}
+
+// Converts a whole tensor into `target`: float32 on the CPU, contiguous. Returns whether all values are finite.
+bool convert(const TensorView& tensor, const at::Tensor& target) {
   constexpr std::int64_t values_at_once = 1 << 16;  // a multiple of every block
   const std::span<float> out(target.mutable_data_ptr<float>(), static_cast<std::size_t>(target.numel()));
   const std::int64_t pieces = (target.numel() + values_at_once - 1) / values_at_once;
+  std::atomic<bool> finite = true;
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     const auto first = static_cast<std::size_t>(begin * values_at_once);
     const auto last = std::min(out.size(), static_cast<std::size_t>(end * values_at_once));
     read_floats(tensor, first, out.subspan(first, last - first));
+    if (!all_numbers(out.subspan(first, last - first))) finite = false;
   });
+  return finite;
 }
 
 TensorView half_of(const TensorView& tensor, bool second) {
@@ -65,10 +77,14 @@ void part_pairs(const DecoderConfig& config, const at::Tensor& stored, const at:
 }
 
 void fill(const StoredWeights& weights, const DecoderConfig& config, const StoredNames& stored,
-          const at::Tensor& target) {
+          const at::Tensor& target, bool must_be_finite) {
+  const auto read = [&](const TensorView& tensor, const at::Tensor& part) {
+    if (!convert(tensor, part) && must_be_finite)
+      fail_input("{}: {} holds NaN or infinity; expected finite weights", weights.origin, excerpt(tensor.name));
+  };
   if (stored.rows == StoredRows::by_head) {
     const at::Tensor as_stored = at::empty_like(target);
-    convert(*weights.find(stored.names[0]), as_stored);
+    read(*weights.find(stored.names[0]), as_stored);
     regroup_heads(config, as_stored, target);
     return;
   }
@@ -80,11 +96,11 @@ void fill(const StoredWeights& weights, const DecoderConfig& config, const Store
     const at::Tensor part = target.narrow(0, first, tensor.shape[0]);
     first += tensor.shape[0];
     if (stored.rows != StoredRows::turned_pairs || i == 2) {
-      convert(tensor, part);
+      read(tensor, part);
       continue;
     }
     const at::Tensor as_stored = at::empty_like(part);
-    convert(tensor, as_stored);
+    read(tensor, as_stored);
     part_pairs(config, as_stored, part);
   }
 }
@@ -160,9 +176,11 @@ StoredModel match_weights(const StoredWeights& weights, const Architecture& arch
 
 void load_weights(const StoredWeights& weights, const StoredModel& stored, const Decoder& model) {
   const at::NoGradGuard no_gradients;
+  const bool published = !stored.architecture->tensors.empty();  // a training of ours may have diverged
   for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     const at::Tensor host = value.is_cpu() ? value : at::empty(value.sizes(), at::kFloat);
-    fill(weights, model.config, stored_names(*stored.architecture, stored.prefix, stored.head, name), host);
+    const StoredNames names = stored_names(*stored.architecture, stored.prefix, stored.head, name);
+    fill(weights, model.config, names, host, published);
     if (!value.is_cpu()) value.copy_(host);
   });
 }

@@ -33,7 +33,7 @@ struct StoredModel {
 StoredModel match_weights(const StoredWeights& weights, const Architecture& architecture, const DecoderConfig& config);
 
 // Fills every parameter of the model, which has the configuration of `stored`: one copy in float32, whatever the type
-// in the file.
+// in the file. Throws Error(Fault::input) naming a tensor of a published model that holds NaN or infinity.
 void load_weights(const StoredWeights& weights, const StoredModel& stored, const Decoder& model);
 
 }  // namespace headscope

@@ -55,10 +55,10 @@ struct Rope {
 };
 
 // The function between the matrices of the feed-forward layer. gelu_tanh: its approximation by tanh.
-enum class Activation { squared_relu, silu, gelu, gelu_tanh };
+enum class Activation { squared_relu, silu, gelu, gelu_tanh, relu };
 template <>
 struct EnumNames<Activation> {
-  static constexpr std::array<std::string_view, 4> names = {"squared_relu", "silu", "gelu", "gelu_tanh"};
+  static constexpr std::array<std::string_view, 5> names = {"squared_relu", "silu", "gelu", "gelu_tanh", "relu"};
 };
 
 struct Biases {
