@@ -87,6 +87,34 @@ TEST(Architecture, AValueThatWeCannotComputeIsRefusedByTheNameOfItsOption) {
   expect_refused("qwen2", "sliding_attention needs sliding_window", [](auto& c) {
     c["layer_types"] = {"sliding_attention", "full_attention"};
   });
+  expect_refused("gemma2", "sliding_window is missing; layers with sliding_attention need it", [](auto& c) {
+    c["sliding_window"] = nullptr;
+    c.erase("layer_types");
+  });
+  expect_refused("gpt_neox", "partial_rotary_factor is 0.4; yarn needs an even number of dimensions", [](auto& c) {
+    c["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"partial_rotary_factor", 0.4}};
+  });
+}
+
+// config.json of gemma-3-4b: what it leaves out is the default of its class in transformers.
+TEST(Architecture, Gemma3FilesLeaveSizesOut) {
+  const nlohmann::json published = nlohmann::json::parse(R"({
+    "architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 255999, "eoi_token_index": 256000,
+    "eos_token_id": [1, 106], "image_token_index": 262144, "initializer_range": 0.02, "mm_tokens_per_image": 256,
+    "model_type": "gemma3",
+    "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
+                    "num_hidden_layers": 34, "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+                    "sliding_window": 1024},
+    "torch_dtype": "bfloat16", "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model"}})");
+  const DecoderConfig c = decoder_config(published_architecture("gemma3", "config.json"), {published, "config.json"});
+  EXPECT_EQ(std::tuple(c.vocabulary, c.d_model, c.d_ff, c.layers), std::tuple(262208, 2560, 10240, 34));
+  EXPECT_EQ(std::tuple(c.heads, c.kv_heads, c.d_k, c.longest), std::tuple(8, 4, 256, 131072));
+  EXPECT_EQ(std::tuple(c.window(4), c.window(5), c.window(33)), std::tuple(1024, 0, 1024));
+  EXPECT_EQ(std::tuple(c.rope.base, c.rope.scaling.factor), std::tuple(1e6, 8.0));
+  EXPECT_EQ(std::tuple(c.sliding_rope->base, c.sliding_rope->scaling.kind), std::tuple(1e4, RopeScalingKind::none));
+  EXPECT_DOUBLE_EQ(*c.attention_scale, 1.0 / 16);
+  EXPECT_TRUE(c.tied_head);
+  EXPECT_EQ(c.logit_cap, 0);
 }
 
 TEST(Architecture, SizesAreCheckedBeforeMemoryIsTaken) {
@@ -169,6 +197,21 @@ TEST(StoredWeights, OfAnotherShapeOrTypeAreRefused) {
   matrix.type = TensorType::i16;
   tensors.write(model.path());
   expect_error(Fault::input, "mlp.up_proj.weight has type I16; expected floating-point", [&] { opened(model.path()); });
+}
+
+TEST(StoredWeights, ThatAreNoNumbersAreRefused) {
+  for (const int bits : {0x7fc0, 0x7f80, 0xff80}) {  // BF16: NaN and the infinities
+    const PublishedModel model({"qwen2", "default", "json"});
+    Tensors tensors("qwen2");
+    TensorView& matrix = tensors.named("model.layers.1.self_attn.v_proj.weight");
+    std::vector<std::byte> bytes(matrix.bytes.begin(), matrix.bytes.end());
+    bytes[100] = static_cast<std::byte>(bits & 0xff);
+    bytes[101] = static_cast<std::byte>(bits >> 8);
+    matrix.bytes = bytes;
+    tensors.write(model.path());
+    expect_error(Fault::input, "model.layers.1.self_attn.v_proj.weight holds NaN or infinity",
+                 [&] { opened(model.path()); });
+  }
 }
 
 TEST(StoredWeights, AHeadBesideATiedEmbeddingIsUsedWhereItDiffers) {

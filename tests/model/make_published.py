@@ -5,7 +5,8 @@ computes of them. Not a test: what it makes is committed.
 A model is a folder with model.safetensors and, for each of its variants, VARIANT.json (config.json as transformers 5 writes it),
 VARIANT.v4.json (the same in the older form) and VARIANT.npz (python/export_reference.py). Variants share the weights. Weights are
 random and large enough for every choice to show: queries, keys and biases are about 1, scores reach the soft-caps. VARIANT.gguf is the
-model in one file of that kind, stored as llama.cpp's converter does it.
+model in one file of that kind, stored as llama.cpp's converter does it. frequencies.json, beside the folders, has the frequencies of
+RoPE in float32, of every kind of scaling.
 
 scripts/make-references has the versions of the packages that it needs.
 """
@@ -61,8 +62,9 @@ PHI3_FACTORS = {"short_factor": [1.0, 1.5, 2.5], "long_factor": [1.0, 3.0, 9.0]}
 MODELS = {
     "llama": ("LlamaConfig", {"head_dim": 12, "attention_bias": True, "mlp_bias": True}, torch.float32, LLAMA_ROPES),
     "llama_tied": ("LlamaConfig", {"num_key_value_heads": 4, "tie_word_embeddings": True, "rms_norm_eps": 1e-3}, torch.float16,
-                   {"gelu": {"hidden_act": "gelu"}}),
-    "mistral": ("MistralConfig", {"sliding_window": 5}, torch.bfloat16, {"full": {"sliding_window": None}}),
+                   {"gelu": {"hidden_act": "gelu"}, "relu": {"hidden_act": "relu"}}),
+    "mistral": ("MistralConfig", {"sliding_window": 5}, torch.bfloat16,
+                {"full": {"sliding_window": None, "attention_bias": True}}),  # there are no biases, whatever the option says
     "smollm3": ("SmolLM3Config", {"no_rope_layers": [1, 0], "rope_parameters": {"rope_type": "default", "rope_theta": 5000.0}},
                 torch.bfloat16,
                 {"sliding": {"use_sliding_window": True, "sliding_window": 4, "layer_types": BOTH[::-1]},
@@ -83,7 +85,8 @@ MODELS = {
                                                     "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}},
                                 "final_logit_softcapping": 4.0},
                      "gguf": {"query_pre_attn_scalar": 12, "layer_types": [BOTH[0]] * 2}}),
-    "gemma3": ("Gemma3Config", {"head_dim": 12, "query_pre_attn_scalar": 10, "sliding_window": 7, "layer_types": BOTH}, torch.bfloat16, {}),
+    "gemma3": ("Gemma3Config", {"head_dim": 12, "query_pre_attn_scalar": 10, "sliding_window": 7, "layer_types": BOTH}, torch.bfloat16,
+               {"capped": {"final_logit_softcapping": 1.5}}),  # which has no effect in this one
     "phi3": ("Phi3Config", {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75},
                             "original_max_position_embeddings": TIME}, torch.bfloat16,
              {"sliding": {"sliding_window": 4},
@@ -266,6 +269,22 @@ def make(name: str, seed: int, root: Path) -> None:
                   f"logits {size['logits']:.2f}")
 
 
+def make_frequencies(path: Path) -> None:
+    """What transformers turns the pairs of a head of 64 dimensions by, for sequences of 1024 tokens."""
+    length, pairs = 1024, 32
+    factors = {"short_factor": [1 + i / 7 for i in range(pairs)], "long_factor": [1 + i * 1.3 for i in range(pairs)]}
+    rows = []
+    for name, changes in {"default": rope("default"), **LLAMA_ROPES}.items():
+        changes = copy.deepcopy(changes)
+        if name.startswith("longrope"):
+            changes["rope_parameters"].update(factors)
+        config = transformers.LlamaConfig(**{**SIZES, "head_dim": 2 * pairs, "max_position_embeddings": 1000, **changes})
+        embedding = transformers.models.llama.modeling_llama.LlamaRotaryEmbedding(config)
+        embedding(torch.zeros(1), torch.arange(length)[None])
+        rows.append({"name": name, "length": length, "config": config.to_dict(), "frequencies": embedding.inv_freq.tolist()})
+    path.write_text(json.dumps(rows, indent=None, separators=(",", ":")).replace('{"name"', '\n{"name"') + "\n")
+
+
 def main() -> None:
     torch.set_num_threads(1)
     transformers.logging.set_verbosity_error()
@@ -273,6 +292,7 @@ def main() -> None:
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
     for seed, name in enumerate(MODELS):
         make(name, seed, root)
+    make_frequencies(root.parent / "frequencies.json")
 
 
 if __name__ == "__main__":

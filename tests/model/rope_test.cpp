@@ -5,7 +5,10 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/atomic_file.h"
+#include "core/json_text.h"
 #include "gtest/gtest.h"
+#include "model/architectures.h"
 
 namespace headscope {
 namespace {
@@ -99,6 +102,21 @@ TEST(Rope, LongropeAndDynamicDependOnTheLength) {
   EXPECT_EQ(frequency_set(of_long, of_long.rope, 10), frequency_set(of_long, of_long.rope, 32));
   EXPECT_NE(frequency_set(of_long, of_long.rope, 32), frequency_set(of_long, of_long.rope, 33));
   EXPECT_NE(frequency_set(of_dynamic, of_dynamic.rope, 96), frequency_set(of_dynamic, of_dynamic.rope, 97));
+}
+
+// Bit for bit: at position 8192, one bit of a frequency is more than parity allows.
+TEST(Rope, FrequenciesOfPublishedModelsAreThoseOfTransformers) {
+  const nlohmann::json rows = parse_json(read_file("tests/model/frequencies.json"));
+  EXPECT_GE(rows.size(), 10U);
+  for (const nlohmann::json& row : rows) {
+    const DecoderConfig config =
+        decoder_config(published_architecture("llama", "frequencies.json"), {row["config"], "frequencies.json"});
+    const at::Tensor f = rope_frequencies(config, config.rope, row["length"].get<std::int64_t>());
+    const auto expected = row["frequencies"].get<std::vector<float>>();
+    ASSERT_EQ(f.scalar_type(), at::kFloat);
+    EXPECT_EQ(std::vector<float>(f.const_data_ptr<float>(), f.const_data_ptr<float>() + f.numel()), expected)
+        << row["name"];
+  }
 }
 
 }  // namespace
