@@ -180,8 +180,9 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->delimiter(',');
   add_key_flag(*command, options.changes, "--data", "data.path", "PATH",
                "Text or token file, or a folder [what the model was trained on]");
-  add_key_flag(*command, options.changes, "--tokenizer", "data.tokenizer", "PATH",
-               "Of text: bytes, a tokenizer.json, or the folder of a model that holds one [the model's own]");
+  add_key_flag(
+      *command, options.changes, "--tokenizer", "data.tokenizer", "PATH",
+      "Of text: bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file [the model's own]");
   add_key_flag(*command, options.changes, "--batch", "train.batch", "N", "Sequences [as in training]");
   add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
   add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");

@@ -118,7 +118,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, flags->entries, "--data", "data.path", "PATH",
                "Text or token file, or a folder [the embedded language]");
   add_key_flag(*command, flags->entries, "--tokenizer", "data.tokenizer", "PATH",
-               "Of text: bytes, a tokenizer.json, or the folder of a model that holds one [bytes]");
+               "Of text: bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file [bytes]");
   add_key_flag(*command, flags->entries, "--seeds", "study.seeds", "N,N",
                "Seeds; several give intervals and tests [42]");
   add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",

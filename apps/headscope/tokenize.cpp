@@ -61,7 +61,7 @@ void add_tokenize(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--out", job.out, "Token file to write")->type_name("FILE.bin");
   command
       ->add_option("--tokenizer", job.tokenizer,
-                   "Tokenizer: bytes, a tokenizer.json, or the folder of a model that holds one [bytes]")
+                   "Tokenizer: bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file [bytes]")
       ->type_name("T");
   command
       ->add_option("--lines", flags->lines,

@@ -175,7 +175,7 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, entries, "--data", "data.path", "PATH",
                "Text or token file, or a folder [the embedded language]");
   add_key_flag(*command, entries, "--tokenizer", "data.tokenizer", "PATH",
-               "Of text: bytes, a tokenizer.json, or the folder of a model that holds one [bytes]");
+               "Of text: bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file [bytes]");
   add_key_flag(*command, entries, "--track-every", "track.every", "N",
                "Updates between measurements on the training batch; 1: every step, 0: none [10]");
   add_key_flag(*command, entries, "--probe-every", "train.probe_every", "N",

@@ -28,7 +28,8 @@ struct DataOptions {
     visit("data.validation_share", self.validation_share, "Share of the documents that is kept for validation",
           between(0, 1));
     visit("data.tokenizer", self.tokenizer,
-          "bytes, a tokenizer.json, or the folder of a model that holds one; for text, token files have theirs");
+          "bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file; for text, token files have "
+          "theirs");
     visit("data.text_column", self.text_column, "Field or column that holds the text");
     visit("data.language_seed", self.language_seed, "Seed of the embedded language's documents");
   }

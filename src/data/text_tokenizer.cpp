@@ -12,7 +12,8 @@ namespace headscope {
 TextTokenizer::TextTokenizer(const std::string& name)
     : given_(name), name_(byte_tokenizer::name), vocabulary_(byte_tokenizer::vocabulary) {
   if (name == byte_tokenizer::name) return;
-  if (name.empty()) fail_input("the tokenizer is empty; expected bytes, a tokenizer.json or a folder that holds one");
+  if (name.empty())
+    fail_input("the tokenizer is empty; expected bytes, a tokenizer.json, a folder that holds one, or a GGUF file");
   tokenizer_ = std::make_unique<Tokenizer>(open_tokenizer(name));
   name_ = tokenizer_->name();
   vocabulary_ = tokenizer_->vocabulary();
@@ -42,8 +43,10 @@ void TextTokenizer::encode_document(std::string_view document, const DocumentPla
 std::uint32_t TextTokenizer::end_of_text() const {
   if (!tokenizer_) return byte_tokenizer::end;
   if (!tokenizer_->end_of_text())
-    fail_input("{}: no token is known that ends a text; name it as \"eos_token\" in tokenizer_config.json beside it",
-               given_);
+    fail_input(
+        "{}: no token is known that ends a text; tokenizer_config.json beside a tokenizer.json names it as "
+        "\"eos_token\", a GGUF file as tokenizer.ggml.eos_token_id",
+        given_);
   return *tokenizer_->end_of_text();
 }
 

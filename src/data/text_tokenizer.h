@@ -17,7 +17,7 @@ namespace headscope {
 // Not for two threads at a time.
 class TextTokenizer {
  public:
-  // `name`: "bytes", a tokenizer.json, or a folder that holds one. Throws Error(Fault::input).
+  // `name`: "bytes", a tokenizer.json, a folder that holds one, or a GGUF file. Throws Error(Fault::input).
   explicit TextTokenizer(const std::string& name);
 
   // Appends the tokens of one text. `place` names it in errors: Error(Fault::input) when it is not UTF-8 and the

@@ -206,12 +206,12 @@ class PatternTranslator {
 
   std::string group_opening(bool& caseless) {
     for (const std::string_view known : {"?:", "?=", "?!", "?<=", "?<!", "?>"})
-      if (take(known)) return "(" + std::string(known);
+      if (take(known)) return fmt::format("({}", known);
     for (const std::string_view option : {"?i", "?-i"})
       for (const std::string_view end : {":", ")"})
         if (take(std::string(option) + std::string(end))) {
           caseless = option == "?i";
-          return "(" + std::string(option) + std::string(end);
+          return fmt::format("({}{}", option, end);
         }
     refuse("the group '(" + std::string(in_.substr(at_, 3)) + "'");
   }
@@ -252,7 +252,7 @@ class PatternTranslator {
   }
 
   bool escape(bool caseless) {
-    const std::string word = "[" + word_items(/*in_class=*/false) + "]";
+    const std::string word = fmt::format("[{}]", word_items(/*in_class=*/false));
     if (take("\\b") || take("\\B")) {
       asks_categories_ = true;
       const bool boundary = in_[at_ - 1] == 'b';
@@ -417,7 +417,7 @@ class PatternTranslator {
     take("-");
     const ClassMember last = class_member(depth);
     if (!last.character || *last.character < *first.character) refuse("a range that does not end behind its start");
-    set.items += "-" + hexadecimal(*last.character);
+    set.items += fmt::format("-{}", hexadecimal(*last.character));
   }
 
   ClassMember class_member(int depth) {

@@ -9,6 +9,7 @@
 #include "core/json_text.h"
 #include "core/regular_file.h"
 #include "formats/content_hash.h"
+#include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/json_components.h"
 #include "tokenizer/json_document.h"
 #include "tokenizer/json_view.h"
@@ -17,6 +18,8 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view gguf_extension = ".gguf";
 
 // Byte pair encoding is told by its merges where an old file has no "type".
 void check_model_kind(const JsonView& model, const TokenizerDocument& document) {
@@ -110,10 +113,16 @@ fs::path tokenizer_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     if (!fs::exists(path, ignored))
-      fail_input("{}: is not there; expected bytes, a tokenizer.json or a folder that holds one", path.string());
+      fail_input("{}: is not there; expected bytes, a tokenizer.json, a folder that holds one, or a GGUF file",
+                 path.string());
     return path;
   }
   const fs::path file = snapshot_in(path) / "tokenizer.json";
+  if (!fs::exists(file, ignored))
+    for (const auto& entry : fs::directory_iterator(file.parent_path(), ignored))
+      if (entry.path().extension() == gguf_extension)
+        fail_input("{}: is not there, but {} is; give that file itself", file.string(),
+                   entry.path().filename().string());
   if (!fs::exists(file, ignored))
     fail_input("{}: is not there; expected a folder with a tokenizer.json", file.string());
   return file;
@@ -148,6 +157,7 @@ TextBorders parse_tokenizer_config(std::string_view text, const std::string& ori
 
 Tokenizer open_tokenizer(const fs::path& path) {
   const fs::path file = tokenizer_file(path);
+  if (is_gguf(file) || file.extension() == gguf_extension) return open_gguf_tokenizer(file);
   const MappedFile mapped(file);
   const std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   TokenizerParts parts = parse_tokenizer_json(text, file.string());

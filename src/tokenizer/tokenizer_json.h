@@ -19,8 +19,9 @@ struct TextBorders {
 };
 TextBorders parse_tokenizer_config(std::string_view text, const std::string& origin);
 
-// A tokenizer.json, or the folder of a model that holds one. tokenizer_config.json beside it, if it is there, names the
-// tokens that begin and end a text. Throws Error(Fault::input) naming the file.
+// A tokenizer.json, the folder of a model that holds one, or a GGUF file (gguf_tokenizer.h). tokenizer_config.json
+// beside tokenizer.json, if it is there, names the tokens that begin and end a text. Throws Error(Fault::input) naming
+// the file.
 Tokenizer open_tokenizer(const std::filesystem::path& path);
 
 }  // namespace headscope

@@ -379,7 +379,7 @@ class Names(Program):
             ("unknown condition 'QK_frozn'; did you mean 'QK_frozen'?", ["study", "--conditions", "QK_frozn"]),
             ("unknown metric or group 'nrom'; did you mean 'norm'?", ["train", "--track", "nrom"]),
             ("unknown metric 'k_nrm'; did you mean 'k_norm'?", ["inspect", "x", "--show", "k_nrm"]),
-            ("byte: is not there; expected bytes, a tokenizer.json or a folder that holds one",
+            ("byte: is not there; expected bytes, a tokenizer.json, a folder that holds one, or a GGUF file",
              ["tokenize", self.text, "--out", self.tokens, "--tokenizer", "byte"]),
         ):
             self.refused(*arguments, words=(message,))

@@ -5,10 +5,14 @@
 
 import io
 import pathlib
+import sys
 import zlib
 
 import gguf
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tokenizer"))
+import gguf_files  # noqa: E402
 
 CORPUS = pathlib.Path(__file__).parent / "corpus"
 
@@ -53,6 +57,16 @@ gguf_file("small_blocks", {kind: (kind, blocks(kind, 2)) for kind in ("Q8_0", "Q
 for kind in ("Q6_K", "Q5_K", "Q4_K", "Q3_K", "Q2_K", "IQ4_XS"):
     gguf_file(kind, {kind: (kind, blocks(kind))})
 gguf_file("alignment", {"a": ("F32", np.ones(2, np.float32))}, lambda writer: writer.add_custom_alignment(64))
+
+TOKENS = {"tokens": ["<s>", "</s>", "a", "b", "ab", "Ġ", "<end>", "[PAD7]", "  "], "token_type": [3, 3, 1, 1, 1, 1, 4, 5, 4],
+          "bos_token_id": 0, "eos_token_id": 1}
+for pre in ("gpt-2", "smollm", "llama-bpe", "qwen2", "falcon", "deepseek-llm", "other", None):
+    gguf_files.write_metadata(folder("gguf_tokenizer") / f"{pre or 'no_pre'}.gguf", TOKENS | {"model": "gpt2", "pre": pre, "merges": ["a b"], "add_eos_token": True})
+PIECES = {"model": "llama", "tokens": ["<unk>", "<s>", "</s>", "<0xC3>", "<0xA9>", "▁", "a", "b", "ab", "▁ab", "  "],
+          "token_type": [2, 3, 3, 6, 6, 1, 1, 1, 1, 1, 4], "scores": [0.0, 0.0, 0.0, 0.0, 0.0, -3.0, -4.0, -5.0, -1.0, -2.0, -1000.0]}
+for prefix in (True, False):
+    gguf_files.write_metadata(folder("gguf_tokenizer") / f"scores_{prefix}.gguf", PIECES | {"add_space_prefix": prefix, "unknown_token_id": 0})
+gguf_files.write_metadata(folder("gguf_tokenizer") / "bert.gguf", PIECES | {"model": "bert"})
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "f": np.asfortranarray(np.ones((2, 3), np.int16)),
           "b": np.array([True, False]), "big": np.array([1, 2], ">u4"), "one": np.float16(0.5), "none": np.zeros((0, 2))}

@@ -13,7 +13,6 @@ import os
 import random
 import subprocess
 import sys
-import tempfile
 import unicodedata
 import unittest
 from pathlib import Path
@@ -22,8 +21,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 
 sys.path.insert(0, str(Path(__file__).parent))
 import nasty_texts  # noqa: E402
+from comparison import Comparison  # noqa: E402
 
-TOOL, PROGRAM = sys.argv[1:3] if len(sys.argv) > 2 else (None, None)
+PROGRAM = sys.argv[2] if len(sys.argv) > 2 else None
 SHARED = Path(os.environ.get("HEADSCOPE_SHARED", "../shared"))
 PUBLISHED = Path(os.environ.get("HEADSCOPE_TOKENIZERS", Path.home() / ".cache/headscope/tokenizers"))
 TEXTS = int(os.environ.get("HEADSCOPE_TOKENIZER_TEXTS", "100"))  # for each small tokenizer; published ones get 10 times as many
@@ -163,47 +163,7 @@ def visible_tokenizers():
     yield "accents", visible(None, normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase()]))
 
 
-def ranges_of_newer():
-    return json.loads(subprocess.run([TOOL, "newer"], check=True, capture_output=True, text=True).stdout)
-
-
-class AgainstLibrary(unittest.TestCase):
-    maxDiff = 500
-
-    @classmethod
-    def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = Path(cls.temporary.name)
-        cls.newer = {code for first, last in ranges_of_newer() for code in range(first, last + 1)}
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
-
-    def known(self, text):
-        return "".join(c for c in text if ord(c) not in self.newer)
-
-    def ask(self, file, asked):
-        sent = "".join(json.dumps(one) + "\n" for one in asked)
-        result = subprocess.run([TOOL, file], input=sent, capture_output=True, text=True)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return [json.loads(line) for line in result.stdout.split("\n") if line]
-
-    def compare(self, name, library, file, texts):
-        """Both encode the texts, with special tokens and without, and decode what they got and random ids."""
-        texts = [self.known(text) for text in texts]
-        for special in (True, False):
-            ours = self.ask(file, [{"text": text, "special": special} for text in texts])
-            self.assertEqual(len(ours), len(texts))
-            for text, ids in zip(texts, ours):
-                self.assertEqual(ids, library.encode(text, add_special_tokens=special).ids, f"{name}: {text[:200]!a}")
-        rng = random.Random(11)
-        everything = [*library.get_vocab(with_added_tokens=True).values(), 10**6]
-        lists = ours[:200] + [[rng.choice(everything) for _ in range(rng.randrange(1, 12))] for _ in range(200)]
-        for skip in (True, False):
-            for ids, text in zip(lists, self.ask(file, [{"ids": ids, "skip": skip} for ids in lists])):
-                self.assertEqual(text, library.decode(ids, skip_special_tokens=skip), f"{name}: {ids}")
-
+class AgainstLibrary(Comparison):
     def compare_small(self, tokenizers, texts):
         for name, library in tokenizers:
             with self.subTest(name):
