@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "core/config.h"
 #include "core/error.h"
 #include "formats/content_hash.h"
 #include "tokenizer/gguf_words.h"
@@ -211,7 +212,7 @@ std::vector<std::pair<std::string, std::string>> merges_of_scores(const GgufMeta
     pieces.push_back({std::string(vocabulary.token(id)), id});
     of_pieces.push_back(static_cast<float>(scores[id]));
   }
-  auto merges = naming_place(origin, [&] { return merges_by_score(pieces, of_pieces); });
+  auto merges = at_place(origin, [&] { return merges_by_score(pieces, of_pieces); });
   if (merges.size() > 1 && std::ranges::adjacent_find(of_pieces, std::not_equal_to<>()) == of_pieces.end())
     warnings.push_back(fmt::format(
         "all tokens have the score {}: pieces are merged in the order of their ids, and ids may differ from "
@@ -288,7 +289,7 @@ TokenizerParts parse_gguf_tokenizer(const GgufMetadata& metadata, const std::str
 Tokenizer open_gguf_tokenizer(const std::filesystem::path& file) {
   const Gguf gguf(file);
   TokenizerParts parts = parse_gguf_tokenizer(gguf.metadata(), file.string());
-  return naming_place(file.string(), [&] {
+  return at_place(file.string(), [&] {
     return Tokenizer(std::move(parts), "GGUF tokenizer " + gguf_tokenizer_hash(gguf.metadata()));
   });
 }

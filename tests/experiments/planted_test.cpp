@@ -1,4 +1,6 @@
 // Roles found in models whose heads are known: by construction, or because they were never trained.
+#include <gtest/gtest.h>
+
 #include "heads/roles/roles.h"
 #include "heads/run_tables.h"
 #include "planted_model.h"
