@@ -15,7 +15,9 @@ namespace {
 constexpr std::string_view gguf_magic = "GGUF";
 constexpr std::uint32_t most_gguf_dimensions = 4;  // the format's limit
 constexpr std::uint64_t default_gguf_alignment = 32;
-constexpr std::string_view alignment_key = "general.alignment", split_key = "split.count";
+constexpr std::string_view alignment_key = "general.alignment", parts_key = "split.count", part_key = "split.no",
+                           all_tensors_key = "split.tensors.count";
+constexpr std::int64_t most_gguf_parts = 99999;  // the name of a file has five digits for it
 
 struct GgufKindFacts {
   std::string_view name;
@@ -156,7 +158,6 @@ class GgufParser {
     check_count(values, 8 + 4 + 1, "metadata");  // a key's length, a kind, a value
     content_.metadata.origin_ = origin_;
     for (std::uint64_t i = 0; i < values; ++i) read_value();
-    refuse_parts();
     read_tensors(tensors);
     return std::move(content_);
   }
@@ -220,12 +221,6 @@ class GgufParser {
     value.bytes = bytes_.subspan(begin, reader_.position() - begin);
     if (!content_.metadata.values_.emplace(key, value).second)
       fail_input("{}: the key '{}' comes twice", origin_, excerpt(key));
-  }
-
-  void refuse_parts() const {
-    const std::int64_t parts = content_.metadata.integer(split_key, 1);
-    if (parts > 1)
-      fail_input("{}: is one of {} parts of a model; join them first (llama-gguf-split --merge)", origin_, parts);
   }
 
   std::uint64_t alignment() const {
@@ -303,6 +298,37 @@ class GgufParser {
   ByteReader reader_;
   GgufContent content_;
 };
+
+namespace {
+
+struct GgufPart {
+  std::int64_t number = 0, count = 1;  // the first is 0
+};
+
+GgufPart part_of(const GgufMetadata& metadata, const std::string& origin) {
+  const GgufPart part{metadata.integer(part_key, 0), metadata.integer(parts_key, 1)};
+  if (part.count < 0 || part.count > most_gguf_parts || part.number < 0 ||
+      part.number >= std::max<std::int64_t>(part.count, 1))
+    fail_input("{}: {} is {} and {} is {}; expected a number below a count of at most {}", origin, part_key,
+               part.number, parts_key, part.count, most_gguf_parts);
+  return {part.number, std::max<std::int64_t>(part.count, 1)};
+}
+
+// The files of a model, found by the name of one.
+std::vector<std::filesystem::path> files_of_parts(const std::filesystem::path& file, const GgufPart& part) {
+  if (part.count == 1) return {file};
+  const auto ending = [&](std::int64_t number) { return fmt::format("-{:05}-of-{:05}.gguf", number + 1, part.count); };
+  const std::string name = file.filename().string(), own = ending(part.number);
+  if (!name.ends_with(own) || name.size() == own.size())
+    fail_input("{}: is file {} of {} of a model; expected a name that ends with {}, by which the others are found",
+               file.string(), part.number + 1, part.count, own);
+  std::vector<std::filesystem::path> files;
+  for (std::int64_t number = 0; number < part.count; ++number)
+    files.push_back(file.parent_path() / (name.substr(0, name.size() - own.size()) + ending(number)));
+  return files;
+}
+
+}  // namespace
 
 GgufContent parse_gguf(std::span<const std::byte> bytes, const std::string& origin) {
   return GgufParser(bytes, origin).parse();
@@ -413,11 +439,44 @@ std::vector<bool> GgufMetadata::booleans(std::string_view key) const {
   return booleans;
 }
 
-Gguf::Gguf(std::filesystem::path file)
-    : path_(std::move(file)), file_(path_), content_(parse_gguf(file_.bytes(), path_.string())) {}
+Gguf::Gguf(std::filesystem::path file) {
+  files_.emplace_back(file);
+  content_ = parse_gguf(files_.front().bytes(), file.string());
+  const GgufPart given = part_of(content_.metadata, file.string());
+  paths_ = files_of_parts(file, given);
+  if (given.count == 1) return;
+  files_.clear();
+  std::unordered_set<std::string> names;  // of all tensors
+  for (std::int64_t number = 0; number < given.count; ++number) {
+    const std::filesystem::path& path = paths_[static_cast<std::size_t>(number)];
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored))
+      fail_input("{}: is not there; {} is one of {} files of a model: download all of them", path.string(),
+                 file.filename().string(), given.count);
+    GgufContent content = parse_gguf(files_.emplace_back(path).bytes(), path.string());
+    const GgufPart part = part_of(content.metadata, path.string());
+    if (part.number != number || part.count != given.count)
+      fail_input("{}: is file {} of {} of a model; its name says {} of {}", path.string(), part.number + 1, part.count,
+                 number + 1, given.count);
+    for (const TensorView& tensor : content.tensors)
+      if (!names.insert(tensor.name).second)
+        fail_input("{}: tensor '{}' is in another file of the model, too", path.string(), excerpt(tensor.name));
+    if (number == 0)
+      content_ = std::move(content);
+    else
+      content_.tensors.insert(content_.tensors.end(), content.tensors.begin(), content.tensors.end());
+  }
+  const auto tensors = static_cast<std::int64_t>(content_.tensors.size());
+  const std::int64_t expected = content_.metadata.integer(all_tensors_key, tensors);
+  if (tensors != expected)
+    fail_input("{}: the {} files of the model have {} tensors; {} says {}; download them again", path().string(),
+               given.count, tensors, all_tensors_key, expected);
+}
 
 std::string Gguf::hash() const {
-  return content_hash(file_.bytes());
+  ContentHash hash;
+  for (const MappedFile& file : files_) hash.add(file.bytes());
+  return hash.hex();
 }
 
 bool is_gguf(const std::filesystem::path& file) {

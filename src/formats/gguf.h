@@ -74,17 +74,21 @@ GgufContent parse_gguf(std::span<const std::byte> bytes, const std::string& orig
 // a move.
 class Gguf {
  public:
+  // A model may be in several files, NAME-00001-of-00003.gguf and so on: any of them stands for all, which are opened.
+  // Throws Error(Fault::input) naming the file when one is not there, is of another model, or has a tensor of another.
   explicit Gguf(std::filesystem::path file);
 
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] const std::filesystem::path& path() const { return paths_.front(); }
+  [[nodiscard]] const std::vector<std::filesystem::path>& paths() const { return paths_; }
+  // Of the first file; others have nothing of their own.
   [[nodiscard]] std::uint32_t version() const { return content_.version; }
   [[nodiscard]] const GgufMetadata& metadata() const { return content_.metadata; }
   [[nodiscard]] const std::vector<TensorView>& tensors() const { return content_.tensors; }
-  [[nodiscard]] std::string hash() const;  // of the whole file, which is read for it
+  [[nodiscard]] std::string hash() const;  // of all bytes, which are read for it
 
  private:
-  std::filesystem::path path_;
-  MappedFile file_;
+  std::vector<std::filesystem::path> paths_;
+  std::vector<MappedFile> files_;
   GgufContent content_;
 };
 

@@ -116,9 +116,9 @@ ModelFiles::ModelFiles(const fs::path& model) {
       open_regular_file(model);  // says why it cannot be read
       fail_input("{}: is not a GGUF file; give one, or the folder that holds a model's files", model.string());
     }
-    place_ = model;
-    weight_files_ = {model};
     gguf_.emplace(model);
+    place_ = gguf_->path();
+    weight_files_ = gguf_->paths();
     tensors_ = gguf_->tensors();
   }
   for (std::size_t i = 0; i < tensors_.size(); ++i) places_.emplace(tensors_[i].name, i);

@@ -33,7 +33,7 @@ class ModelFiles {
   // shard lacks a tensor that the index places in it (naming both).
   explicit ModelFiles(const std::filesystem::path& model);
 
-  [[nodiscard]] const std::filesystem::path& place() const { return place_; }  // the folder, or the GGUF file
+  [[nodiscard]] const std::filesystem::path& place() const { return place_; }  // the folder, or the (first) GGUF file
   // Null for a folder.
   [[nodiscard]] const Gguf* gguf() const { return gguf_ ? &*gguf_ : nullptr; }
   // config.json or tokenizer.json, for example. Nothing when it is not there; a GGUF file has none.

@@ -284,8 +284,52 @@ TEST(Gguf, DamageIsRefusedInOneLine) {
                  "'k' is a list of lists");
   expect_refused(GgufBytes().start(0, 2).value("k", GgufKind::u8, 'a').value("k", GgufKind::u8, 'b'),
                  "the key 'k' comes twice");
-  expect_refused(GgufBytes().start(0, 1).value("split.count", GgufKind::u16, std::uint16_t{3}),
-                 "is one of 3 parts of a model");
+}
+
+// A file of a model: its metadata, and a tensor of one value.
+std::string part_bytes(std::uint16_t number, std::uint16_t count, const std::string& tensor, std::int32_t tensors = 2) {
+  return GgufBytes()
+      .start(1, 3)
+      .value("split.no", GgufKind::u16, number)
+      .value("split.count", GgufKind::u16, count)
+      .value("split.tensors.count", GgufKind::i32, tensors)
+      .tensor(tensor, {1}, 0, 0)
+      .align()
+      .number(1.5F + static_cast<float>(number))
+      .bytes();
+}
+
+TEST(Gguf, FilesOfOneModelAreOpenedTogether) {
+  const test::TemporaryFolder folder;
+  const auto first = folder / "m-00001-of-00002.gguf", second = folder / "m-00002-of-00002.gguf";
+  const auto refused = [&](const std::filesystem::path& file, const std::string& message) {
+    expect_error(Fault::input, message, [&] { Gguf{file}; });
+  };
+  write_file(first, part_bytes(0, 2, "a"));
+  refused(first, "m-00002-of-00002.gguf: is not there; m-00001-of-00002.gguf is one of 2 files of a model");
+  write_file(second, part_bytes(1, 2, "b"));
+  for (const auto& given : {first, second}) {
+    const Gguf model(given);
+    EXPECT_THAT(model.paths(), ElementsAre(first, second));
+    EXPECT_EQ(model.path(), first);
+    ASSERT_EQ(model.tensors().size(), 2U);
+    EXPECT_THAT(all_floats(model.tensors()[0]), ElementsAre(1.5F));
+    EXPECT_THAT(all_floats(model.tensors()[1]), ElementsAre(2.5F));
+    EXPECT_EQ(model.hash(), content_hash(part_bytes(0, 2, "a") + part_bytes(1, 2, "b")));
+  }
+  write_file(folder / "other.gguf", part_bytes(1, 2, "b"));
+  refused(folder / "other.gguf", "expected a name that ends with -00002-of-00002.gguf");
+  write_file(second, part_bytes(1, 2, "a"));
+  refused(first, "m-00002-of-00002.gguf: tensor 'a' is in another file of the model, too");
+  write_file(second, part_bytes(0, 2, "b"));
+  refused(first, "m-00002-of-00002.gguf: is file 1 of 2 of a model; its name says 2 of 2");
+  write_file(second, part_bytes(1, 3, "b"));
+  refused(first, "m-00002-of-00002.gguf: is file 2 of 3 of a model; its name says 2 of 2");
+  write_file(second, part_bytes(2, 2, "b"));
+  refused(first, "split.no is 2 and split.count is 2; expected a number below a count of at most 99999");
+  write_file(first, part_bytes(0, 2, "a", 3));
+  write_file(second, part_bytes(1, 2, "b", 3));
+  refused(first, "the 2 files of the model have 2 tensors; split.tensors.count says 3");
 }
 
 TEST(Gguf, DamagedTensorsAreNamed) {

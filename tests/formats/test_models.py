@@ -97,6 +97,21 @@ class Models(unittest.TestCase):
                 self.assert_same(weights, expected)
                 self.assertEqual((said["types"], said["metadata"]), (types, metadata))
 
+    def test_a_gguf_model_in_several_files(self) -> None:
+        rng = np.random.default_rng(3)
+        tensors = {f"blk.{i}.weight": rng.normal(size=(3, 32)).astype(np.float32) for i in range(7)}
+        writer = gguf.GGUFWriter(self.folder / "m.gguf", "llama", split_max_tensors=3)
+        for name, data in tensors.items():
+            writer.add_tensor(name, data)
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        for i in range(3):
+            weights, said = self.read(self.folder / f"m-{i + 1:05}-of-00003.gguf")
+            self.assert_same(weights, tensors)
+            self.assertEqual(said["metadata"]["general.architecture"], "llama")
+
     def test_folders_shards_and_the_cache_have_the_same_weights(self) -> None:
         rng = np.random.default_rng(9)
         tensors, expected = {}, {}

@@ -12,9 +12,8 @@ def looks_special(content):
     return content in ("<pad>", "<mask>", "<2mass>", "[@BOS@]") or re.fullmatch(r"<\|.*\|>|<｜.*｜>|<unused.*>", content, re.S) is not None
 
 
-def write_metadata(file, values, architecture="llama"):
+def write(writer, values):
     """`values` are kept under "tokenizer.ggml."; a value that is None is left out."""
-    writer = gguf.GGUFWriter(file, architecture)
     for key, value in values.items():
         add = {bool: writer.add_bool, int: writer.add_uint32, str: writer.add_string, list: writer.add_array, type(None): lambda *_: None}[type(value)]
         add(f"tokenizer.ggml.{key}", value)
@@ -22,6 +21,23 @@ def write_metadata(file, values, architecture="llama"):
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def write_metadata(file, values, architecture="llama"):
+    write(gguf.GGUFWriter(file, architecture), values)
+
+
+def add_metadata(model, file, values):
+    """The model with other metadata of a tokenizer."""
+    reader = gguf.GGUFReader(model)
+    writer = gguf.GGUFWriter(file, reader.fields["general.architecture"].contents())
+    for key, field in reader.fields.items():
+        if not key.startswith(("GGUF.", "general.architecture", "tokenizer.ggml.")):
+            types = [gguf.GGUFValueType(kind) for kind in field.types]
+            writer.add_key_value(key, field.contents(), types[0], types[-1] if len(types) > 1 else None)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    write(writer, values)
 
 
 def templates(source):

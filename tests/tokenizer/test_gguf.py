@@ -210,6 +210,32 @@ class GgufTokenizers(Comparison):
                 for text, ids, wanted in zip(texts, ours, expected):
                     self.assertEqual(ids, wanted, f"{file.name}: {text!a}")
 
+    def test_a_model_reads_text_with_its_own_tokenizer(self):
+        """Measured with and without naming the tokenizer.json that its own was made of; the tokens are the same, and so is the loss."""
+        letters = {letter: id for id, letter in enumerate(["<end>", *"Ġabcdefghijklmnopqrstuvwxyz", "th", "the", "Ġthe"])}
+        library = Tokenizer(models.BPE(vocab=letters, merges=[("t", "h"), ("th", "e"), ("Ġ", "the")]))
+        library.pre_tokenizer, library.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        library.add_special_tokens(["<end>"])
+        library.save(str(self.folder / "tokenizer.json"))
+        (self.folder / "tokenizer_config.json").write_text(json.dumps({"eos_token": "<end>"}))
+        values = gguf_files.metadata(json.loads(library.to_str()), "gpt2", "gpt-2", rows=61)
+        gguf_files.add_metadata(Path(__file__).parent.parent / "model/published/llama/default.gguf", self.file, values | {"eos_token_id": 0})
+        text = self.folder / "text.jsonl"
+        text.write_text("".join(json.dumps({"text": f"the {chr(97 + i % 26)} of the day and the night " * 3}) + "\n" for i in range(60)))
+
+        def measure(command, *flags):
+            out = self.folder / "out"
+            done = subprocess.run([PROGRAM, command, self.file, "--data", text, "--seq-len", "16", "--batch", "2", "--set=train.validation_batches=2", "--out", out,
+                                   "--device", "cpu", "--overwrite", "--quiet", "--json", *flags], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+            manifest = json.loads((out / "manifest.json").read_text())
+            return manifest["config"]["data"]["tokenizer"], manifest.get("val_loss")
+
+        own, named = measure("inspect"), measure("inspect", "--tokenizer", self.folder / "tokenizer.json")
+        self.assertEqual(own, (str(self.file), named[1]))
+        self.assertNotEqual(own[1], None)
+        self.assertEqual(measure("roles")[0], str(self.file))
+
     def test_what_is_not_supported_is_named(self):
         good = {"model": "gpt2", "pre": "gpt-2", "tokens": ["a", "b", "ab"], "token_type": [1, 1, 1], "merges": ["a b"]}
         for kind in ("bert", "t5", "rwkv", "plamo2"):

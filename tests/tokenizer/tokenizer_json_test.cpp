@@ -198,7 +198,7 @@ TEST(TokenizerJson, PieceThatComesTwiceIsRefused) {
 
 TEST(OpenTokenizer, FindsTheFile) {
   const TemporaryFolder folder;
-  expect_error(Fault::input, "none: is not there; expected bytes, a tokenizer.json or a folder",
+  expect_error(Fault::input, "none: is not there; expected bytes, a tokenizer.json, a folder",
                [&] { open_tokenizer(folder / "none"); });
   expect_error(Fault::input, "tokenizer.json: is not there", [&] { open_tokenizer(folder.path()); });
   write_file(folder / "tokenizer.json", small().dump());
