@@ -177,7 +177,8 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->add_option("--steps", options.steps,
                    "Of several models, in their order [what checkpoints and names say: step1000]")
       ->type_name("N,N")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_key_flag(*command, options.changes, "--data", "data.path", "PATH",
                "Text or token file, or a folder [what the model was trained on]");
   add_key_flag(

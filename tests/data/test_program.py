@@ -130,7 +130,7 @@ class Tokenize(unittest.TestCase):
         self.refuse(words=("either text files",))
         self.refuse(file, "--language", 5, words=("either text files",))
         self.refuse("--language", 0, words=("--language is 0", "expected 1 to"))
-        self.refuse(file, "--tokenizer", "gpt", words=("gpt: is not there", "expected bytes, a tokenizer.json or a folder"))
+        self.refuse(file, "--tokenizer", "gpt", words=("gpt: is not there", "expected bytes, a tokenizer.json, a folder"))
         self.refuse(self.folder / "absent.txt", words=("absent.txt", "is not there"))
         (self.folder / "a.jsonl").write_text('{"text": "a"}\n{"text": 1}\n')
         self.refuse(self.folder / "a.jsonl", words=("a.jsonl: line 2", "is a number"))
