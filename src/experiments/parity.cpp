@@ -30,6 +30,7 @@ at::Tensor float_array(const Npz& reference, const std::string& name) {
 // [b, t], checked: the model has every token, and the sequences have one at least.
 at::Tensor input_tokens(const Npz& reference, const std::string& origin, std::int64_t vocabulary) {
   const NumpyArray array = reference.get("input_ids");
+  if (!is_integer(array.type)) fail_input("{}: input_ids holds {}; expected integers", origin, type_name(array.type));
   const std::vector<std::int64_t> ids = read_integers(array.view());
   if (array.shape.size() != 2 || ids.empty())
     fail_input("{}: input_ids has shape {}; expected sequences of tokens, [batch, time]", origin,

@@ -400,7 +400,9 @@ RopeScaling scaling_of(const Architecture& a, const RopeOptions& options, const 
       s.original_length = original_length(a, options, c);
       break;
     case RopeScalingKind::yarn: {
-      if (dims % 2 != 0) rope.fail("partial_rotary_factor", "yarn needs an even number of dimensions that turn");
+      if (dims % 2 != 0)
+        rope.fail(rope.has("rope_type") ? "rope_type" : "type",
+                  fmt::format("it needs an even number of dimensions that turn, and {} do", dims));
       s.original_length = original_length(a, options, c);
       s.factor = extension_factor(options, c, s.original_length);
       const double fast = rope.number("beta_fast", zero_up_to(1e6), 0),

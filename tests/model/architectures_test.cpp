@@ -91,9 +91,11 @@ TEST(Architecture, AValueThatWeCannotComputeIsRefusedByTheNameOfItsOption) {
     c["sliding_window"] = nullptr;
     c.erase("layer_types");
   });
-  expect_refused("gpt_neox", "partial_rotary_factor is 0.4; yarn needs an even number of dimensions", [](auto& c) {
-    c["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"partial_rotary_factor", 0.4}};
-  });
+  expect_refused("gpt_neox",
+                 R"(rope_parameters.rope_type is "yarn"; it needs an even number of dimensions that turn, and 3 do)",
+                 [](auto& c) {
+                   c["rope_parameters"] = {{"rope_type", "yarn"}, {"factor", 4.0}, {"partial_rotary_factor", 0.4}};
+                 });
 }
 
 // config.json of gemma-3-4b: what it leaves out is the default of its class in transformers.

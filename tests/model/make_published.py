@@ -20,13 +20,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import gguf
 import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file
 
 from export_reference import reference
+from gguf_files import ARCHITECTURES, write_gguf
 
 FOLDER = Path(__file__).parent / "published"
 LAYERS, TIME, VOCABULARY = 2, 18, 61
@@ -84,7 +84,10 @@ MODELS = {
                     {"scaled": {"rope_parameters": {"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 8.0},
                                                     "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}},
                                 "final_logit_softcapping": 4.0},
-                     "gguf": {"query_pre_attn_scalar": 12, "layer_types": [BOTH[0]] * 2}}),
+                     "gguf": {"query_pre_attn_scalar": 12, "layer_types": [BOTH[0]] * 2},
+                     "gguf_scaled": {"query_pre_attn_scalar": 12, "final_logit_softcapping": 4.0,
+                                     "rope_parameters": {"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 8.0},
+                                                         "sliding_attention": {"rope_type": "default", "rope_theta": 300.0}}}}),
     "gemma3": ("Gemma3Config", {"head_dim": 12, "query_pre_attn_scalar": 10, "sliding_window": 7, "layer_types": BOTH}, torch.bfloat16,
                {"capped": {"final_logit_softcapping": 1.5}}),  # which has no effect in this one
     "phi3": ("Phi3Config", {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.75},
@@ -99,63 +102,6 @@ MODELS = {
     "glm4": ("Glm4Config", {"head_dim": 12}, torch.bfloat16, {"yarn": rope("yarn", factor=4.0, original_max_position_embeddings=512,
                                                                          partial_rotary_factor=0.5)}),
 }
-
-
-# GGUF: the architecture's name there, whether rows of queries and keys are stored as neighbouring pairs, and what norms are stored less.
-GGUF = {"llama": ("llama", True, 0), "llama_tied": ("llama", True, 0), "smollm3": ("smollm3", True, 0), "qwen2": ("qwen2", False, 0),
-        "qwen3": ("qwen3", False, 0), "olmo2": ("olmo2", False, 0), "gemma2": ("gemma2", False, 1), "gemma3_text": ("gemma3", False, 1),
-        "phi3": ("phi3", False, 0), "gpt_neox": ("gptneox", False, 0), "glm4": ("glm4", False, 0)}
-
-
-def gguf_values(name: str, value: np.ndarray, config: dict, turned: bool, offset: int) -> np.ndarray:
-    """A tensor as llama.cpp's converter stores it."""
-    heads = config["num_attention_heads"]
-    if turned and (".q_proj." in name or ".k_proj." in name):
-        count = heads if ".q_proj." in name else config["num_key_value_heads"]
-        value = value.reshape(count, 2, -1, *value.shape[1:]).swapaxes(1, 2).reshape(value.shape)
-    if "query_key_value" in name:
-        value = value.reshape(heads, 3, -1, *value.shape[1:]).swapaxes(0, 1).reshape(value.shape)
-    return value + offset if name.endswith("norm.weight") else value
-
-
-def write_gguf(name: str, config: dict, tensors: dict[str, np.ndarray], path: Path) -> None:
-    """The default variant in one file. The gguf package knows the names of its tensors."""
-    architecture, turned, offset = GGUF[name]
-    writer = gguf.GGUFWriter(path, architecture)
-    writer.add_block_count(LAYERS)
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    head_dim = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-    rope = config["rope_parameters"].get("full_attention", config["rope_parameters"])
-    writer.add_rope_dimension_count(int(head_dim * rope.get("partial_rotary_factor", 1)))
-    if architecture == "gptneox":
-        writer.add_layer_norm_eps(config["layer_norm_eps"])
-        writer.add_parallel_residual(config["use_parallel_residual"])
-    else:
-        writer.add_head_count_kv(config["num_key_value_heads"])
-        writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
-        writer.add_key_length(head_dim)
-        writer.add_value_length(head_dim)
-        writer.add_rope_freq_base(rope["rope_theta"])
-    if architecture in ("gemma2", "gemma3", "phi3"):
-        writer.add_sliding_window(config["sliding_window"] or 0)
-    if config.get("attn_logit_softcapping"):
-        writer.add_attn_logit_softcapping(config["attn_logit_softcapping"])
-    if config.get("final_logit_softcapping"):
-        writer.add_final_logit_softcapping(config["final_logit_softcapping"])
-    numbers = {text: number for number, text in gguf.MODEL_ARCH_NAMES.items()}
-    names = gguf.get_tensor_name_map(numbers[architecture], LAYERS)
-    for stored, value in tensors.items():
-        known = names.get_name(stored, try_suffixes=(".weight", ".bias"))
-        assert known, f"{name}: the gguf package has no name for {stored}"
-        value = gguf_values(stored, value, config, turned, offset)
-        writer.add_tensor(known, value.astype(np.float16 if value.ndim > 1 else np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 def configuration(kind: str, options: dict):
@@ -262,9 +208,10 @@ def make(name: str, seed: int, root: Path) -> None:
                 (target / f"{variant}.{ending}").write_text(json.dumps(form, indent=1, sort_keys=True) + "\n")
             np.savez_compressed(target / f"{variant}.npz", **arrays)
             size = {array: float(np.sqrt((values.astype(float) ** 2).mean())) for array, values in arrays.items()}
-            if name in GGUF and variant == ("gguf" if "gguf" in variants else "default"):
+            holds_all = name in ARCHITECTURES and name != "mistral"  # whose window the format does not hold
+            if holds_all and variant == ("gguf" if "gguf" in variants else "default"):
                 tensors = {stored: value.float().numpy() for stored, value in load_file(target / "model.safetensors").items()}
-                write_gguf(name, written, tensors, target / f"{variant}.gguf")
+                write_gguf(name, written, tensors, target / f"{variant}.gguf", np.float16)
             print(f"{name} {variant}: q {size['q_post']:.2f}, k {size['k_post']:.2f}, entropy {size['entropy']:.2f}, "
                   f"logits {size['logits']:.2f}")
 
