@@ -283,6 +283,9 @@ class Inspector {
     check("key heads a layer", model.kv_heads, first_.model.kv_heads);
     check("dimensions a head", model.d_k, first_.model.d_k);
     check("tokens in its vocabulary", model.vocabulary, first_.model.vocabulary);
+    if (model.longest != 0 && setup_.train.seq_len > model.longest)
+      fail_input("{}: its range is {} tokens, and sequences have {}; give --seq-len {}", place, model.longest,
+                 setup_.train.seq_len, model.longest);
     const std::string tokenizer = tokenizer_hash(now);
     if (!tokenizer.empty() && !first_.tokenizer.empty() && tokenizer != first_.tokenizer)
       fail_input("{}: has another tokenizer than {}; what is measured together must be one model", place,

@@ -43,7 +43,7 @@ constexpr std::array<Continuation, 4> expected = {{
 
 void expect_continued(const fs::path& place) {
   const LoadedModel loaded = load_model(place, at::kCPU);
-  Tokenizer tokenizer = open_tokenizer(test::real_models() / "smollm2");
+  Tokenizer tokenizer = open_tokenizer(place);
   for (const auto& [prompt, text] : expected) EXPECT_EQ(continued(loaded.model, tokenizer, prompt, 12), text) << prompt;
 }
 

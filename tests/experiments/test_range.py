@@ -117,6 +117,12 @@ class Range(Program):
             if data is tokens and model != gguf:
                 self.assertEqual(head_values(out, "probe"), head_values(of_text, "probe"))
 
+    def test_ALaterRevision_WithAShorterRangeIsRefused(self):
+        result = run("inspect", self.model("default", 48), self.model("default", 30), "--steps", "1,2", "--data", self.text, "--tokenizer",
+                     self.tokenizer, "--batch", str(BATCH), "--out", self.folder / "out")
+        self.assertEqual(result.returncode, program.WRONG_USAGE, result.stderr)
+        self.assertIn("default 30: its range is 30 tokens, and sequences have 48; give --seq-len 30", result.stderr)
+
     def test_Surgery_SaysItToo(self):
         model = self.model("default", 8)
         for file in self.tokenizer.iterdir():

@@ -115,8 +115,6 @@ class Reference:
 def inspected(model: Path, out: Path, *more: object) -> tuple[dict, int]:
     """What the command printed, and the most memory that it had: all of its resident set, pages of mapped files included."""
     command = [program.headscope, "inspect", model, "--data", TEXT, "--out", out, "--json", *more]
-    if model == GGUF:
-        command += ["--tokenizer", FOLDER]
     with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
         child = subprocess.Popen([str(word) for word in command], stdout=printed, stderr=said)
         _, status, usage = os.wait4(child.pid, 0)
@@ -185,10 +183,12 @@ class RealModel(Program):
         for model, most in self.memory.items():
             self.assertLess(most, weights_in_float32 + 10**9, f"{model.name}: {most / 1e6:.0f} MB")
 
-    def test_Roles_TakeIt(self):
+    def test_Roles_AreThoseOfTheInspection(self):
         out = self.folder / "roles"
-        self.done("roles", FOLDER, "--data", TEXT, "--out", out)
-        self.assertEqual(len(rows(out, "roles")["role"]), LAYERS * HEADS)
+        self.done("roles", GGUF, "--data", TEXT, "--out", out)
+        found = rows(out, "roles")["role"]
+        self.assertEqual(len(found), LAYERS * HEADS)
+        self.assertEqual(found, rows(self.out / GGUF.name, "roles")["role"])
 
 
 if __name__ == "__main__":
