@@ -32,20 +32,12 @@ ordered_json heads_json(const Tracks& tracks) {
   return object;
 }
 
-ordered_json json_of(const MeasuredModel& model) {
-  return {{"checkpoint", model.checkpoint},
-          {"step", model.moment.step},
-          {"tokens", model.moment.tokens},
-          {"val_loss", model.val_loss},
-          {"weights_xxh3_128", model.weights}};
-}
-
 // Of several models, what stands beside "models" is of the last.
 ordered_json json_of(const Inspection& inspection, const std::filesystem::path& out) {
   ordered_json object = {{"out", out.string()}, {"architecture", inspection.architecture}};
-  object.update(json_of(inspection.models.back()));
+  object.update(to_json(inspection.models.back()));
   for (const MeasuredModel& one : inspection.models)
-    if (inspection.models.size() > 1) object["models"].push_back(json_of(one));
+    if (inspection.models.size() > 1) object["models"].push_back(to_json(one));
   object.update({{"findings", inspection.summary.findings ? to_json(*inspection.summary.findings) : ordered_json()},
                  {"roles", inspection.summary.roles ? to_json(*inspection.summary.roles) : ordered_json()},
                  {"heads", heads_json(inspection.tracks.probe)},
@@ -90,7 +82,7 @@ std::string course_table(const Inspection& inspection) {
     text += "\n";
   }
   if (!notes.empty())
-    text += fmt::format("heads of {} that have what a role asks for: {}\n",
+    text += fmt::format("effective rank: mean k_pr; last columns: heads, of {}, that have {}\n",
                         tracks.counts.layers * tracks.counts.query_heads, notes);
   return text;
 }
@@ -184,8 +176,9 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(
       *command, options.changes, "--tokenizer", "data.tokenizer", "PATH",
       "Of text: bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file [the model's own]");
-  add_key_flag(*command, options.changes, "--batch", "train.batch", "N", "Sequences [as in training]");
-  add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N", "Tokens of a sequence [as in training]");
+  add_key_flag(*command, options.changes, "--batch", "train.batch", "N", "Sequences [as in training; 16]");
+  add_key_flag(*command, options.changes, "--seq-len", "train.seq_len", "N",
+               "Tokens of a sequence [as in training; 256]");
   add_set_flag(*command, options.changes, "Any key of data.*, or train.batch, train.seq_len, train.validation_batches");
   command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("METRIC,METRIC");
   command->add_option("--show", flags->show, "The metrics that maps show [entropy_norm, or the first of --track]")

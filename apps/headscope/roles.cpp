@@ -27,8 +27,11 @@ int roles_command_line(const RolesJob& given, const CommonFlags& common) {
 
 void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto job = std::make_shared<RolesJob>();
-  auto* command = app.add_subcommand("roles", "Sort heads into roles: of a run, over its training, or of a checkpoint");
-  command->add_option("place", job->place, "A run of train or inspect, or a checkpoint")->required()->type_name("RUN");
+  auto* command = app.add_subcommand(
+      "roles", "Sort heads into roles: of a run, over its training, or of a checkpoint or published model");
+  command->add_option("place", job->place, "A run of train or inspect, a checkpoint, or a published model")
+      ->required()
+      ->type_name("RUN");
   command
       ->add_option("--definition", job->definition, "YAML with the scores that make a role (docs/roles.md) [seeds-1]")
       ->type_name("FILE");
@@ -37,6 +40,12 @@ void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_number_flag(*command, "--step", job->step, "N",
                   "Of a run: as measured at this step, or last before it [the last]");
   add_key_flag(*command, job->changes, "--data", "data.path", "PATH", "Of a checkpoint: data to measure on");
+  add_key_flag(*command, job->changes, "--tokenizer", "data.tokenizer", "PATH",
+               "Of a checkpoint: of that text [its own]");
+  add_key_flag(*command, job->changes, "--batch", "train.batch", "N",
+               "Of a checkpoint: sequences [as in training; 16]");
+  add_key_flag(*command, job->changes, "--seq-len", "train.seq_len", "N",
+               "Of a checkpoint: tokens of a sequence [as in training; 256]");
   command->add_option("--device", job->device, "Of a checkpoint: auto, cpu or cuda [auto]")->type_name("NAME");
   command->add_option("--theme", job->theme, "Figures: light or dark [light]")->type_name("NAME");
   command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself; docs/roles.md]")

@@ -68,6 +68,16 @@ fs::path checked_output(const fs::path& file, bool overwrite) {
   std::error_code ignored;  // writing will say why
   for (const fs::path& there : {file, token_info_file(file)})
     if (!overwrite && fs::exists(there, ignored)) fail_input("{}: is there already; give --overwrite", there.string());
+  for (const fs::path& there : {file, token_info_file(file)})
+    if (fs::exists(there, ignored) && !fs::is_regular_file(there, ignored))
+      fail_input("{}: is no file that can be replaced; choose another name", there.string());
+  // A tokenizer.json or config.json has other things to say than what tokens these are.
+  if (const fs::path info = token_info_file(file); fs::exists(info, ignored)) {
+    const json object = json::parse(read_file(info), nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object() || !object.contains("end_of_text") || !object.contains("vocabulary"))
+      fail_input("{}: does not describe a token file and is not replaced; choose another name than {}", info.string(),
+                 file.filename().string());
+  }
   return file;
 }
 

@@ -4,7 +4,7 @@
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/missing.h"
-#include "formats/content_hash.h"
+#include "data/text_tokenizer.h"
 #include "formats/model_files.h"
 #include "heads/run_tables.h"
 #include "model/load.h"
@@ -39,6 +39,8 @@ struct Revision {
   Moment moment;
 };
 
+constexpr std::int64_t most_steps = std::int64_t{1} << 53;  // what tables take
+
 std::vector<Revision> several_in_order(const InspectOptions& options) {
   const std::vector<std::string>& places = options.checkpoints;
   if (!options.steps.empty() && options.steps.size() != places.size())
@@ -59,6 +61,9 @@ std::vector<Revision> several_in_order(const InspectOptions& options) {
     revisions.push_back({places[i], {said->step, said->tokens}});
   }
   std::ranges::sort(revisions, {}, [](const Revision& one) { return one.moment.step; });
+  for (const Revision& one : revisions)
+    if (one.moment.step < 0 || one.moment.step > most_steps)
+      fail_input("--steps: {} is no step; expected 0 to 2^53", one.moment.step);
   for (std::size_t i = 1; i < revisions.size(); ++i)
     if (revisions[i].moment.step == revisions[i - 1].moment.step)
       fail_input("{} and {}: both are of step {}; leave one out, or give --steps", revisions[i - 1].place,
@@ -75,10 +80,8 @@ std::vector<Revision> in_order(const InspectOptions& options) {
   return {{options.checkpoints.at(0), {}}};
 }
 
-std::string tokenizer_hash(const LoadedModel& saved) {
-  const fs::path file = saved.checkpoint / "tokenizer.json";
-  std::error_code ignored;
-  return !saved.architecture.empty() && fs::exists(file, ignored) ? content_hash(read_file(file)) : "";
+std::string tokenizer_of(const LoadedModel& saved) {
+  return has_tokenizer(saved) ? TextTokenizer(saved.checkpoint.string()).name() : "";
 }
 
 // The configuration in the manifest: what was measured, on what.
@@ -92,10 +95,6 @@ ordered_json config_of(const InspectOptions& options, const std::vector<Revision
     for (const char* key : {"batch", "seq_len", "validation_batches"}) config["train"][key] = train[key];
   }
   config["track"] = {{"metrics", options.metrics}};
-  std::int64_t shortest = 0;
-  for (const std::int64_t window : setup.model.windows)
-    if (window > 0 && (shortest == 0 || window < shortest)) shortest = window;
-  if (shortest > 0) config["shortest_window"] = shortest;
   // Found from anywhere.
   if (revisions.size() == 1) {
     config["checkpoint"] = absolute_folder(saved.checkpoint).string();
@@ -108,22 +107,39 @@ ordered_json config_of(const InspectOptions& options, const std::vector<Revision
   return config;
 }
 
+// Of the layers that have one; 0: none has.
+std::int64_t shortest_window(const DecoderConfig& model) {
+  std::int64_t shortest = 0;
+  for (const std::int64_t window : model.windows)
+    if (window > 0 && (shortest == 0 || window < shortest)) shortest = window;
+  return shortest;
+}
+
+// A pass that overflows measures nothing: a layer is named whose queries or keys are not finite.
+void check_finite(const ProbeResult& result, const fs::path& model) {
+  for (std::size_t layer = 0; layer < result.layers.size(); ++layer)
+    for (const char* metric : {"k_norm", "q_norm"})
+      if (const auto found = result.layers[layer].find(metric); found != result.layers[layer].end())
+        for (const double value : found->second)
+          if (!std::isfinite(value))
+            fail_runtime("{}: queries or keys of layer {} are not finite: the pass overflows in float32",
+                         model.string(), layer);
+  if (!std::isfinite(*result.val_loss))
+    fail_runtime("{}: the loss is not finite: the pass overflows in float32", model.string());
+}
+
 // models.json: the models that were measured, and the rows that tables had then.
-ordered_json json_of(const std::vector<MeasuredModel>& models, const TableRows& rows) {
+ordered_json json_of(const std::vector<MeasuredModel>& models, const TableRows& rows, const std::string& data) {
   ordered_json list = ordered_json::array();
-  for (const MeasuredModel& one : models)
-    list.push_back({{"checkpoint", one.checkpoint},
-                    {"step", one.moment.step},
-                    {"tokens", one.moment.tokens},
-                    {"val_loss", one.val_loss},
-                    {"weights_xxh3_128", one.weights}});
-  return {{"models", list}, {"rows", rows}};
+  for (const MeasuredModel& one : models) list.push_back(to_json(one));
+  return {{"models", list}, {"rows", rows}, {"data_xxh3_128", data}};
 }
 
 // What the folder has of several models; nothing when none was measured.
 struct KeptModels {
   std::vector<MeasuredModel> models;
   TableRows rows;
+  std::string data;  // hash
 };
 KeptModels models_in(const fs::path& folder) {
   const fs::path file = folder / models_name;
@@ -138,18 +154,30 @@ KeptModels models_in(const fs::path& folder) {
                              one.at("val_loss").get<double>(),
                              one.at("weights_xxh3_128").get<std::string>()});
     kept.rows = object.at("rows").get<TableRows>();
+    kept.data = object.at("data_xxh3_128").get<std::string>();
   } catch (const nlohmann::json::exception&) {
     fail_input("{}: is damaged; start again with --overwrite", file.string());
   }
   return kept;
 }
 
+// What is gone on with was measured on the same data, of models that are as they were; those may be gone meanwhile.
+void check_unchanged(const KeptModels& kept, const Corpus& corpus) {
+  if (!kept.models.empty() && kept.data != corpus.hash)
+    fail_input("{}: is not the data that models were measured on before; measure all again with --overwrite",
+               corpus.source);
+  std::error_code ignored;
+  for (const MeasuredModel& one : kept.models)
+    if (fs::exists(one.checkpoint, ignored) && ModelFiles(one.checkpoint).weights_hash() != one.weights)
+      fail_input("{}: its weights changed since it was measured; measure all again with --overwrite", one.checkpoint);
+}
+
 void warn_of_same_weights(const std::vector<MeasuredModel>& models, Console& console) {
   const MeasuredModel& last = models.back();
   for (std::size_t i = 0; i + 1 < models.size(); ++i)
     if (models[i].weights == last.weights)
-      return console.warn(fmt::format("{} has the weights of {}, to the last bit: one of the two names is wrong",
-                                      last.checkpoint, models[i].checkpoint));
+      return console.warn(
+          fmt::format("{} and {}: have the same weights, to the last bit", models[i].checkpoint, last.checkpoint));
 }
 
 // Groups of models with the same weights.
@@ -173,24 +201,22 @@ class Inspector {
         revisions_(in_order(job.options)),
         loaded_(load(0)) {
     change(loaded_.setup, job.options.changes);
-    hold_out_all(loaded_);
+    hold_out_all(loaded_, /*tokenizer_given=*/std::ranges::find(job.options.changes, "data.tokenizer",
+                                                                &ConfigEntry::key) != job.options.changes.end());
     say_warnings();
     setup_ = loaded_.setup;
     if (revisions_.size() == 1) revisions_[0].moment = {loaded_.step, loaded_.tokens};
-    first_ = {loaded_.checkpoint, loaded_.setup.model, tokenizer_hash(loaded_)};
+    first_ = {loaded_.checkpoint, loaded_.setup.model, tokenizer_of(loaded_)};
   }
 
   Inspection run(const WriteMore& write_more) {
     const Corpus corpus = load_held_out(setup_, console_);
     Inspection inspection{.architecture = loaded_.architecture, .device = device_.description, .source = corpus.source};
     const std::string title = revisions_.size() > 1 ? title_of_course(loaded_) : title_of(loaded_);
-    const Moment last = revisions_.back().moment;
-    RunFolder folder(
-        job_.folder,
-        {.command = inspect_command,
-         .config = config_of(job_.options, revisions_, loaded_, setup_),
-         .facts = {{"title", title}, {"device", device_.description}, {"step", last.step}, {"tokens", last.tokens}},
-         .writes = writes_of(job_.options)});
+    RunFolder folder(job_.folder, {.command = inspect_command,
+                                   .config = config_of(job_.options, revisions_, loaded_, setup_),
+                                   .facts = facts_of(title),
+                                   .writes = writes_of(job_.options)});
     const RunFacts facts{title, setup_.model.d_k};
     if (folder.already_complete()) return read_again(std::move(inspection), folder, facts);
     return folder.live([&] {
@@ -215,11 +241,23 @@ class Inspector {
     for (const std::string& warning : loaded_.warnings) console_.warn(warning);
   }
 
+  [[nodiscard]] ordered_json facts_of(const std::string& title) const {
+    const Moment last = revisions_.back().moment;
+    ordered_json facts = {
+        {"title", title}, {"device", device_.description}, {"step", last.step}, {"tokens", last.tokens}};
+    // Nothing says when in its training a published model was saved.
+    if (!loaded_.architecture.empty() && !trained_for(loaded_.checkpoint) && !several()) facts["step"] = nullptr;
+    if (!loaded_.architecture.empty() && last.tokens == 0) facts["tokens"] = nullptr;
+    if (const std::int64_t window = shortest_window(setup_.model); window > 0) facts["shortest_window"] = window;
+    return facts;
+  }
+
   void measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
     RunTables tables(folder.place(), {.probe = revisions_.size()});
     std::vector<MeasuredModel>& models = inspection.models;
     if (several()) {
       KeptModels kept = models_in(folder.place());
+      check_unchanged(kept, corpus);
       tables.truncate(kept.rows);  // what a process that was killed wrote behind them
       models = std::move(kept.models);
     }
@@ -239,17 +277,18 @@ class Inspector {
           [&] { return probe_model(loaded_.model, batches, device_.type, chosen_, /*with_loss=*/true); });
       if (interrupt_requested())
         throw Error(Fault::interrupted, "interrupted; " + resume_hint(inspect_command, folder.path()));
+      check_finite(result, loaded_.checkpoint);
       const Moment moment = revisions_[i].moment;
       const Measured now{moment, "probe"};
       tables.add_probe({moment, missing, *result.val_loss}, result.layers);
       tables.add_heads(now, result.layers);
       tables.add_gains(now, result.gains, /*with_vectors=*/true);
-      models.push_back(
-          {loaded_.checkpoint.string(), moment, *result.val_loss, ModelFiles(loaded_.checkpoint).weights_hash()});
+      models.push_back({absolute_folder(loaded_.checkpoint).string(), moment, *result.val_loss,
+                        ModelFiles(loaded_.checkpoint).weights_hash()});
       const TableRows rows = tables.flush();
       if (!several()) break;
       warn_of_same_weights(models, console_);
-      write_file(folder.place() / models_name, json_text(json_of(models, rows)));
+      write_file(folder.place() / models_name, json_text(json_of(models, rows, corpus.hash)));
       progress->step(fmt::format("step {}, loss {:.3f}", moment.step, *result.val_loss));
     }
     tables.merge();
@@ -262,9 +301,9 @@ class Inspector {
     if (several()) {
       inspection.models = models_in(folder.path()).models;
     } else {
-      const ordered_json manifest = read_manifest(folder.path());
-      inspection.models = {{loaded_.checkpoint.string(), revisions_[0].moment, manifest.value("val_loss", missing),
-                            text_at(manifest, "weights_xxh3_128")}};
+      const ordered_json manifest = read_manifest(folder.path()), loss = manifest.value("val_loss", ordered_json());
+      inspection.models = {{loaded_.checkpoint.string(), revisions_[0].moment,
+                            loss.is_number() ? loss.get<double>() : missing, text_at(manifest, "weights_xxh3_128")}};
     }
     return inspection;
   }
@@ -286,7 +325,7 @@ class Inspector {
     if (model.longest != 0 && setup_.train.seq_len > model.longest)
       fail_input("{}: its range is {} tokens, and sequences have {}; give --seq-len {}", place, model.longest,
                  setup_.train.seq_len, model.longest);
-    const std::string tokenizer = tokenizer_hash(now);
+    const std::string tokenizer = tokenizer_of(now);
     if (!tokenizer.empty() && !first_.tokenizer.empty() && tokenizer != first_.tokenizer)
       fail_input("{}: has another tokenizer than {}; what is measured together must be one model", place,
                  first_.checkpoint.string());
@@ -296,7 +335,7 @@ class Inspector {
   struct First {
     fs::path checkpoint;
     DecoderConfig model;
-    std::string tokenizer;  // hash; empty: none of its own
+    std::string tokenizer;  // empty: none of its own
   };
 
   const InspectJob& job_;

@@ -1,4 +1,4 @@
-// One measurement of every head of a checkpoint: what is asked and what was found.
+// A measurement of every head of a model, or of several of one training: what is asked and what was found.
 #pragma once
 
 #include <array>
@@ -37,6 +37,14 @@ struct MeasuredModel {
   double val_loss = 0;
   std::string weights;  // hash of all values: the same for the same weights in other files
 };
+
+inline nlohmann::ordered_json to_json(const MeasuredModel& model) {
+  return {{"checkpoint", model.checkpoint},
+          {"step", model.moment.step},
+          {"tokens", model.moment.tokens},
+          {"val_loss", model.val_loss},
+          {"weights_xxh3_128", model.weights}};
+}
 
 struct Inspection {
   std::vector<MeasuredModel> models = {};  // by step

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -49,12 +50,24 @@ std::size_t half_way(const std::vector<double>& values) {
   return since;
 }
 
+// Steps that lie ever farther apart show the course of training, not how much a measurement moves.
+bool evenly_measured(const Tracks& tracks, std::size_t last) {
+  constexpr std::int64_t most_uneven = 10;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  for (std::size_t i = last + 1 > recent ? last + 2 - recent : 1; i <= last; ++i) {
+    const std::int64_t gap = tracks.moments[i].step - tracks.moments[i - 1].step;
+    least = std::min(least, gap);
+    most = std::max(most, gap);
+  }
+  return most <= most_uneven * least;
+}
+
 // The values of a head up to the moment.
 RankedHead head_of(const Tracks& tracks, const Metric& metric, std::int64_t layer, std::int64_t head,
                    std::size_t last) {
   std::vector<double> values = tracks.of_head(metric.name, layer, head);
   values.resize(last + 1);
-  const double value = values.back(), error = error_of(values);
+  const double value = values.back(), error = evenly_measured(tracks, last) ? error_of(values) : missing;
   RankedHead ranked{layer, head, metric.kind, std::string(metric.name), value, value, values.front(), error, {}};
   if (std::fabs(value - ranked.start) > 2 * error) ranked.since = tracks.moments[half_way(values)].step;
   return ranked;
@@ -106,7 +119,7 @@ std::vector<RankedHead> by_change(const Tracks& tracks, std::size_t last) {
 std::optional<AskedByRole> role_with(std::string_view metric) {
   for (const Role& role : default_role_definition().roles)
     for (const Minimum& minimum : role.minimums)
-      if (score_name(minimum.score) == metric) return AskedByRole{role.name, minimum.least, 0};
+      if (score_name(minimum.score) == metric) return AskedByRole{role.name, minimum.least, role.minimums.size(), 0};
   return std::nullopt;
 }
 
@@ -130,14 +143,15 @@ std::string RankedHead::name() const {
 BatchShape read_batch_shape(const std::filesystem::path& run) {
   const std::filesystem::path around = run_around(run);
   if (around.empty()) return {};
-  const ordered_json config = read_manifest(around)["config"].flatten();
+  const ordered_json manifest = read_manifest(around), config = manifest["config"].flatten();
   const auto size = [&](const char* pointer) {
     const auto found = config.find(pointer);
     return found != config.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
   };
   const std::int64_t seq_len = size("/train/seq_len");
   // Uniform attention within a window is another one in each layer.
-  const bool in_windows = size("/shortest_window") > 0 && size("/shortest_window") < seq_len;
+  const ordered_json window = manifest.value("shortest_window", ordered_json());
+  const bool in_windows = window.is_number_integer() && window.get<std::int64_t>() < seq_len;
   return {in_windows ? 0 : seq_len, size("/model/d_k"), seq_len * size("/train/batch"), in_windows};
 }
 
@@ -154,6 +168,7 @@ Ranking rank_heads(const RunTracks& tracks, const BatchShape& shape, const Ranki
   ranking.moment = source.moments[last];
   ranking.first = source.moments.front();
   ranking.measurements = last + 1;
+  ranking.even = evenly_measured(source, last);
   if (options.layer && (*options.layer < 0 || *options.layer >= source.counts.layers))
     fail_input("--layer {}: the run has layers 0 to {}", *options.layer, source.counts.layers - 1);
   if (options.by == change && last == 0)
@@ -219,14 +234,17 @@ std::string to_terminal(const Ranking& ranking) {
                    : fmt::format("{}, {}", value_text(head.start), head.since ? std::to_string(*head.since) : "-"));
   }
   text += "\n";
-  if (ranking.measurements > 2)
+  if (ranking.has_error())
     text += fmt::format(
         "±: how much it moves from one measurement to the next (root mean square of the last ones, "
         "over √2){}\n",
         ranking.source == "probe" ? "; other texts may give more" : "");
   if (ranking.role)
-    text += fmt::format("the role {} asks for {} or more: {} of {} heads\n", ranking.role->name,
-                        value_text(ranking.role->least), ranking.role->heads, ranking.heads);
+    text += fmt::format("{} of {} heads have {} or more, as the role {} asks{}\n", ranking.role->heads, ranking.heads,
+                        value_text(ranking.role->least), ranking.role->name,
+                        ranking.role->conditions > 1
+                            ? fmt::format("; it has {} conditions: see headscope roles", ranking.role->conditions)
+                            : "");
   if (!ranking.baseline)
     return text + (ranking.windows ? "nothing to compare with: under windows, uniform attention differs by layer\n"
                    : baseline_of(options.by, {.seq_len = 256, .d_k = 64})
@@ -234,7 +252,8 @@ std::string to_terminal(const Ranking& ranking) {
                        : "nothing to compare with: no value stands for a head that does nothing\n");
   text += fmt::format("{} {}", given_by(*ranking.baseline), value_text(ranking.baseline->value));
   if (!ranking.has_error())
-    return text + "; fewer than three measurements do not tell how much a value moves: heads are not counted\n";
+    return text + fmt::format("; {} do not tell how much a value moves: heads are not counted\n",
+                              ranking.even ? "fewer than three measurements" : "steps ever farther apart");
   return text + fmt::format("; beyond it by {}more than twice their ±: {} of {} heads above, {} below\n",
                             ranking.baseline->value == 0 ? "" : "5 % or more and by ", ranking.above, ranking.heads,
                             ranking.below);

@@ -39,6 +39,7 @@ struct RankedHead {
 struct AskedByRole {
   std::string name;
   double least = 0;
+  std::size_t conditions = 1;  // of the role, this one among them
   std::size_t heads = 0;
 };
 
@@ -54,7 +55,9 @@ struct Ranking {
   std::optional<AskedByRole> role;   // the first that asks for this measurement
   std::vector<RankedHead> ranked;    // the first `top`
 
-  [[nodiscard]] bool has_error() const { return measurements > 2; }
+  bool even = true;  // measured at steps that lie about equally far apart
+
+  [[nodiscard]] bool has_error() const { return measurements > 2 && even; }
 };
 
 // Throws Error(Fault::input): an unknown or unmeasured metric, a layer or a source that is not there.

@@ -175,7 +175,7 @@ void read_gains(const fs::path& gamma, RunTracks& tracks) {
   for (const Tracks* one : {&tracks.train, &tracks.probe})
     for (const Moment& moment : one->moments) wanted[moment.step] = moment.tokens;
   std::int64_t row = -1;
-  std::size_t length = 0;
+  std::size_t q_length = 0, k_length = 0;
   scan_parquet(gamma, {"step", "tokens", "layer", "kind", "vector"}, [&](const Table& rows) {
     const auto &step = rows.integers("step"), &tokens = rows.integers("tokens"), &layer = rows.integers("layer");
     const auto& kind = rows.texts("kind");
@@ -189,6 +189,7 @@ void read_gains(const fs::path& gamma, RunTracks& tracks) {
       if (layer[i] < 0 || layer[i] >= tracks.train.counts.layers)
         refuse(gamma, row, "layer {}: out of range, heads.parquet has {} layers", layer[i], tracks.train.counts.layers);
       if (kind[i] != "q" && kind[i] != "k") refuse(gamma, row, "kind '{:.16}', expected 'q' or 'k'", kind[i]);
+      std::size_t& length = kind[i] == "q" ? q_length : k_length;
       if (length == 0) length = vector[i].size();
       if (vector[i].size() != length || length == 0)
         refuse(gamma, row, "{} gains, expected {}", vector[i].size(), length == 0 ? "some" : fmt::format("{}", length));

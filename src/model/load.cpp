@@ -4,6 +4,8 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/text.h"
+#include "data/text_tokenizer.h"
+#include "data/token_file.h"
 #include "formats/model_files.h"
 #include "model/checkpoint_files.h"
 #include "model/gguf_model.h"
@@ -40,7 +42,9 @@ TensorType type_in_file(at::ScalarType type) {
 }
 
 at::ScalarType type_in_memory(TensorType type) {
-  return std::find_if(types.begin(), types.end(), [&](const TypePair& pair) { return pair.file == type; })->memory;
+  const auto found = std::find_if(types.begin(), types.end(), [&](const TypePair& pair) { return pair.file == type; });
+  HEADSCOPE_CHECK(found != types.end(), "type {}", type_name(type));
+  return found->memory;
 }
 
 // Folders inside that hold checkpoints: the conditions of a study, or those of its seeds. Sorted by name.
@@ -66,10 +70,15 @@ fs::path checkpoint_at(const fs::path& place) {
   if (fs::exists(place / state_name, ignored)) return place;
   const std::vector<fs::path> complete = complete_checkpoints(place / checkpoints_name);
   if (!complete.empty()) return complete.back();
+  if (!fs::exists(place, ignored)) fail_input("{}: is not there", place.string());
+  if (!fs::is_directory(place, ignored))
+    fail_input("{}: is no GGUF file; expected one, or the folder of a model, a checkpoint or a run", place.string());
   const std::vector<std::string> runs = runs_inside(place, /*depth=*/2);
   if (runs.empty())
-    fail_input("{}: is no checkpoint (it has no {}) and holds none; give RUN/checkpoints/step-000120 or RUN",
-               place.string(), state_name);
+    fail_input(
+        "{}: is no checkpoint (it has no {}), holds none, and is no published model (it has no {}); give "
+        "RUN/checkpoints/step-000120, RUN, or a model's own folder or GGUF file",
+        place.string(), state_name, published_config_name);
   constexpr std::size_t most_named = 9;  // the conditions of three seeds
   fail_input("{}: holds several models; give one of them: {}{}", place.string(),
              fmt::join(std::span(runs).first(std::min(most_named, runs.size())), ", "),
@@ -153,6 +162,9 @@ LoadedModel load_published(const fs::path& place, at::Device device) {
   loaded.setup.preset = architecture.model_type;
   loaded.setup.model = stored.config;
   loaded.warnings = std::move(stored.warnings);
+  if (!files.unlisted().empty())
+    loaded.warnings.push_back(fmt::format("{}: {} tensors that the index does not list are not used, {} for example",
+                                          files.place().string(), files.unlisted().size(), files.unlisted().front()));
   if (const auto revision = revision_of(loaded.checkpoint)) {
     loaded.step = revision->step;
     loaded.tokens = revision->tokens;
@@ -212,17 +224,28 @@ std::optional<RevisionName> trained_for(const fs::path& place) {
   return RevisionName{.step = step, .tokens = step * train.tokens_per_step()};
 }
 
-void hold_out_all(LoadedModel& saved) {
+bool has_tokenizer(const LoadedModel& saved) {
+  if (saved.architecture.empty()) return false;
+  std::error_code ignored;
+  if (is_gguf(saved.checkpoint)) return Gguf(saved.checkpoint).metadata().contains("tokenizer.ggml.model");
+  return fs::exists(saved.checkpoint / "tokenizer.json", ignored);
+}
+
+void hold_out_all(LoadedModel& saved, bool tokenizer_given) {
   if (saved.architecture.empty()) return;
   DataOptions& data = saved.setup.data;
   if (data.path.empty())
     fail_input("{}: a published model has no data of its own; give text with --data", saved.checkpoint.string());
-  // A file of tokens needs no tokenizer; where the model has one, it must be theirs.
+  const std::string own = absolute_folder(saved.checkpoint).string();
   std::error_code ignored;
-  const bool tokens = fs::path(data.path).extension() == ".bin";
-  if (data.tokenizer == DataOptions().tokenizer &&
-      (!tokens || fs::exists(saved.checkpoint / "tokenizer.json", ignored)))
-    data.tokenizer = absolute_folder(saved.checkpoint).string();
+  if (fs::path(data.path).extension() != ".bin" || fs::is_directory(data.path, ignored)) {
+    if (!tokenizer_given) data.tokenizer = own;
+  } else if (!tokenizer_given && has_tokenizer(saved)) {  // tokens need none, but may be another's
+    const std::string theirs = open_token_file(data.path).info.tokenizer, ours = TextTokenizer(own).name();
+    if (theirs != ours)
+      saved.warnings.push_back(fmt::format(
+          "{}: has tokens of '{}'; the model's tokenizer is '{}', whose ids may differ", data.path, theirs, ours));
+  }
   if (data.validation.empty()) data.validation = data.path;
   const std::int64_t range = saved.model.config.longest;
   std::int64_t& length = saved.setup.train.seq_len;

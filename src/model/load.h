@@ -44,8 +44,12 @@ std::optional<RevisionName> trained_for(const std::filesystem::path& place);
 
 // The data that a published model is measured on: all of the text that was given is held out, and its own tokenizer
 // reads it unless another was given. Sequences that would be longer than its range (config.longest) are cut to it,
-// which adds a warning. Nothing of a model of ours. Throws Error(Fault::input) when there is no text.
-void hold_out_all(LoadedModel& saved);
+// which adds a warning, as do tokens of another tokenizer. Nothing of a model of ours. Throws Error(Fault::input) when
+// there is no text.
+void hold_out_all(LoadedModel& saved, bool tokenizer_given);
+
+// Whether a published model has a tokenizer of its own, in its folder or in its GGUF file.
+bool has_tokenizer(const LoadedModel& saved);
 
 // "first (tiny), step 150": the run that trained it, or the preset where its checkpoint lies elsewhere. A published
 // model's is that of its folder, "org/name" in the cache of Hugging Face.

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <span>
+#include <cmath>
+#include <vector>
 
 #include "core/atomic_file.h"
 #include "core/text.h"
@@ -26,38 +27,40 @@ bool is_separator(char c) {
   return separators.find(c) != std::string_view::npos;
 }
 
-// A count that stands behind the last of a word, where it stands, and what stands behind it.
-struct Count {
-  double value = 0;
-  std::size_t begin = 0, end = 0;
-};
-std::optional<Count> count_behind(std::string_view name, std::string_view word) {
-  std::optional<Count> found;
-  for (std::size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
-    std::size_t begin = at + word.size();
-    while (begin < name.size() && is_separator(name[begin])) ++begin;
-    Count count{0, at, 0};
-    const auto [end, error] =
-        std::from_chars(name.data() + begin, name.data() + name.size(), count.value, std::chars_format::fixed);
-    if (error != std::errc() || !is_digit(name[begin]) || count.value > static_cast<double>(most)) continue;
-    count.end = static_cast<std::size_t>(end - name.data());
-    if (end[-1] == '.') --count.end;  // of an ending: step5.gguf
-    found = count;
-  }
-  return found;
-}
-
-std::int64_t whole(const std::optional<Count>& count, double unit = 1) {
-  const double value = count ? count->value * unit : 0;
-  return value <= static_cast<double>(most) ? static_cast<std::int64_t>(value) : 0;
-}
-
 double unit_of(char letter) {
   constexpr std::string_view letters = "kmbt";
   const std::size_t place = letters.find(letter);
   double unit = 1;
   for (std::size_t i = 0; place != std::string_view::npos && i <= place; ++i) unit *= 1000;
   return unit;
+}
+
+// A count that stands behind the last of a word: "step1000", "tokens-4.2b". Where the word begins. Nothing where the
+// number goes on in a way that is not understood: "step1e5", "step1_000".
+struct Count {
+  std::int64_t value = 0;
+  std::size_t begin = 0;
+};
+std::optional<Count> count_behind(std::string_view name, std::string_view word) {
+  std::optional<Count> found;
+  for (std::size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
+    if (at > 0 && !is_separator(name[at - 1]) && !is_digit(name[at - 1])) continue;  // within another word: Jupiter-7b
+    std::size_t begin = at + word.size();
+    while (begin < name.size() && is_separator(name[begin])) ++begin;
+    if (begin == name.size() || !is_digit(name[begin])) continue;
+    double value = 0;
+    const auto [behind, error] =
+        std::from_chars(name.data() + begin, name.data() + name.size(), value, std::chars_format::fixed);
+    auto end = static_cast<std::size_t>(behind - name.data());
+    if (name[end - 1] == '.') --end;  // of an ending: step5.gguf
+    const double unit = end < name.size() ? unit_of(name[end]) : 1;
+    if (unit > 1) ++end;
+    const bool goes_on = end < name.size() && (!is_separator(name[end]) ||
+                                               (name[end] == '_' && end + 1 < name.size() && is_digit(name[end + 1])));
+    if (error != std::errc() || goes_on || value * unit > static_cast<double>(most)) continue;
+    found = {static_cast<std::int64_t>(std::llround(value * unit)), at};
+  }
+  return found;
 }
 
 // The folder that stands for all revisions in a cache of Hugging Face; empty elsewhere.
@@ -89,16 +92,13 @@ std::optional<RevisionName> parse_revision(std::string_view given) {
   for (const std::string_view word : step_words) {
     const auto step = count_behind(name, word);
     if (!step) continue;
-    RevisionName revision{.step = whole(step)};
+    RevisionName revision{.step = step->value};
     std::size_t first = step->begin;
     for (const std::string_view other : {"tokens", "stage"}) {
       const auto count = count_behind(name, other);
       if (!count) continue;
       first = std::min(first, count->begin);
-      if (other == "stage")
-        revision.stage = whole(count);
-      else
-        revision.tokens = whole(count, count->end < name.size() ? unit_of(name[count->end]) : 1);
+      (other == "stage" ? revision.stage : revision.tokens) = count->value;
     }
     if (const std::size_t global = name.rfind("global", first); global != std::string::npos && global + 7 >= first)
       first = global;

@@ -14,10 +14,8 @@ at::Tensor heads_before_time(const at::Tensor& x_bthd) {
 // Which keys the queries from `first` on see: bool [count, keys].
 at::Tensor visible_keys(std::int64_t first, std::int64_t count, std::int64_t keys, std::int64_t window,
                         at::Device device) {
-  const auto whole = at::TensorOptions(device).dtype(at::kLong);
-  const at::Tensor distance = at::arange(first, first + count, whole).unsqueeze(1) - at::arange(keys, whole);
-  const at::Tensor causal = distance >= 0;
-  return window == 0 ? causal : causal.logical_and(distance < window);
+  at::Tensor seen = at::ones({count, keys}, at::TensorOptions(device).dtype(at::kBool)).tril_(first);
+  return window == 0 ? seen : seen.triu_(first + 1 - window);
 }
 
 // The scores of a tile of rows exist at a time.

@@ -3,7 +3,9 @@
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "core/error.h"
@@ -27,11 +29,13 @@ class PageAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes < LargeTensors::smallest) return c10::GetDefaultCPUAllocator()->allocate(bytes);
     constexpr std::size_t step = std::size_t{64} << 10;  // whole pages, on any machine
-    auto pages = std::make_unique<Pages>(taken((bytes + step - 1) / step * step));
-    if (pages->memory == nullptr) return c10::GetDefaultCPUAllocator()->allocate(bytes);  // has an error for it
-    void* memory = pages->memory;
-    return {memory, pages.release(), &give_back, c10::Device(c10::kCPU)};
+    void* memory = taken((bytes + step - 1) / step * step);
+    if (memory == nullptr) return c10::GetDefaultCPUAllocator()->allocate(bytes);  // has an error for it
+    return {memory, memory, &give_back, c10::Device(c10::kCPU)};
   }
+
+  // Operations of oneDNN take raw memory, small and large.
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
 
   void copy_data(void* to, const void* from, std::size_t count) const override { default_copy_data(to, from, count); }
 
@@ -48,10 +52,10 @@ class PageAllocator final : public c10::Allocator {
   }
 
  private:
-  static void give_back(void* context);
+  static void give_back(void* memory);
 
   // The smallest that are large enough and waste less than a quarter; otherwise new ones.
-  Pages taken(std::size_t bytes) {
+  void* taken(std::size_t bytes) {
     {
       const std::lock_guard lock(mutex_);
       auto best = free_.end();
@@ -62,20 +66,28 @@ class PageAllocator final : public c10::Allocator {
         const Pages found = *best;
         free_.erase(best);
         kept_ -= found.bytes;
-        return found;
+        in_use_.emplace(found.memory, found.bytes);
+        return found.memory;
       }
     }
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) return {};
+    if (memory == MAP_FAILED) return nullptr;
     advise_huge_pages(memory, bytes);
-    return {memory, bytes};
+    const std::lock_guard lock(mutex_);
+    in_use_.emplace(memory, bytes);
+    return memory;
   }
 
-  void put(const Pages& pages) {
+  // False where the memory is not ours.
+  bool put(void* memory) {
     const std::lock_guard lock(mutex_);
-    free_.push_back(pages);
-    kept_ += pages.bytes;
+    const auto found = in_use_.find(memory);
+    if (found == in_use_.end()) return false;
+    free_.push_back({memory, found->second});
+    kept_ += found->second;
+    in_use_.erase(found);
     drop_oldest();
+    return true;
   }
 
   void drop_oldest() {
@@ -88,9 +100,12 @@ class PageAllocator final : public c10::Allocator {
   }
 
   mutable std::mutex mutex_;
-  std::vector<Pages> free_;  // the oldest first; some dozens
+  std::unordered_map<void*, std::size_t> in_use_;  // bytes
+  std::vector<Pages> free_;                        // the oldest first; some dozens
   std::size_t kept_ = 0, most_ = 0;
 };
+
+std::atomic<int> objects = 0;  // LargeTensors that live
 
 // Lives as long as the process: tensors of static lifetime give their pages back to it.
 PageAllocator& page_allocator() {
@@ -98,20 +113,20 @@ PageAllocator& page_allocator() {
   return allocator;
 }
 
-void PageAllocator::give_back(void* context) {
-  const std::unique_ptr<Pages> pages(static_cast<Pages*>(context));
-  page_allocator().put(*pages);
+void PageAllocator::give_back(void* memory) {
+  if (!page_allocator().put(memory)) c10::GetDefaultCPUAllocator()->raw_deleter()(memory);
 }
 
 }  // namespace
 
 LargeTensors::LargeTensors() {
-  HEADSCOPE_CHECK(c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator(), "{} is in use", "another allocator");
+  if (objects++ > 0) return;
   page_allocator().keep(most_kept);
   c10::SetCPUAllocator(&page_allocator());
 }
 
 LargeTensors::~LargeTensors() {
+  if (--objects > 0) return;
   c10::SetCPUAllocator(c10::GetDefaultCPUAllocator());
   page_allocator().keep(0);
 }

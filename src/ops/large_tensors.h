@@ -8,7 +8,7 @@ namespace headscope {
 // While an object lives, large tensors get pages of their own, and of those that were freed so many bytes are kept for
 // tensors of about the same size. In the heap of the C library they would lie between small objects that stay: the
 // holes do not fit again, and forward passes with tensors of ten megabytes grow it by half a gigabyte. Results are the
-// same. One object at a time; tensors may outlive it.
+// same. Objects may be nested; tensors may outlive them.
 class LargeTensors {
  public:
   static constexpr std::size_t smallest = std::size_t{1} << 20;  // of those that are large

@@ -176,8 +176,7 @@ Setup preset_setup(const std::string& name) {
 void take_vocabulary(Setup& setup, std::span<const ConfigEntry> entries) {
   if (setup.data.tokenizer == byte_tokenizer::name) return;
   if (std::ranges::find(entries, "model.vocabulary", &ConfigEntry::key) != entries.end()) return;
-  setup.model.vocabulary =
-      at_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
+  setup.model.vocabulary = at_place("data.tokenizer", [&] { return TextTokenizer(setup.data.tokenizer).vocabulary(); });
 }
 
 void validate(const Setup& setup) {
@@ -236,6 +235,11 @@ Corpus load_held_out(const Setup& setup, Console& console) {
   if (corpus.vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);
+  if (const std::int64_t needed = wanted_of(setup.train).validation;
+      setup.data.path == setup.data.validation && !setup.data.path.empty() && corpus.validation.size() < needed)
+    fail_input("{}: has {}; {} batches of {} x {} need {}: give more text, or measure less with --batch and --seq-len",
+               corpus.source, tokens_text(corpus.validation.size()), setup.train.validation_batches, setup.train.batch,
+               setup.train.seq_len, needed);
   check_enough_validation(setup.train, corpus);
   if (corpus.documents_beyond_range > 0)
     console.warn(

@@ -166,6 +166,9 @@ class DocumentReader : public nlohmann::json_sax<json> {
 }  // namespace
 
 TokenizerDocument parse_tokenizer_document(std::string_view text, const std::string& origin) {
+  // The library takes a zero byte for the end.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    fail_input("{}: is not JSON: it holds a zero byte at byte {}", origin, zero);
   DocumentReader reader(origin);
   json::sax_parse(text, &reader);
   return reader.take();

@@ -1,5 +1,8 @@
 #include "tokenizer/normalizer.h"
 
+#include <algorithm>
+
+#include "core/error.h"
 #include "tokenizer/byte_characters.h"
 #include "tokenizer/utf8.h"
 
@@ -41,6 +44,9 @@ void apply(normalizer::Replace& replace, NormalizedText& text) {
   if (replace.content.empty() && matches[0].begin == 0 && matches[0].end > 0) text.at_start = false;
   std::string replaced;
   std::size_t done = 0;
+  constexpr std::size_t most_memory = std::size_t{1} << 30;
+  if (matches.size() > most_memory / std::max<std::size_t>(1, replace.content.size()))
+    fail_input("the normaliser of the tokenizer makes a text longer than {} bytes", most_memory);
   for (const TextRange& match : matches) {
     replaced.append(text.text, done, match.begin - done);
     replaced += replace.content;
@@ -63,7 +69,13 @@ void apply(const normalizer::BytesAsCharacters&, NormalizedText& text) {
 }  // namespace
 
 void normalize(std::vector<normalizer::Step>& steps, NormalizedText& text) {
-  for (normalizer::Step& step : steps) std::visit([&](auto& kind) { apply(kind, text); }, step);
+  constexpr std::size_t most_growth = 64, always = std::size_t{1} << 20;
+  const std::size_t most = std::max(always, most_growth * text.text.size());
+  for (normalizer::Step& step : steps) {
+    std::visit([&](auto& kind) { apply(kind, text); }, step);
+    if (text.text.size() > most)
+      fail_input("the normaliser of the tokenizer makes a text more than {} times as long", most_growth);
+  }
 }
 
 }  // namespace headscope

@@ -116,6 +116,53 @@ class Published(Program):
         self.done("surgery", self.models / "qwen3", "--shares", "0,1", "--repeats", "1", "--bits", "8", *more, self.folder / "cut")
 
 
+class EveryArchitecture(Program):
+    """The small models of tests/model/published: measured, and what was written is read by the other commands."""
+
+    def tokens(self, vocabulary: int) -> Path:
+        file = self.folder / f"{vocabulary}.bin"
+        (np.random.default_rng(0).integers(0, vocabulary, 6000)).astype("<u2").tofile(file)
+        file.with_suffix(".json").write_text(
+            json.dumps({"type": "u16", "vocabulary": vocabulary, "tokenizer": "test", "end_of_text": 0}))
+        return file
+
+    def test_IsMeasuredAndReadAgain(self):
+        folders = sorted((Path(__file__).resolve().parents[1] / "model/published").iterdir())
+        self.assertGreaterEqual(len(folders), 12)
+        for folder in folders:
+            with self.subTest(folder.name):
+                model, out = self.folder / folder.name, self.folder / f"{folder.name} out"
+                model.mkdir()
+                shutil.copy(folder / "default.json", model / "config.json")
+                for file in folder.glob("model*"):
+                    shutil.copy(file, model)
+                config = json.loads((model / "config.json").read_text())
+                config = config.get("text_config", config)
+                small = ["--batch", "2", "--seq-len", "16", "--set", "train.validation_batches=1"]
+                said = json.loads(self.done("inspect", model, "--data", self.tokens(config["vocab_size"]), *small, "--out", out, "--json"))
+                self.assertEqual([len(layer) for layer in said["heads"]["entropy"]],
+                                 [config["num_attention_heads"]] * config["num_hidden_layers"])
+                self.assertGreater(said["val_loss"], 0.9 * np.log(config["vocab_size"]))  # random weights know nothing
+                self.done("heads", out, "--by", "sink")
+                self.done("roles", out)
+
+    def test_SurgeryTakesAFileAndShards(self):
+        published = Path(__file__).resolve().parents[1] / "model/published"
+        for name, model in (("gguf", published / "gpt_neox/default.gguf"), ("folder", self.folder / "model")):
+            if name == "folder":
+                model.mkdir()
+                shutil.copy(published / "gpt_neox/default.json", model / "config.json")
+                for file in (published / "gpt_neox").glob("model*"):
+                    shutil.copy(file, model)
+            size = json.loads((published / "gpt_neox/default.json").read_text())["vocab_size"]
+            tokens = self.folder / "tokens.bin"
+            (np.random.default_rng(0).integers(0, size, 20000)).astype("<u2").tofile(tokens)
+            tokens.with_suffix(".json").write_text(
+                json.dumps({"type": "u16", "vocabulary": size, "tokenizer": "test", "end_of_text": 0}))
+            self.done("surgery", model, "--data", tokens, "--shares", "0,1", "--repeats", "1", "--bits", "8", "--out",
+                      self.folder / f"cut {name}")
+
+
 class Course(Program):
     """Several models of one training: checkpoints of ours, or published revisions."""
 
@@ -203,7 +250,7 @@ class Course(Program):
         models = [self.revision("m/step1"), self.revision("m/step2", 1), self.revision("m/step3")]
         done = run("inspect", *models, "--data", self.tokens, "--seq-len", "16", "--batch", "4", "--out", self.folder / "out")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, "m/step3 has the weights of .*m/step1, to the last bit")
+        self.assertRegex(done.stderr, "m/step1 and .*m/step3: have the same weights, to the last bit")
         same = json.loads((self.folder / "out/manifest.json").read_text())["same_weights"]
         self.assertEqual([[Path(name).name for name in group] for group in same], [["step1", "step3"]])
 
@@ -219,6 +266,14 @@ class Course(Program):
         manifest["status"] = "interrupted"
         (out / "models.json").write_text(json.dumps(kept))
         (out / "manifest.json").write_text(json.dumps(manifest))
+        tokens = self.tokens.read_bytes()
+        self.tokens.write_bytes(tokens[2:] + tokens[:2])
+        refused = run("inspect", "--resume", "--out", out)
+        self.assertEqual(refused.returncode, WRONG_USAGE)
+        self.assertIn("is not the data that models were measured on before", refused.stderr)
+        self.tokens.write_bytes(tokens)
+        manifest["status"] = "interrupted"
+        (out / "manifest.json").write_text(json.dumps(manifest))
         self.done("inspect", "--resume", "--out", out)
         self.assertEqual(head_values(out, "probe"), expected)
         self.assertEqual(len(json.loads((out / "models.json").read_text())["models"]), 3)
@@ -226,6 +281,7 @@ class Course(Program):
     def test_WhatIsNoCourse_IsRefused(self):
         one, two = self.revision("m/step1"), self.revision("m/step2", 1)
         for models, more, words in (
+            ((one, two), ("--steps=-1,2",), "--steps: -1 is no step"),
             ((one, self.revision("m/main")), (), "its name says no step; give the step of each model with --steps"),
             ((one, self.revision("n/step1")), (), "both are of step 1"),
             ((one, two), ("--steps", "1"), "--steps: 1 for 2 models"),

@@ -130,7 +130,8 @@ TEST(Ranking, SaysThatNoHeadIsBeyondUniformAttention) {
       rank_heads(tracks_of({{0.3, 0.31, 0.31, 0.31}, {0.02, 0.02, 0.02, 0.02}}), {256, 32}, {.by = "sink"});
   EXPECT_EQ(steady.above, 1U);
   EXPECT_EQ(steady.below, 0U);
-  EXPECT_THAT(to_terminal(steady), HasSubstr("the role static_sink asks for 0.3000 or more: 1 of 2 heads"));
+  EXPECT_THAT(to_terminal(steady),
+              HasSubstr("1 of 2 heads have 0.3000 or more, as the role static_sink asks; it has "));
   EXPECT_THAT(to_terminal(rank_heads(tracks_of({{0.5, 0.5}, {0.02, 0.02}}), {256, 32}, {.by = "sink"})),
               HasSubstr("fewer than three measurements do not tell how much a value moves: heads are not counted"));
 }

@@ -31,11 +31,13 @@ TEST(Revision, NamesSayTheirStep) {
   EXPECT_EQ(said_by("iter_0005000"), Said(5000, 0, 0, ""));
   EXPECT_EQ(said_by("global_step250"), Said(250, 0, 0, ""));
   EXPECT_EQ(said_by("model-Step_30.gguf"), Said(30, 0, 0, "model"));
+  EXPECT_EQ(said_by("x-step200k"), Said(200'000, 0, 0, "x"));
+  EXPECT_EQ(said_by("x-step1.5M"), Said(1'500'000, 0, 0, "x"));
 }
 
 TEST(Revision, OtherNamesSayNothing) {
-  for (const char* name :
-       {"", "main", "SmolLM2-135M", "stepwise", "step", "step-", "step-x", "steps", "step99999999999999999999", "1000"})
+  for (const char* name : {"", "main", "SmolLM2-135M", "stepwise", "step", "step-", "step-x", "steps",
+                           "step99999999999999999999", "1000", "Jupiter-7b", "step1e5", "step1_000", "step5x"})
     EXPECT_FALSE(parse_revision(name)) << name;
 }
 

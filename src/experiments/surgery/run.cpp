@@ -3,6 +3,7 @@
 #include "core/interrupt.h"
 #include "experiments/surgery/operations.h"
 #include "figures/theme.h"
+#include "formats/model_files.h"
 #include "formats/safetensors.h"
 #include "model/checkpoint_files.h"
 #include "model/load.h"
@@ -54,7 +55,7 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
     inputs.saved.setup.data.path = options.data;
     inputs.saved.setup.data.validation.clear();
   }
-  hold_out_all(inputs.saved);
+  hold_out_all(inputs.saved, /*tokenizer_given=*/false);
   for (const std::string& warning : inputs.saved.warnings) console.warn(warning);
   inputs.corpus = load_held_out(inputs.saved.setup, console);
   inputs.batches = validation_batches(inputs.saved.setup.train, inputs.corpus.validation, inputs.device);
@@ -63,19 +64,21 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
 
 ordered_json facts_of(const SurgeryInputs& inputs) {
   const TrainOptions& train = inputs.saved.setup.train;
-  const fs::path weights = inputs.saved.checkpoint / model_name;
-  return {
-      {"definitions",
-       {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
-        {"loss_change", "loss less that of the unmodified model"},
-        {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
-      {"title", title_of(inputs.saved)},
-      {"device", inputs.device.description},
-      {"step", inputs.saved.step},
-      {"tokens", inputs.saved.tokens},
-      {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
-      {"inputs_xxh3_128",
-       {{weights.string(), Safetensors(weights).hash()}, {inputs.corpus.source + ", validation", inputs.corpus.hash}}}};
+  const fs::path& checkpoint = inputs.saved.checkpoint;
+  const bool ours = inputs.saved.architecture.empty();
+  const fs::path weights = ours ? checkpoint / model_name : checkpoint;
+  return {{"definitions",
+           {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
+            {"loss_change", "loss less that of the unmodified model"},
+            {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
+          {"title", title_of(inputs.saved)},
+          {"device", inputs.device.description},
+          {"step", inputs.saved.step},
+          {"tokens", inputs.saved.tokens},
+          {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
+          {"inputs_xxh3_128",
+           {{weights.string(), ours ? Safetensors(weights).hash() : ModelFiles(checkpoint).weights_hash()},
+            {inputs.corpus.source + ", validation", inputs.corpus.hash}}}};
 }
 
 }  // namespace

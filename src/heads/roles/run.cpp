@@ -125,7 +125,8 @@ RolesOutcome find_roles(const RolesJob& job, const Inspect& inspect) {
   if (job.source != "probe" && job.source != "train") fail_input("--source {}: expected probe or train", job.source);
   const RoleDefinition definition = definition_of(job);
   if (is_tracked_run(job.place)) {
-    if (!job.changes.empty()) fail_input("--data: a run was measured on its own data; give one of its checkpoints");
+    if (!job.changes.empty())
+      fail_input("{}: a run was measured on its own data; give one of its checkpoints", job.changes.front().where);
     if (!job.folder.out.empty() && !same_folder(job.place, job.folder.out)) return roles_elsewhere(job, definition);
     return roles_within(job, definition);
   }
