@@ -246,8 +246,9 @@ std::vector<std::pair<std::string, std::string>> merges_by_score(const std::vect
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const std::string_view whole = pieces[i].text;
     if (whole.size() > longest_scored_piece || first_invalid_utf8(whole))
-      fail_input("piece {} has {} bytes; expected UTF-8 of at most {}", i, whole.size(), longest_scored_piece);
-    if (std::isnan(scores[i])) fail_input("the score of piece {} is not a number", i);
+      fail_input("piece {} has {} bytes; expected UTF-8 of at most {}", pieces[i].id, whole.size(),
+                 longest_scored_piece);
+    if (std::isnan(scores[i])) fail_input("the score of piece {} is not a number", pieces[i].id);
     std::vector<Cut> of_piece;
     for (std::size_t at = 0; at < whole.size(); at += utf8_length(whole[at])) {
       const auto left = ids.find(whole.substr(0, at)), right = ids.find(whole.substr(at));

@@ -259,7 +259,7 @@ class GgufTokenizers(Comparison):
                 ("token_type has 2 values; expected 3, one for each token", good | {"token_type": [1, 1]}),
                 ("scores has 5 values; expected 4, one for each token", scored | {"scores": [0.0] * 5}),
                 ("token 1 ('b') is of the type 7; known are 1 to 6", good | {"token_type": [1, 7, 1]}),
-                ("the score of piece 2 is not a number", scored | {"scores": [0.0, -1.0, -2.0, float("nan")]}),
+                ("the score of piece 3 is not a number", scored | {"scores": [0.0, -1.0, -2.0, float("nan")]}),
                 ("the piece 'a' is twice in the vocabulary", good | {"tokens": ["a", "b", "a"]}),
                 ("merge 0 ('a' and 'x') names 'x', which is not in the vocabulary", good | {"merges": ["a x"]}),
                 ("names 'ba', which is not in the vocabulary", good | {"merges": ["b a"]}),
