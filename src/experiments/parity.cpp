@@ -97,6 +97,8 @@ class Comparison {
   void add(const Npz& reference, const Limit& limit) {
     if (!reference.contains(limit.name)) return;
     const at::Tensor values = float_array(reference, limit.name);
+    if (!at::isfinite(values).all().item<bool>())
+      fail_input("{}: {} holds NaN or infinity; expected numbers to compare with", origin_, limit.name);
     const double square = values.numel() == 0 ? 0 : values.to(at::kDouble).square().mean().item<double>();
     arrays_[limit.name] = {values, limit.limit * std::max(1.0, std::sqrt(square))};
   }

@@ -462,7 +462,9 @@ ModelOptions flat_rope_options(const ModelOptions& options) {
 
 void set_rope(const Architecture& a, const ModelOptions& options, DecoderConfig& c) {
   const double base = options.number(a.rope_base_option, {1, largest_float, false, true}, a.rope_base);
-  const double share = options.number(a.rotary_share_option, {0, 1, false, true}, a.rotary_share);
+  // null is another value than none: the whole head turns
+  const bool is_null = options.mentions(a.rotary_share_option) && !options.has(a.rotary_share_option);
+  const double share = options.number(a.rotary_share_option, {0, 1, false, true}, is_null ? 1 : a.rotary_share);
   if (a.sliding_rope_base == 0) {
     const ModelOptions rope = flat_rope_options(options);
     for (const char* kind : {"full_attention", "sliding_attention"})

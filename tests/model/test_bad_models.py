@@ -233,8 +233,8 @@ class Published(unittest.TestCase):
         temporary = tempfile.TemporaryDirectory(prefix="headscope bad ")
         self.addCleanup(temporary.cleanup)
         self.folder = Path(temporary.name)
-        self.text = self.folder / "text.txt"
-        self.text.write_text("the quick brown fox jumps over the lazy dog\n" * 40)
+        self.text = self.folder / "text.jsonl"
+        self.text.write_text('{"text": "the quick brown fox jumps over the lazy dog"}\n' * 40)
 
     def model(self, name: str) -> Path:
         folder = self.folder / name
@@ -385,6 +385,8 @@ class BadReferences(Published):
             ("another shape of logits", ("logits has shape [18, 61]",), {"logits": np.zeros((18, 61), np.float32)}),
             ("a layer too many", ("entropy has shape",), {"entropy": np.zeros((3, 1, 4, 18), np.float32)}),
             ("no values", ("k_pre has shape",), {"k_pre": np.zeros((0,), np.float32)}),
+            ("NaN", ("k_post holds NaN or infinity",), {"k_post": np.full((2, 1, 2, 18, 8), np.nan, np.float32)}),
+            ("infinity", ("k_post holds NaN or infinity",), {"k_post": np.full((2, 1, 2, 18, 8), np.inf, np.float32)}),
         ):
             with self.subTest(name):
                 self.refused(parts, **changes)
