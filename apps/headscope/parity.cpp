@@ -54,10 +54,11 @@ void print_parity(const Parity& parity) {
   if (!parity.not_there.empty()) fmt::print("  not in the reference: {}\n", fmt::join(parity.not_there, ", "));
   const ParityRow& worst = parity.worst();
   const auto wrong = std::ranges::count_if(parity.rows, [](const ParityRow& row) { return !row.within(); });
-  fmt::print("{}; nearest to its limit is {}: {:.2g}, allowed {:.2g}\n",
+  fmt::print("{}; {} is {}: {:.2g}, allowed {:.2g}\n",
              wrong == 0 ? std::string("all within tolerance")
                         : fmt::format("{} of {} above the tolerance", wrong, parity.rows.size()),
-             place_of(worst), worst.difference, worst.tolerance);
+             wrong == 0 ? "nearest to its limit" : "farthest beyond it", place_of(worst), worst.difference,
+             worst.tolerance);
 }
 
 }  // namespace

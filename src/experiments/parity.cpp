@@ -56,27 +56,32 @@ at::Tensor row_entropies(const HeadVectors& vectors) {
 
 class Comparison {
  public:
-  Comparison(const Npz& reference, std::string origin, std::int64_t layers)
-      : origin_(std::move(origin)), layers_(layers) {
+  Comparison(const Npz& reference, std::string origin) : origin_(std::move(origin)) {
     for (const Limit& limit : layer_limits) add(reference, limit);
     add(reference, logits_limit);
   }
+
+  // Before anything is computed.
+  void check_shapes(const DecoderConfig& model, const at::Tensor& tokens_bt) const {
+    const std::int64_t b = tokens_bt.size(0), t = tokens_bt.size(1);
+    for (const char* name : {"q_pre", "q_post"}) check_shape(name, {model.layers, b, model.heads, t, model.d_k});
+    for (const char* name : {"k_pre", "k_post"}) check_shape(name, {model.layers, b, model.kv_heads, t, model.d_k});
+    check_shape("entropy", {model.layers, b, model.heads, t});
+    check_shape(logits_limit.name, {b, t, model.vocabulary});
+  }
+
+  [[nodiscard]] bool has(std::string_view name) const { return arrays_.contains(name); }
 
   // `values` are those of one layer, as the reference has them below its first dimension.
   void compare_layer(Parity& result, const char* name, std::int64_t layer, const at::Tensor& values) const {
     const auto found = arrays_.find(name);
     if (found == arrays_.end()) return;
-    const at::Tensor& expected = found->second.values;
-    std::vector<std::int64_t> shape = values.sizes().vec();
-    shape.insert(shape.begin(), layers_);
-    check_shape(name, expected, shape);
-    push(result, name, static_cast<int>(layer), expected[layer], values);
+    push(result, name, static_cast<int>(layer), found->second.values[layer], values);
   }
 
   void compare_logits(Parity& result, const at::Tensor& values) const {
     const auto found = arrays_.find(logits_limit.name);
     if (found == arrays_.end()) return;
-    check_shape(logits_limit.name, found->second.values, values.sizes().vec());
     push(result, logits_limit.name, -1, found->second.values, values);
   }
 
@@ -103,10 +108,11 @@ class Comparison {
     arrays_[limit.name] = {values, limit.limit * std::max(1.0, std::sqrt(square))};
   }
 
-  void check_shape(const char* name, const at::Tensor& expected, const std::vector<std::int64_t>& shape) const {
-    if (expected.sizes() != at::IntArrayRef(shape))
-      fail_input("{}: {} has shape {}; the model gives {}", origin_, name, shape_text(expected.sizes().vec()),
-                 shape_text(shape));
+  void check_shape(const char* name, const std::vector<std::int64_t>& shape) const {
+    const auto found = arrays_.find(name);
+    if (found != arrays_.end() && found->second.values.sizes() != at::IntArrayRef(shape))
+      fail_input("{}: {} has shape {}; the model gives {}", origin_, name,
+                 shape_text(found->second.values.sizes().vec()), shape_text(shape));
   }
 
   void push(Parity& result, const char* name, int layer, const at::Tensor& expected, const at::Tensor& values) const {
@@ -115,7 +121,6 @@ class Comparison {
   }
 
   std::string origin_;
-  std::int64_t layers_;
   std::map<std::string, Expected, std::less<>> arrays_;
 };
 
@@ -130,7 +135,8 @@ Parity compare_with_reference(const ParityOptions& options, Console& console) {
   for (const std::string& warning : loaded.warnings) console.warn(warning);
   const Decoder& model = loaded.model;
   const at::Tensor tokens_bt = input_tokens(reference, origin, model.config.vocabulary).to(device.device);
-  const Comparison comparison(reference, origin, model.config.layers);
+  const Comparison comparison(reference, origin);
+  comparison.check_shapes(model.config, tokens_bt);
   Parity result{.model = options.model.string(),
                 .reference = origin,
                 .title = title_of(loaded),
@@ -143,7 +149,8 @@ Parity compare_with_reference(const ParityOptions& options, Console& console) {
                      comparison.compare_layer(result, "k_pre", layer, heads_first(vectors.k_bthd));
                      comparison.compare_layer(result, "q_post", layer, heads_first(vectors.q_rotated_bthd));
                      comparison.compare_layer(result, "k_post", layer, heads_first(vectors.k_rotated_bthd));
-                     comparison.compare_layer(result, "entropy", layer, row_entropies(vectors));
+                     if (comparison.has("entropy"))
+                       comparison.compare_layer(result, "entropy", layer, row_entropies(vectors));
                    }});
   comparison.compare_logits(result, next_token_logits(model, hidden_btm));
   if (result.rows.empty())

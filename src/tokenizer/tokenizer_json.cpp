@@ -9,6 +9,7 @@
 #include "core/json_text.h"
 #include "core/regular_file.h"
 #include "formats/content_hash.h"
+#include "formats/model_files.h"
 #include "tokenizer/gguf_tokenizer.h"
 #include "tokenizer/json_components.h"
 #include "tokenizer/json_document.h"
@@ -90,25 +91,6 @@ void name_borders(const fs::path& file, TokenizerParts& parts) {
   }
 }
 
-// A model folder of the Hugging Face cache (models--org--name) holds snapshots; refs/main names one of them.
-fs::path snapshot_in(const fs::path& folder) {
-  std::error_code ignored;
-  const fs::path snapshots = folder / "snapshots", main = folder / "refs" / "main";
-  if (!fs::is_directory(snapshots, ignored)) return folder;
-  if (fs::exists(main, ignored)) {
-    std::string name = read_file(main);
-    while (!name.empty() && static_cast<unsigned char>(name.back()) <= ' ') name.pop_back();
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos)
-      fail_input("{}: '{}' is not the name of a snapshot", main.string(), excerpt(name, 60));
-    return snapshots / name;
-  }
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(snapshots, ignored)) found.push_back(entry.path());
-  if (found.size() != 1)
-    fail_input("{}: holds {} snapshots and no refs/main; name one of them", folder.string(), found.size());
-  return found.front();
-}
-
 fs::path tokenizer_file(const fs::path& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
@@ -117,7 +99,7 @@ fs::path tokenizer_file(const fs::path& path) {
                  path.string());
     return path;
   }
-  const fs::path file = snapshot_in(path) / "tokenizer.json";
+  const fs::path file = find_model_folder(path) / "tokenizer.json";
   if (!fs::exists(file, ignored))
     for (const auto& entry : fs::directory_iterator(file.parent_path(), ignored))
       if (entry.path().extension() == gguf_extension)

@@ -61,7 +61,7 @@ class Parity(unittest.TestCase):
         size = np.sqrt((arrays["k_post"].astype(float) ** 2).mean())
         self.assertAlmostEqual(parity["worst"]["tolerance"], 2e-5 * max(1, size), delta=1e-9)
         table = run(self.folder / "qwen3", "--reference", self.folder / "other.npz").stdout
-        self.assertIn("1 of 11 above the tolerance; nearest to its limit is k_post of layer 1: 0.25", table)
+        self.assertIn("1 of 11 above the tolerance; farthest beyond it is k_post of layer 1: 0.25", table)
 
     def test_AReferenceOfSomeArrays_ComparesThose(self):
         arrays = dict(np.load(PUBLISHED / "gemma2" / "default.npz"))
