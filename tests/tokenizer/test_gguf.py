@@ -228,7 +228,7 @@ class GgufTokenizers(Comparison):
             out = self.folder / "out"
             done = subprocess.run([PROGRAM, command, self.file, "--data", text, "--out", out, "--device", "cpu", "--overwrite", "--quiet", *flags],
                                   capture_output=True, text=True)
-            self.assertEqual((done.returncode, done.stderr), (DONE, ""))
+            self.assertEqual(done.returncode, DONE, done.stderr)
             manifest = json.loads((out / "manifest.json").read_text())
             return manifest["config"]["data"]["tokenizer"], manifest.get("val_loss")
 
