@@ -75,11 +75,15 @@ TEST(TokenFile, WrittenDocumentsAreReadBack) {
 TEST(TokenFile, IsNeitherReplacedNorHalfWritten) {
   const TemporaryFolder folder;
   TextTokenizer bytes("bytes");
-  write_file(folder / "a.json", "precious");
+  write_file(folder / "a.json", R"({"model": "a tokenizer.json, for example"})");
+  expect_error(Fault::input, "a.json: does not describe a token file and is not replaced",
+               [&] { TokenFileWriter(folder / "a.bin", true, bytes); });
+  const std::string precious = valid_info();
+  write_file(folder / "a.json", precious);
   expect_error(Fault::input, "a.json: is there already; give --overwrite",
                [&] { TokenFileWriter(folder / "a.bin", false, bytes); });
   { TokenFileWriter(folder / "a.bin", true, bytes).add("x", {}); }  // never finished
-  EXPECT_EQ(read_file(folder / "a.json"), "precious");
+  EXPECT_EQ(read_file(folder / "a.json"), precious);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
   TokenFileWriter writer(folder / "a.bin", true, bytes);
   writer.add("x", {});

@@ -140,7 +140,7 @@ TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {
   save_in(folder / "seeds/seed_2/QK");
   expect_error(Fault::input, fmt::format("{}/seed_1/QK, ", (folder / "seeds").string()),
                [&] { load_model(folder / "seeds", cpu().device); });
-  expect_error(Fault::input, "is no checkpoint (it has no state.json) and holds none",
+  expect_error(Fault::input, "is no checkpoint (it has no state.json), holds none, and is no published model",
                [&] { load_model(folder / "study/plots", cpu().device); });
 }
 

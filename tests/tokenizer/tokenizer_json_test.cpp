@@ -216,7 +216,7 @@ TEST(OpenTokenizer, FindsTheFile) {
   EXPECT_EQ(open_tokenizer(cache).name(), name);
   EXPECT_EQ(open_tokenizer(snapshot).name(), name);
   write_file(cache / "refs" / "main", "../../x");
-  expect_error(Fault::input, "is not the name of a snapshot", [&] { open_tokenizer(cache); });
+  expect_error(Fault::input, "holds '../../x'; expected the name of a folder in", [&] { open_tokenizer(cache); });
 }
 
 TEST(OpenTokenizer, KnowsTheEndOfAText) {

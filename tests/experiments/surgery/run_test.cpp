@@ -146,7 +146,7 @@ TEST_F(Surgery, BadInputHasItsLineAndLeavesNoFolder) {
   };
   refused("no checkpoint is named", with([](auto& o) { o.checkpoint = ""; }));
   refused("is no checkpoint", with([&](auto& o) { o.checkpoint = folder.path(); }));
-  refused("is no checkpoint", with([&](auto& o) { o.checkpoint = folder / "missing"; }));
+  refused("missing: is not there", with([&](auto& o) { o.checkpoint = folder / "missing"; }));
   refused("--by gains: unknown operation 'gains'; did you mean 'gain'?", with([](auto& o) { o.by = "gains"; }));
   for (const char* shares : {"1.1", "-0.1", "nan", "", "0,,1", "half"})
     refused("expected numbers from 0 to 1", with([&](auto& o) { o.shares = shares; }));
