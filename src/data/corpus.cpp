@@ -94,6 +94,7 @@ class TextPacker {
     Corpus corpus = corpus_of(buffer_, buffer_->span(), split_, origin, /*cut=*/!ended && !split_.full());
     corpus.tokenizer = tokenizer_.name();
     corpus.vocabulary = tokenizer_.vocabulary();
+    corpus.text_vocabulary = tokenizer_.text_vocabulary();
     count_.write(corpus);
     return corpus;
   }
@@ -161,7 +162,7 @@ class TokenFileSplit {
                  token_info_file(file_.origin).filename().string(), *file_.info.documents);
     Corpus corpus = corpus_of(file_.mapped, file_.tokens, split_, file_.origin, /*cut=*/!whole && !split_.full());
     corpus.tokenizer = file_.info.tokenizer;
-    corpus.vocabulary = file_.info.vocabulary;
+    corpus.vocabulary = corpus.text_vocabulary = file_.info.vocabulary;
     if (unended_ > 0) count_.add(unended_);
     count_.write(corpus);
     return corpus;
@@ -306,7 +307,7 @@ Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tok
                       nullptr);
   Corpus language;
   language.tokenizer = byte_tokenizer::name;
-  language.vocabulary = byte_tokenizer::vocabulary;
+  language.vocabulary = language.text_vocabulary = byte_tokenizer::vocabulary;
   language.source = language_origin(options.language_seed);
   language.cut = true;
   return language;

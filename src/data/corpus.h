@@ -45,6 +45,7 @@ struct Corpus {
   Tokens train, validation;
   std::string tokenizer;
   std::int64_t vocabulary = 0;
+  std::int64_t text_vocabulary = 0;  // without special tokens behind all others; of a token file the same
   // Documents; of those longer than 16384 tokens, pieces of that many.
   std::int64_t train_documents = 0, validation_documents = 0;
   // Nats per token: the unigram entropy, and exactly -log p of the validation documents over their tokens (start and

@@ -30,6 +30,9 @@ class TextTokenizer {
 
   [[nodiscard]] const std::string& name() const { return name_; }  // the same for the same tokenizer, wherever it is
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
+  [[nodiscard]] std::int64_t text_vocabulary() const {
+    return tokenizer_ ? tokenizer_->text_vocabulary() : vocabulary_;
+  }
   [[nodiscard]] std::uint32_t end_of_text() const;
   [[nodiscard]] std::optional<std::uint32_t> begin_of_text() const;
 

@@ -54,6 +54,16 @@ void check_enough_validation(const TrainOptions& train, const Corpus& corpus) {
   check_fixed_batches(corpus.validation.size(), train.validation_batches, train.batch, train.seq_len);
 }
 
+// A special token that the model has no embedding of may be in the tokenizer, not in the text.
+void check_ids(const Corpus& corpus, std::int64_t vocabulary) {
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(corpus.validation.size()));
+  corpus.validation.copy(0, corpus.validation.size(), ids.data());
+  for (const std::int64_t id : ids)
+    if (id >= vocabulary)
+      fail_input("{}: holds the special token {}, of which the model, with {} tokens, has no embedding", corpus.source,
+                 id, vocabulary);
+}
+
 // Everything that can be refused of a corpus that is read to its end, or as far as a run wants it.
 void check_fits(const Setup& setup, const Corpus& corpus) {
   check_vocabulary(setup, corpus);
@@ -232,9 +242,10 @@ void check_corpus_for(const Setup& setup) {
 Corpus load_held_out(const Setup& setup, Console& console) {
   Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1, wanted_of(setup.train).validation, console,
                               setup.model.longest);
-  if (corpus.vocabulary > setup.model.vocabulary)
+  if (corpus.text_vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);
+  if (corpus.vocabulary > setup.model.vocabulary) check_ids(corpus, setup.model.vocabulary);
   if (const std::int64_t needed = wanted_of(setup.train).validation;
       setup.data.path == setup.data.validation && !setup.data.path.empty() && corpus.validation.size() < needed)
     fail_input("{}: has {}; {} batches of {} x {} need {}: give more text, or measure less with --batch and --seq-len",

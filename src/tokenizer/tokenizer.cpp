@@ -24,7 +24,7 @@ Tokenizer::Tokenizer(TokenizerParts parts, std::string name)
       templates_(std::move(parts.templates)),
       decoder_(std::move(parts.decoder)),
       warnings_(std::move(parts.warnings)) {
-  vocabulary_ = std::int64_t{bpe_.largest_id()} + 1;
+  vocabulary_ = text_vocabulary_ = std::int64_t{bpe_.largest_id()} + 1;
   add_tokens(std::move(parts.added));
   build_finders();
   check_templates();
@@ -63,6 +63,7 @@ void Tokenizer::add_tokens(std::vector<AddedToken> added) {
     by_content_.emplace(added_.back().content, added_.size() - 1);
     by_id_.emplace(id, added_.size() - 1);
     vocabulary_ = std::max(vocabulary_, std::int64_t{id} + 1);
+    if (!token.special) text_vocabulary_ = std::max(text_vocabulary_, std::int64_t{id} + 1);
   }
 }
 

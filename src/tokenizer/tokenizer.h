@@ -67,6 +67,8 @@ class Tokenizer {
   [[nodiscard]] const std::string& name() const { return name_; }
   // The largest id, and 1.
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
+  // The same without special tokens behind all pieces: Gemma 3 has one for images, which its text models lack.
+  [[nodiscard]] std::int64_t text_vocabulary() const { return text_vocabulary_; }
   [[nodiscard]] std::optional<std::uint32_t> id_of(std::string_view piece) const;
   [[nodiscard]] std::optional<std::string_view> piece(std::uint32_t id) const;
   [[nodiscard]] std::optional<std::uint32_t> begin_of_text() const { return begin_of_text_; }
@@ -95,7 +97,7 @@ class Tokenizer {
   std::optional<std::uint32_t> begin_of_text_, end_of_text_;
   std::vector<std::string> warnings_;
   AddedTokenFinder in_text_, in_normalized_;
-  std::int64_t vocabulary_ = 0;
+  std::int64_t vocabulary_ = 0, text_vocabulary_ = 0;
   NewerCodePoints newer_;
   std::int64_t newer_count_ = 0;
   std::vector<TextRange> words_;

@@ -103,6 +103,27 @@ class Published(Program):
             self.assertEqual(again["val_loss"], said["val_loss"])
             self.assertEqual(again["heads"], said["heads"])
 
+    def test_ASpecialTokenBehindTheEmbedding_MayBeInTheTokenizerButNotInTheText(self):
+        """Gemma 3's tokenizer has one for images, of which its text models have no embedding."""
+        model = self.folder / "model"
+        shutil.copytree(self.models / "llama", model)
+        size = json.loads((model / "config.json").read_text())["vocab_size"]
+        tokenizer = json.loads((model / "tokenizer.json").read_text())
+        count = len({*tokenizer["model"]["vocab"]} | {token["content"] for token in tokenizer["added_tokens"]})
+        self.assertEqual(count, size)
+        token = {"id": size, "content": "<image>", "special": True, "single_word": False, "lstrip": False, "rstrip": False,
+                 "normalized": False}
+        tokenizer["added_tokens"].append(token)
+        for special, text, words in ((True, "", ""), (True, "<image>", f"holds the special token {size}, of which the model"),
+                                     (False, "", f"has a vocabulary of {size + 1}, the checkpoint's is {size}")):
+            token["special"] = special
+            (model / "tokenizer.json").write_text(json.dumps(tokenizer))
+            data = self.folder / "data.jsonl"
+            data.write_text(json.dumps({"text": text + "a cat"}) + "\n" + self.text.read_text())
+            done = run("inspect", model, "--data", data, "--seq-len", "32", "--batch", "4", "--out", self.folder / "out", "--overwrite")
+            self.assertEqual(done.returncode, WRONG_USAGE if words else 0, done.stderr)
+            self.assertIn(words, done.stderr)
+
     def test_ItsDataMustBeGiven(self):
         refused = run("inspect", self.models / "llama", "--out", self.folder / "out")
         self.assertEqual(refused.returncode, WRONG_USAGE)
