@@ -32,13 +32,16 @@ struct Continuation {
 
 // Made by transformers 5.22.2 in float32 (generate with do_sample=False, max_new_tokens=12, eos_token_id=None), of the
 // folder, whose weights are rounded to bfloat16, and of a folder in float32 (real_model.py --dtype f32), which has the
-// weights of the GGUF file: both go on alike. Everywhere the likeliest token is ahead of the next one by 0.08 or more;
-// two programs differ by 1e-4.
-constexpr std::array<Continuation, 4> expected = {{
+// weights of the GGUF file: both go on alike. Everywhere the likeliest token is ahead of the next one by 0.02 or more;
+// two programs differ by 1e-4. With half the base of RoPE the last one differs, with a tenth all but one do.
+constexpr std::array<Continuation, 5> expected = {{
     {"The capital of France is", " Paris.\n\nThe answer is: 201"},
     {"Water boils at a temperature of", " around 1,000°C, which is"},
     {"Once upon a time, there was a little", " girl named Emma who loved to play in the sun. She"},
     {"def add(a, b):\n    return", " a + b\n\n# Example usage:\nadd_"},
+    {"Attention is a function of queries, keys and values. Every query is compared with every key, and the result says "
+     "how much of each value is taken. A head that looks at the first token only is called",
+     " a head.\n\nA head is a function of queries"},
 }};
 
 void expect_continued(const fs::path& place) {

@@ -151,7 +151,7 @@ class RealModel(Program):
 
     def test_TheLoss_IsThatOfARealModel(self):
         for model in (FOLDER, GGUF):
-            # A uniform guess over the vocabulary has 10.8 nats; a model that is slightly wrong is above 4.
+            # A uniform guess over the vocabulary has 10.8 nats; models of this size have about 3 on text of many kinds.
             self.assertGreater(self.said[model]["val_loss"], 1.5)
             self.assertLess(self.said[model]["val_loss"], 3.5)
 
@@ -171,11 +171,11 @@ class RealModel(Program):
     def test_AGguf_GivesTheHeadsOfItsFolder(self):
         one, other = (head_values(self.out / model.name, "probe") for model in (FOLDER, GGUF))
         self.assertEqual(one.keys(), other.keys())
-        # Weights of the folder are those of the file, rounded to 8 bits: a relative error of 2^-9 at most.
+        # Weights of the folder are those of the file, rounded to 8 bits: a relative error of 2^-9 at most, and norms differ by less.
         for key, value in one.items():
             if key[-1] in ("q_norm", "k_norm"):
-                self.assertAlmostEqual(other[key] / value, 1, delta=0.01, msg=str(key))
-        self.assertAlmostEqual(self.said[FOLDER]["val_loss"], self.said[GGUF]["val_loss"], delta=0.01)
+                self.assertAlmostEqual(other[key] / value, 1, delta=2**-9, msg=str(key))
+        self.assertAlmostEqual(self.said[FOLDER]["val_loss"], self.said[GGUF]["val_loss"], delta=1e-3)
 
     def test_Memory_IsThatOfTheWeightsAndAGigabyte(self):
         weights_in_float32 = 4 * sum(tensor.size for tensor in weights().values())
