@@ -1,6 +1,6 @@
 """What a user sees of `headscope inspect`, `roles` and `plot` on a run of `headscope train`, and what is refused.
 
-usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
+usage: python test_inspect.py PATH_TO_HEADSCOPE [unittest options]
 """
 
 from __future__ import annotations
