@@ -81,6 +81,13 @@ int run(int argc, char** argv) {
   return chosen();
 }
 
+// A mapped file that another process cuts cannot be read any more: there is nothing to go on with.
+extern "C" void end_on_a_cut_file(int) {
+  constexpr std::string_view line = "headscope: a file was cut short while it was read; put it back and start again\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
+  ::_exit(static_cast<int>(Fault::runtime));
+}
+
 // What cannot be written is a failure, be it at the last moment.
 void flush_output() {
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
@@ -141,6 +148,7 @@ int main(int argc, char** argv) {
   // A reader that went away, or a limit on the size of files, makes writing fail; it must not end a run unsaved.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGBUS, end_on_a_cut_file);
   try {
     const int code = run(argc, argv);
     flush_output();

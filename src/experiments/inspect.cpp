@@ -206,7 +206,8 @@ class Inspector {
     say_warnings();
     setup_ = loaded_.setup;
     if (revisions_.size() == 1) revisions_[0].moment = {loaded_.step, loaded_.tokens};
-    first_ = {loaded_.checkpoint, loaded_.setup.model, tokenizer_of(loaded_)};
+    first_ = {loaded_.checkpoint, loaded_.setup.model, several() ? tokenizer_of(loaded_) : ""};
+    for (std::size_t i = 1; i < revisions_.size(); ++i) check_same_model(load_model(revisions_[i].place, at::kMeta));
   }
 
   Inspection run(const WriteMore& write_more) {
@@ -271,7 +272,6 @@ class Inspector {
         loaded_ = {};  // its memory is needed
         loaded_ = load(i);
         say_warnings();
-        check_same_model(loaded_);
       }
       const ProbeResult result = with_short_torch_errors(
           [&] { return probe_model(loaded_.model, batches, device_.type, chosen_, /*with_loss=*/true); });
@@ -308,7 +308,7 @@ class Inspector {
     return inspection;
   }
 
-  // Revisions of one model have the same heads and read the same tokens.
+  // Revisions of one model have the same heads and read the same tokens. All are looked at before one is measured.
   void check_same_model(const LoadedModel& now) const {
     const std::string place = now.checkpoint.string();
     const auto check = [&](std::string_view what, std::int64_t is, std::int64_t was) {

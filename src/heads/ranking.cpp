@@ -24,7 +24,7 @@ constexpr std::size_t recent = 10;  // measurements that an error is estimated f
 const Tracks& source_of(const RunTracks& tracks, const RankingOptions& options) {
   if (const Tracks* source = source_that_has(tracks, options.by == change ? "" : options.by, options.source))
     return *source;
-  fail_input("{} was not measured{}; see --track of 'headscope train'", options.by,
+  fail_input("{} was not measured{}; see --track of the command that measures", options.by,
              options.source.empty() ? "" : " on " + options.source + " batches");
 }
 
@@ -52,14 +52,14 @@ std::size_t half_way(const std::vector<double>& values) {
 
 // Steps that lie ever farther apart show the course of training, not how much a measurement moves.
 bool evenly_measured(const Tracks& tracks, std::size_t last) {
-  constexpr std::int64_t most_uneven = 10;
+  constexpr double most_uneven = 10;
   std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
   for (std::size_t i = last + 1 > recent ? last + 2 - recent : 1; i <= last; ++i) {
     const std::int64_t gap = tracks.moments[i].step - tracks.moments[i - 1].step;
     least = std::min(least, gap);
     most = std::max(most, gap);
   }
-  return most <= most_uneven * least;
+  return static_cast<double>(most) <= most_uneven * static_cast<double>(least);
 }
 
 // The values of a head up to the moment.

@@ -122,7 +122,7 @@ StoredWeights stored_in(const ModelFiles& files) {
 // The model that the stored tensors are, in memory.
 Decoder filled_decoder(const StoredWeights& weights, const StoredModel& stored, at::Device device) {
   Decoder model = empty_decoder(stored.config, device);
-  load_weights(weights, stored, model);
+  if (!device.is_meta()) load_weights(weights, stored, model);
   return model;
 }
 

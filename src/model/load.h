@@ -35,7 +35,7 @@ struct LoadedModel {
 // `place`: the folder of a checkpoint, or of a run, which stands for its newest one; or that of a published model
 // (formats/model_files.h). Throws Error(Fault::input) naming the file: there is none (of a study's folder: with the
 // names of its conditions), it is damaged, its architecture is not known (model/architectures.h), or its tensors have
-// other shapes than its configuration says.
+// other shapes than its configuration says. On at::kMeta everything is checked but values, which are not read.
 LoadedModel load_model(const std::filesystem::path& place, at::Device device);
 
 // When in its training such a model was saved, without reading its weights: as a checkpoint of ours or the name of a

@@ -60,8 +60,8 @@ void check_ids(const Corpus& corpus, std::int64_t vocabulary) {
   corpus.validation.copy(0, corpus.validation.size(), ids.data());
   for (const std::int64_t id : ids)
     if (id >= vocabulary)
-      fail_input("{}: holds the special token {}, of which the model, with {} tokens, has no embedding", corpus.source,
-                 id, vocabulary);
+      fail_input("{}: has a vocabulary of {}, and token {} is beyond the checkpoint's, {}; give data of its tokenizer",
+                 corpus.source, corpus.vocabulary, id, vocabulary);
 }
 
 // Everything that can be refused of a corpus that is read to its end, or as far as a run wants it.
