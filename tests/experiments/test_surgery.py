@@ -91,7 +91,7 @@ class Program(unittest.TestCase):
     def test_BadInput_HasItsLine(self):
         checkpoint = self.folder / "study" / "QK"
         self.refused("holds several models; give one of them", self.folder)
-        self.refused("is not there", checkpoint / "probes.parquet")
+        self.refused("is no checkpoint", checkpoint / "probes.parquet")
         self.refused("no checkpoint is named")
         self.refused("unknown operation 'size'; known are gain, singular", checkpoint, "--by", "size")
         self.refused("expected numbers from 0 to 1", checkpoint, "--shares", "0,50")

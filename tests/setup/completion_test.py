@@ -151,6 +151,10 @@ END
         self.assertEqual(self.complete("plot", "elsewhere/"), ["elsewhere/third"])
         self.assertEqual(self.complete("plot", "--theme", "dark", "runs/s"), ["runs/second run"])
         self.assertEqual(self.complete("inspect", "runs/first/checkpoints/"), ["runs/first/checkpoints/step-10"])
+        file = self.work / "runs/a model.gguf"
+        file.write_text("")
+        self.addCleanup(file.unlink)
+        self.assertEqual(self.complete("inspect", "runs/a"), ["runs/a model.gguf"])
         self.assertEqual(self.complete("plasticity", "compare", "runs/first", "runs/s"), ["runs/second run"])
         self.assertEqual(self.complete("plot", "runs/first", ""), [])  # it takes one
 
