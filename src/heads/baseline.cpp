@@ -44,7 +44,7 @@ std::optional<double> of_uniform_attention(std::string_view metric, std::int64_t
   if (metric == "sink" || metric == "previous") return (harmonic(rows) - 1) / (n - 1);
   if (metric == "self") return harmonic(rows) / n;
   if (metric == "constancy") return constancy(rows);
-  if (metric == "induction") {
+  if (metric == "induction" || metric == "previous_random") {  // of the second half of its sequences
     const std::int64_t period = std::min<std::int64_t>(64, rows / 2);
     return (harmonic(2 * period) - harmonic(period)) / static_cast<double>(period);
   }

@@ -44,6 +44,7 @@ constexpr std::array metrics = {
     Metric{"constancy", pattern, q, "", "1: every query attends to the same; 0: the query says where"},
     Metric{"consistency", pattern, q, "", "1: the same attention in every sequence; 0: as different as can be"},
     Metric{"induction", induction, q, "", "attention to what followed the token's first occurrence; probes only"},
+    Metric{"previous_random", induction, q, "", "attention to the token before, on random tokens; probes only"},
 };
 
 std::vector<std::string> names_of_metrics() {

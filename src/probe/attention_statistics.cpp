@@ -219,8 +219,12 @@ HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
   const at::Tensor p = at::softmax(scores_of(q_bhtd, k_bhtd, scores, half, half)
                                        .masked_fill_(hidden_keys(scores, half, half, q_bhtd.device()), -infinity),
                                    -1);
-  // Query half + i attends to i + 1, what followed the same token: the offset is -(half - 1).
-  return {{"induction", to_doubles(p.diagonal(1, 2, 3).mean(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble))}};
+  const auto mean_of = [](const at::Tensor& p_bhi) {
+    return to_doubles(p_bhi.mean(at::IntArrayRef{0, 2}, /*keepdim=*/false, at::kDouble));
+  };
+  // Query half + i attends to i + 1, what followed the same token: the offset is -(half - 1). The token before it is
+  // half + i - 1.
+  return {{"induction", mean_of(p.diagonal(1, 2, 3))}, {"previous_random", mean_of(p.diagonal(half - 1, 2, 3))}};
 }
 
 }  // namespace headscope

@@ -21,7 +21,8 @@ HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Ten
 HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 // induction: on sequences whose second half repeats the first (of t/2 tokens each), the mean attention of the tokens of
-// the second half to the token that followed their first occurrence. q_bthd, k_bthd: after RoPE.
+// the second half to the token that followed their first occurrence; previous_random: to the token before them. q_bthd,
+// k_bthd: after RoPE.
 HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores);
 
 }  // namespace headscope

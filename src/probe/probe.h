@@ -46,7 +46,7 @@ class HeadMeasurer {
   std::vector<at::Tensor> grams_;  // of each layer's keys, for their spectra
 };
 
-// `induction` of every layer: needs a forward pass of its own, over random sequences of at most `longest` tokens that
+// `induction` and `previous_random` of every layer: needs a forward pass of its own, over random sequences of at most `longest` tokens that
 // repeat themselves (the same for every model with this vocabulary).
 std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t longest);
 

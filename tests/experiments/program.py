@@ -32,7 +32,7 @@ QUERY_METRICS = {
     "norm": ("q_norm", "qk_ratio"),
     "attention": ("entropy", "entropy_norm", "entropy_seed", "max_logit", "sink", "previous", "self"),
     "pattern": ("constancy", "consistency"),
-    "induction": ("induction",),  # of probes
+    "induction": ("induction", "previous_random"),  # of probes
 }
 FIGURES = ("norm_divergence", "entropy_norm_scatter", "effective_rank", "gamma_heatmap", "key_norm_evolution",
            "outlier_magnitude", "latent_redundancy", "key_magnitude_profile", "qk_ratio", "role_map", "role_timeline")
@@ -112,7 +112,7 @@ def newest_checkpoint(out: Path) -> str:
 def metrics_of(source: str) -> tuple[list[str], list[str]]:
     keys = [metric for group in KEY_METRICS.values() for metric in group]
     queries = [metric for group in QUERY_METRICS.values() for metric in group]
-    return keys, [metric for metric in queries if source == "probe" or metric != "induction"]
+    return keys, [metric for metric in queries if source == "probe" or metric not in QUERY_METRICS["induction"]]
 
 
 def rows_of_a_moment(source: str) -> dict[str, int]:

@@ -91,7 +91,7 @@ class Tables(Program):
                 where = f"{source} {step} {layer} {kind}{head} {metric} {value}"
                 if metric in ("k_pr", "k_erank", "k_pr_eig", "k_stable_rank", "k_pr_vector"):
                     self.assertTrue(1 <= value <= D_K + 1e-6, where)
-                if metric in ("entropy_norm", "sink", "previous", "self", "constancy", "consistency", "induction",
+                if metric in ("entropy_norm", "sink", "previous", "self", "constancy", "consistency", "induction", "previous_random",
                               "k_top_energy", "k_top_share", "k_axis"):
                     self.assertTrue(0 <= value <= 1 + 1e-6, where)
                 if metric == "qk_ratio":

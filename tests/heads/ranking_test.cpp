@@ -53,6 +53,7 @@ TEST(Baseline, OfUniformAttentionIsThatOfTheMatrix) {
   double induction = 0;
   for (std::size_t i = 0; i < 64; ++i) induction += twice.a[64 + i][i + 1] / 64;
   EXPECT_NEAR(value("induction"), induction, 1e-12);
+  EXPECT_NEAR(value("previous_random"), induction, 1e-12);  // uniform attention is the same everywhere in a row
   EXPECT_EQ(value("entropy_norm"), 1);
   EXPECT_NEAR(baseline_of("sink", {256, 0})->value, 0.0201, 5e-5);
 }

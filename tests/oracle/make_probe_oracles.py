@@ -122,8 +122,8 @@ def attention_metrics(q, k, scale, window, cap):
         "entropy_seed": np.mean([entropy(row) for sequence in unmasked for row in sequence])}
 
 
-def induction(q, k, scale, window, cap):
-    """Attention of position half + i to i + 1."""
+def in_second_half(q, k, scale, window, cap, to):
+    """The mean attention of positions half + i to position to(i, half)."""
     half = q.shape[1] // 2
     scores = capped(np.einsum("btd,bsd->bts", q, k) * scale, cap)
     values = []
@@ -131,7 +131,7 @@ def induction(q, k, scale, window, cap):
         for i in range(half):
             first = max(0, half + i + 1 - window) if window else 0
             row = softmax(sequence[half + i, first:half + i + 1])
-            values.append(row[i + 1 - first] if i + 1 >= first else 0.0)
+            values.append(row[to(i, half) - first] if to(i, half) >= first else 0.0)
     return mean(values)
 
 
@@ -153,7 +153,9 @@ def main():
         with np.errstate(divide="ignore"):
             tensors["expected.qk_ratio"] = q_norm / np.array([per_head[h]["k_norm"] for h in of_query])
         if q.shape[1] > 1:
-            tensors["induction"] = np.array([induction(q[:, :, h], k[:, :, of_query[h]], scale, **rule) for h in range(heads)])
+            for name_of, to in (("induction", lambda i, half: i + 1), ("previous_random", lambda i, half: half + i - 1)):
+                tensors[name_of] = np.array(
+                    [in_second_half(q[:, :, h], k[:, :, of_query[h]], scale, **rule, to=to) for h in range(heads)])
         numbers = {key: repr(float(value)) for key, value in {"scale": scale, **rule}.items()}
         write_safetensors(folder / f"probe_{name}.safetensors", tensors, numbers)
 
