@@ -6,24 +6,24 @@ namespace {
 
 using nlohmann::ordered_json;
 
+ordered_json json_of(const ParityRow& row) {
+  return {{"name", row.name},
+          {"layer", row.layer < 0 ? ordered_json() : ordered_json(row.layer)},
+          {"difference", row.difference},
+          {"tolerance", row.tolerance}};
+}
+
 ordered_json parity_json(const Parity& parity) {
   ordered_json rows = ordered_json::array();
-  for (const ParityRow& row : parity.rows)
-    rows.push_back({{"name", row.name},
-                    {"layer", row.layer < 0 ? ordered_json() : ordered_json(row.layer)},
-                    {"difference", row.difference},
-                    {"tolerance", row.tolerance},
-                    {"within", row.within()}});
-  const ParityRow& worst = parity.worst();
+  for (const ParityRow& row : parity.rows) {
+    rows.push_back(json_of(row));
+    rows.back()["within"] = row.within();
+  }
   return {{"model", parity.model},
           {"title", parity.title},
           {"reference", parity.reference},
           {"within", parity.within()},
-          {"worst",
-           {{"name", worst.name},
-            {"layer", worst.layer < 0 ? ordered_json() : ordered_json(worst.layer)},
-            {"difference", worst.difference},
-            {"tolerance", worst.tolerance}}},
+          {"worst", json_of(parity.worst())},
           {"rows", rows},
           {"not_in_reference", parity.not_there}};
 }

@@ -39,8 +39,6 @@ struct Revision {
   Moment moment;
 };
 
-constexpr std::int64_t most_steps = std::int64_t{1} << 53;  // what tables take
-
 std::vector<Revision> several_in_order(const InspectOptions& options) {
   const std::vector<std::string>& places = options.checkpoints;
   if (!options.steps.empty() && options.steps.size() != places.size())
@@ -62,7 +60,7 @@ std::vector<Revision> several_in_order(const InspectOptions& options) {
   }
   std::ranges::sort(revisions, {}, [](const Revision& one) { return one.moment.step; });
   for (const Revision& one : revisions)
-    if (one.moment.step < 0 || one.moment.step > most_steps)
+    if (one.moment.step < 0 || one.moment.step > most_steps_or_tokens)
       fail_input("--steps: {} is no step; expected 0 to 2^53", one.moment.step);
   for (std::size_t i = 1; i < revisions.size(); ++i)
     if (revisions[i].moment.step == revisions[i - 1].moment.step)

@@ -44,12 +44,11 @@ at::Tensor input_tokens(const Npz& reference, const std::string& origin, std::in
 // Entropy of every row of attention, nats: [b, heads, t].
 at::Tensor row_entropies(const HeadVectors& vectors) {
   const at::Tensor q = vectors.q_rotated_bthd.to(at::kDouble), k = vectors.k_rotated_bthd.to(at::kDouble);
-  const Scores scores{vectors.scale, vectors.window, vectors.cap};
   constexpr std::int64_t tile = 64;  // rows whose scores exist at a time
   std::vector<at::Tensor> parts;
   for (std::int64_t first = 0; first < q.size(1); first += tile) {
     const std::int64_t count = std::min(tile, q.size(1) - first);
-    parts.push_back(at::special_entr(attention_probabilities(q, k, scores, first, count)).sum(-1));
+    parts.push_back(at::special_entr(attention_probabilities(q, k, vectors.scores, first, count)).sum(-1));
   }
   return at::cat(parts, 2);
 }

@@ -100,8 +100,8 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
   }
 }
 
-bool tokens_known(std::span<const Moment> moments) {
-  return moments.size() < 2 || std::ranges::any_of(moments, [](const Moment& moment) { return moment.tokens > 0; });
+Course course_of(std::span<const Moment> moments) {
+  return {moments.size() < 2 || std::ranges::any_of(moments, [](const Moment& moment) { return moment.tokens > 0; })};
 }
 
 std::string moment_text(const Moment& moment, std::string_view before) {

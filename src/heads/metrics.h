@@ -86,8 +86,17 @@ struct Moment {
   bool operator==(const Moment&) const = default;
 };
 
-// Revisions of a published model may not say their tokens, which are 0 then: their course is told in steps.
-bool tokens_known(std::span<const Moment> moments);
+// How far training had come: in tokens, or in updates where revisions of a published model do not say their tokens,
+// which are 0 then.
+struct Course {
+  bool in_tokens = true;
+  [[nodiscard]] std::int64_t at(const Moment& moment) const { return in_tokens ? moment.tokens : moment.step; }
+};
+Course course_of(std::span<const Moment> moments);
+
+// Tables take no larger step, and no more tokens.
+inline constexpr std::int64_t most_steps_or_tokens = std::int64_t{1} << 53;
+
 // "step 150 (614,400 tokens)"; "step 150" where tokens are not known.
 std::string moment_text(const Moment& moment, std::string_view before = "step ");
 // " at step 150"; empty at step 0, which is that of a published model that says nothing of its training.

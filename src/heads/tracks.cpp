@@ -16,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 // What no run reaches. Whole numbers up to 2^53 are exact in double.
 constexpr std::int64_t most_head_rows = 1 << 16;
-constexpr std::int64_t most_steps_or_tokens = std::int64_t{1} << 53;
 
 // Arrays have room for every layer, head and moment, and a whole table has a row for each. A damaged number must not
 // ask for all memory: an array may have this many values for each row of its metric, or this many in a small table.

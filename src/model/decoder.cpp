@@ -87,10 +87,9 @@ at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor&
   const auto qk = split(qk_bthd);
   const auto rotated = c.has_rope(index) ? split(rotate(qk_bthd, angles_for(model, index, x_btm.size(1)), halves)) : qk;
   const double scale = c.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c.d_k)));
-  const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], scale, c.window(index), c.score_cap};
+  const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], {scale, c.window(index), c.score_cap}};
   if (hooks.observe) hooks.observe(index, vectors);
-  const at::Tensor mixed_bthd =
-      causal_attention(rotated[0], rotated[1], v_bthd, {vectors.scale, vectors.window, vectors.cap});
+  const at::Tensor mixed_bthd = causal_attention(rotated[0], rotated[1], v_bthd, vectors.scores);
   const at::Tensor out_btm = applied(layer.output, mixed_bthd.flatten(-2));
   return c.norms_after() ? normed(model, layer.attention_out_norm, out_btm) : out_btm;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/attention.h"
 #include "settings/decoder_config.h"
 
 namespace headscope {
@@ -118,15 +119,12 @@ Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU)
 // Fresh weights from the seed, the same on every device, with and without QK-Norm. All parameters require gradients.
 Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device = at::kCPU);
 
-// What the heads of a layer work with. Queries and keys are after bias and QK-Norm, before and after RoPE. The score of
-// a pair is scale · q_rotated · k_rotated, soft-capped to cap·tanh(score/cap) where cap is not 0; a query sees the last
-// `window` keys, its own included, and all of them where window is 0.
+// What the heads of a layer work with. Queries and keys are after bias and QK-Norm, before and after RoPE; the
+// scores are those of the latter.
 struct HeadVectors {
   at::Tensor q_bthd, k_bthd, v_bthd;
   at::Tensor q_rotated_bthd, k_rotated_bthd;
-  double scale = 1;
-  std::int64_t window = 0;
-  double cap = 0;
+  Scores scores = {};
 };
 
 // Called for every layer on the way. Observe must not change the vectors. EditKeys gets the keys before RoPE and

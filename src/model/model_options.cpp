@@ -112,10 +112,6 @@ std::vector<std::string> ModelOptions::texts(std::string_view name, std::size_t 
   return texts;
 }
 
-bool ModelOptions::is_object(std::string_view name) const {
-  return has(name) && required(name).is_object();
-}
-
 ModelOptions ModelOptions::object(std::string_view name) const {
   if (!required(name).is_object()) fail(name, "expected an object");
   return {required(name), origin_, fmt::format("{}{}.", place_, name)};

@@ -32,7 +32,6 @@ class ModelOptions {
   [[nodiscard]] std::vector<double> numbers(std::string_view name, const NumberRange& range, std::size_t least) const;
   [[nodiscard]] std::vector<std::string> texts(std::string_view name, std::size_t least) const;
   [[nodiscard]] ModelOptions object(std::string_view name) const;
-  [[nodiscard]] bool is_object(std::string_view name) const;
 
   // "config.json: rope_scaling.factor is 0.5; " and `expected`.
   [[noreturn]] void fail(std::string_view name, std::string_view expected) const;

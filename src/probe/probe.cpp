@@ -19,10 +19,6 @@ Batch filled_batch(const TrainOptions& options, const ComputeDevice& device, Fil
 constexpr std::int64_t induction_sequences = 8;
 constexpr std::int64_t induction_period = 64;  // tokens before they repeat; less where sequences are shorter
 
-Scores scores_of(const HeadVectors& vectors) {
-  return {vectors.scale, vectors.window, vectors.cap};
-}
-
 HeadValues query_norms(const at::Tensor& q_bthd, const std::vector<double>& k_norm) {
   const at::Tensor norm_bth =
       at::linalg_vector_norm(q_bthd.detach(), 2, at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
@@ -68,8 +64,8 @@ void HeadMeasurer::observe(const HeadVectors& vectors) {
   if (chosen_.has(MetricGroup::norm)) values.merge(query_norms(vectors.q_bthd, values.at("k_norm")));
   if (chosen_.has(MetricGroup::rank)) grams_.push_back(key_gram(vectors.k_bthd));
   if (chosen_.has(MetricGroup::attention) || chosen_.has(MetricGroup::pattern))
-    values.merge(attention_statistics(vectors.q_rotated_bthd, vectors.k_rotated_bthd, scores_of(vectors)));
-  if (chosen_.has("entropy_seed")) values.merge(seed_entropy(vectors.q_bthd, vectors.k_bthd, scores_of(vectors)));
+    values.merge(attention_statistics(vectors.q_rotated_bthd, vectors.k_rotated_bthd, vectors.scores));
+  if (chosen_.has("entropy_seed")) values.merge(seed_entropy(vectors.q_bthd, vectors.k_bthd, vectors.scores));
 }
 
 std::vector<HeadValues> HeadMeasurer::finish() {
@@ -94,7 +90,7 @@ std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t lon
   const at::Tensor tokens = repeated_tokens(model.config.vocabulary, period).to(model.embedding.device());
   std::vector<HeadValues> layers;
   final_hidden(model, tokens, at::kFloat, {.observe = [&](std::int64_t, const HeadVectors& vectors) {
-                 layers.push_back(induction_score(vectors.q_rotated_bthd, vectors.k_rotated_bthd, scores_of(vectors)));
+                 layers.push_back(induction_score(vectors.q_rotated_bthd, vectors.k_rotated_bthd, vectors.scores));
                }});
   return layers;
 }

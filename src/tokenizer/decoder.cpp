@@ -58,15 +58,7 @@ Pieces decoded(const decoder::Fuse&, const Pieces& pieces) {
 std::string replaced(std::string_view text, TextPattern pattern, std::string_view content) {
   std::vector<TextRange> matches;
   pattern.find(text, matches);
-  std::string out;
-  std::size_t done = 0;
-  for (const TextRange& match : matches) {
-    out += text.substr(done, match.begin - done);
-    out += content;
-    done = match.end;
-  }
-  out += text.substr(done);
-  return out;
+  return with_replaced(text, matches, content);
 }
 
 Pieces decoded(const decoder::Metaspace& step, Pieces pieces) {

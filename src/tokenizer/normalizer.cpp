@@ -42,18 +42,10 @@ void apply(normalizer::Replace& replace, NormalizedText& text) {
   replace.pattern.find(text.text, matches);
   if (matches.empty()) return;
   if (replace.content.empty() && matches[0].begin == 0 && matches[0].end > 0) text.at_start = false;
-  std::string replaced;
-  std::size_t done = 0;
   constexpr std::size_t most_memory = std::size_t{1} << 30;
   if (matches.size() > most_memory / std::max<std::size_t>(1, replace.content.size()))
     fail_input("the normaliser of the tokenizer makes a text longer than {} bytes", most_memory);
-  for (const TextRange& match : matches) {
-    replaced.append(text.text, done, match.begin - done);
-    replaced += replace.content;
-    done = match.end;
-  }
-  replaced.append(text.text, done);
-  text.text = std::move(replaced);
+  text.text = with_replaced(text.text, matches, replace.content);
 }
 
 void apply(const normalizer::Prepend& prepend, NormalizedText& text) {

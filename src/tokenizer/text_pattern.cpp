@@ -141,4 +141,16 @@ std::string pattern_unicode_version() {
   return version.data();
 }
 
+std::string with_replaced(std::string_view text, std::span<const TextRange> matches, std::string_view content) {
+  std::string out;
+  std::size_t done = 0;
+  for (const TextRange& match : matches) {
+    out += text.substr(done, match.begin - done);
+    out += content;
+    done = match.end;
+  }
+  out += text.substr(done);
+  return out;
+}
+
 }  // namespace headscope

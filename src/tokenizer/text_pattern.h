@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ class TextPattern {
   bool asks_categories_ = false;
   std::shared_ptr<Compiled> compiled_;  // null: a plain text
 };
+
+// The text with `content` in the place of each match.
+std::string with_replaced(std::string_view text, std::span<const TextRange> matches, std::string_view content);
 
 // A class of the word characters where the `tokenizers` library uses Rust's regular expressions, which differ from
 // those of Oniguruma (\w): alphabetic, marks, decimal digits, connectors, joiners. Without the brackets.

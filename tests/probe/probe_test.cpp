@@ -55,7 +55,7 @@ class Measurements : public ::testing::TestWithParam<const char*> {
 
   [[nodiscard]] HeadVectors vectors(at::ScalarType type) const {
     const at::Tensor q_typed = q.to(type), k_typed = k.to(type);
-    return {q_typed, k_typed, k_typed, q_typed, k_typed, scores.scale, scores.window, scores.cap};
+    return {q_typed, k_typed, k_typed, q_typed, k_typed, scores};
   }
 };
 

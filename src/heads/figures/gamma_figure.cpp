@@ -63,11 +63,10 @@ Table cells_of(const GainHistory& history, std::int64_t layer) {
 
 // Columns are moments, which need not be equally far apart: the tics stand where they fall between them.
 Axis moment_axis(const std::vector<Moment>& moments, int steps) {
-  const bool in_tokens = tokens_known(moments);
+  const Course reached = course_of(moments);
   std::vector<double> course;
   Extent range;
-  for (const Moment& moment : moments)
-    range.add(course.emplace_back(static_cast<double>(in_tokens ? moment.tokens : moment.step)));
+  for (const Moment& moment : moments) range.add(course.emplace_back(static_cast<double>(reached.at(moment))));
   Axis axis = fitted(course_column(moments).axis, range, steps);
   axis.log = false;  // places of moments
   axis.low = -0.5;

@@ -77,10 +77,10 @@ Figure role_map_figure(const RoleMapData& data) {
 Figure role_timeline_figure(const RoleTimelineData& data) {
   HEADSCOPE_CHECK(data.share.size() == data.roles.size(), "{} shares of {} roles", data.share.size(),
                   data.roles.size());
-  const bool in_tokens = tokens_known(data.moments);
   const CourseColumn course = course_column(data.moments);
   Integers reached;
-  for (const Moment& moment : data.moments) reached.push_back(in_tokens ? moment.tokens : moment.step);
+  for (const Course how_far = course_of(data.moments); const Moment& moment : data.moments)
+    reached.push_back(how_far.at(moment));
   Panel panel{.x = course.axis,
               .y = {.kind = Axis::share, .label = {"share of heads"}, .include = {0, 1}, .grid = false}};
   panel.x.grid = false;

@@ -52,7 +52,7 @@ Figure norm_divergence_figure(Figure figure, const RunTracks& tracks) {
 
 std::string title_of(const Moment& moment, std::span<const Moment> all) {
   if (all.size() == 1 && moment.step == 0) return "";  // nothing is known of its training
-  if (!tokens_known(all)) return fmt::format("step {}", moment.step);
+  if (!course_of(all).in_tokens) return fmt::format("step {}", moment.step);
   return token_text(static_cast<double>(moment.tokens), static_cast<double>(all.back().tokens));
 }
 

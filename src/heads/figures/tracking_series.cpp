@@ -9,12 +9,12 @@
 namespace headscope {
 
 CourseColumn course_column(std::span<const Moment> moments) {
-  const bool in_tokens = tokens_known(moments);
-  CourseColumn column{in_tokens ? "tokens" : "step", {.kind = in_tokens ? Axis::tokens : Axis::updates}};
+  const Course course = course_of(moments);
+  CourseColumn column{course.in_tokens ? "tokens" : "step", {.kind = course.in_tokens ? Axis::tokens : Axis::updates}};
   constexpr double decades = 100, uneven = 50;
   double first = 0, before = 0, least = 0, most = 0;  // the first that is not 0; gaps between the ones behind it
   for (const Moment& moment : moments) {
-    const auto now = static_cast<double>(in_tokens ? moment.tokens : moment.step);
+    const auto now = static_cast<double>(course.at(moment));
     if (first > 0 && now > before) {
       least = least > 0 ? std::min(least, now - before) : now - before;
       most = std::max(most, now - before);

@@ -101,7 +101,7 @@ std::string stability_line(const RolesResult& result) {
   const std::size_t n = timeline.transitions.size();
   return fmt::format("{} change{} of role over {} moments, {} in the last quarter of the {}\n", n, n == 1 ? "" : "s",
                      timeline.moments.size(), timeline.late_transitions(),
-                     tokens_known(timeline.moments) ? "tokens" : "updates");
+                     course_of(timeline.moments).in_tokens ? "tokens" : "updates");
 }
 
 std::string unmeasured_line(const RolesResult& result) {
@@ -144,12 +144,10 @@ std::vector<std::int64_t> count_labels(std::span<const std::size_t> labels, cons
 
 std::int64_t RoleTimeline::late_transitions() const {
   if (moments.empty()) return 0;
-  const auto reached = [in_tokens = tokens_known(moments)](const Moment& moment) {
-    return in_tokens ? moment.tokens : moment.step;
-  };
-  const std::int64_t first = reached(moments.front()), last = reached(moments.back());
+  const Course course = course_of(moments);
+  const std::int64_t first = course.at(moments.front()), last = course.at(moments.back());
   return std::ranges::count_if(
-      transitions, [&](const RoleTransition& one) { return 4 * (reached(one.moment) - first) > 3 * (last - first); });
+      transitions, [&](const RoleTransition& one) { return 4 * (course.at(one.moment) - first) > 3 * (last - first); });
 }
 
 RoleTimeline timeline_of(std::span<const MomentLabels> moments, const RoleDefinition& definition,
