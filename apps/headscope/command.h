@@ -159,6 +159,7 @@ inline void when_chosen(CLI::App& command, Command& chosen, const Command& run) 
 void add_plasticity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_study(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_train(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_capture(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_inspect(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_heads(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_roles(CLI::App& app, CommonFlags& flags, Command& chosen);

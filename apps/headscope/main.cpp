@@ -54,6 +54,7 @@ int run(int argc, char** argv) {
   Command chosen;
   add_train(app, flags, chosen);
   add_study(app, flags, chosen);
+  add_capture(app, flags, chosen);
   add_inspect(app, flags, chosen);
   add_heads(app, flags, chosen);
   add_roles(app, flags, chosen);

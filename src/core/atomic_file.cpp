@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -72,8 +73,12 @@ void AtomicFile::give_up(const char* doing) {
 }
 
 void AtomicFile::write(std::string_view bytes) {
-  if (!descriptor_.write_at(bytes, size_)) give_up("writing");
-  size_ += static_cast<std::int64_t>(bytes.size());
+  write_at(bytes, size_);
+}
+
+void AtomicFile::write_at(std::string_view bytes, std::int64_t offset) {
+  if (!descriptor_.write_at(bytes, offset)) give_up("writing");
+  size_ = std::max(size_, offset + static_cast<std::int64_t>(bytes.size()));
 }
 
 void AtomicFile::commit() {

@@ -24,9 +24,11 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  void write(std::string_view bytes);
+  void write(std::string_view bytes);  // behind what was written so far
+  // At any place, also beyond the end; what lies between is 0.
+  void write_at(std::string_view bytes, std::int64_t offset);
   void commit();
-  [[nodiscard]] std::int64_t size() const { return size_; }  // bytes written so far
+  [[nodiscard]] std::int64_t size() const { return size_; }
 
  private:
   [[noreturn]] void give_up(const char* doing);

@@ -90,7 +90,7 @@ bool for_each_in_jsonl(const fs::path& file, const std::string& text_column, con
     if (line.find_first_not_of(" \t\r\n") == std::string::npos) continue;
     const std::string place = fmt::format("{}: line {}", file.string(), lines.number());
     const std::string text = parse_json_line(line, text_column, place);
-    if (!text.empty() && !on_document(text, {file, lines.number(), DocumentPlace::Unit::line})) return false;
+    if (!on_document(text, {file, lines.number(), DocumentPlace::Unit::line})) return false;
   }
   return true;
 }
@@ -113,7 +113,7 @@ bool for_each_in_text(const fs::path& file, const OnDocument& on_document) {
       document += line;
       continue;
     }
-    if (!document.empty() && !on_document(document, place)) return false;
+    if (!on_document(document, place)) return false;
     document.clear();
     place.number = lines.number() + 1;
   }
@@ -176,11 +176,15 @@ std::string parse_json_line(std::string_view line, const std::string& text_colum
   return std::move(*field.text);
 }
 
-bool for_each_document(const fs::path& file, const std::string& text_column, const OnDocument& on_document) {
+bool for_each_document(const fs::path& file, const std::string& text_column, const OnDocument& on_document,
+                       EmptyDocuments empty) {
+  const OnDocument visit = [&](std::string_view document, const DocumentPlace& place) {
+    return (document.empty() && empty == EmptyDocuments::left_out) || on_document(document, place);
+  };
   const std::string kind = kind_of(file);
-  if (kind == ".jsonl") return for_each_in_jsonl(file, text_column, on_document);
-  if (kind == ".parquet") return for_each_in_parquet(file, text_column, on_document);
-  return for_each_in_text(file, on_document);
+  if (kind == ".jsonl") return for_each_in_jsonl(file, text_column, visit);
+  if (kind == ".parquet") return for_each_in_parquet(file, text_column, visit);
+  return for_each_in_text(file, visit);
 }
 
 }  // namespace headscope

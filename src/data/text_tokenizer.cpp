@@ -30,12 +30,29 @@ void TextTokenizer::encode(std::string_view text, bool add_special, std::string_
   }
 }
 
+void TextTokenizer::check_encoding(std::string_view document, const DocumentPlace& place) const {
+  if (const auto wrong = tokenizer_ ? first_invalid_utf8(document) : std::nullopt)
+    fail_input("{}: is not UTF-8; --tokenizer bytes takes any bytes", place.of(document, *wrong));
+}
+
+void TextTokenizer::encode_alone(std::string_view text, const DocumentPlace& place, std::size_t most,
+                                 std::vector<std::uint32_t>& tokens) {
+  check_encoding(text, place);
+  if (tokenizer_) return tokenizer_->encode(text, tokens, {.add_special = true, .most = most});
+  tokens.push_back(byte_tokenizer::start);
+  for (const char c : text.substr(0, most - 1)) tokens.push_back(static_cast<unsigned char>(c));
+}
+
+std::string TextTokenizer::piece(std::uint32_t token) const {
+  if (!tokenizer_) return fmt::format("<0x{:02X}>", token);
+  return std::string(tokenizer_->piece(token).value_or(""));
+}
+
 void TextTokenizer::encode_document(std::string_view document, const DocumentPlace& place,
                                     std::vector<std::uint32_t>& tokens) {
   const std::uint32_t end = end_of_text();
   const std::size_t before = tokens.size();
-  if (const auto wrong = tokenizer_ ? first_invalid_utf8(document) : std::nullopt)
-    fail_input("{}: is not UTF-8; --tokenizer bytes takes any bytes", place.of(document, *wrong));
+  check_encoding(document, place);
   encode(document, /*add_special=*/true, "", tokens);
   if (tokens.size() == before || tokens.back() != end) tokens.push_back(end);
 }

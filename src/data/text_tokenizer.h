@@ -28,6 +28,14 @@ class TextTokenizer {
   // with the one that ends it. Throws Error(Fault::input) when the tokenizer has none.
   void encode_document(std::string_view document, const DocumentPlace& place, std::vector<std::uint32_t>& tokens);
 
+  // The same for a text that a model reads alone: with the tokens that the tokenizer adds, of which there may be none,
+  // and cut to `most` tokens.
+  void encode_alone(std::string_view text, const DocumentPlace& place, std::size_t most,
+                    std::vector<std::uint32_t>& tokens);
+
+  // The piece of a token as it stands in the vocabulary; of a byte, its number: "<0x41>".
+  [[nodiscard]] std::string piece(std::uint32_t token) const;
+
   [[nodiscard]] const std::string& name() const { return name_; }  // the same for the same tokenizer, wherever it is
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
   [[nodiscard]] std::int64_t text_vocabulary() const {
@@ -40,6 +48,8 @@ class TextTokenizer {
   void warn(Console& console) const;
 
  private:
+  void check_encoding(std::string_view document, const DocumentPlace& place) const;
+
   std::string given_, name_;
   std::int64_t vocabulary_ = 0;
   std::unique_ptr<Tokenizer> tokenizer_;  // null: bytes

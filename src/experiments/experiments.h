@@ -3,6 +3,7 @@
 #pragma once
 
 #include "experiments/benchmark.h"
+#include "experiments/capture.h"
 #include "experiments/estimate.h"
 #include "experiments/inspect.h"
 #include "experiments/parity.h"
@@ -18,6 +19,9 @@ struct Experiments {
   Inspection (*inspect)(const InspectJob& job, Console& console, const WriteMore& write_more);
   decltype(&run_surgery) surgery;
   decltype(&compare_with_reference) parity;
+  decltype(&run_capture) capture;
+  decltype(&plan_capture) describe_capture;
+  decltype(&capture_into) capture_data;
   decltype(&estimate_run) estimate;
   decltype(&benchmark_training) time_training;
   decltype(&benchmark_tracking) time_tracking;

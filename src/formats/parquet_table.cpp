@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "formats/arrow_input.h"
 #include "formats/arrow_table.h"
+#include "formats/atomic_sink.h"
 #include "formats/part_table.h"
 
 namespace headscope {
@@ -20,27 +21,6 @@ using Tables = std::vector<std::shared_ptr<arrow::Table>>;
 
 // Rows of one row group: large enough to compress well, small enough to be joined in memory.
 constexpr std::int64_t group_rows = 1 << 20;
-
-// Passes the bytes of Arrow's writer to an atomic file.
-class AtomicSink : public arrow::io::OutputStream {
- public:
-  explicit AtomicSink(AtomicFile& file) : file_(file) {}
-  arrow::Status Close() override {
-    closed_ = true;
-    return arrow::Status::OK();
-  }
-  [[nodiscard]] bool closed() const override { return closed_; }
-  [[nodiscard]] arrow::Result<std::int64_t> Tell() const override { return file_.size(); }
-  arrow::Status Write(const void* data, std::int64_t size) override {
-    file_.write({static_cast<const char*>(data), static_cast<std::size_t>(size)});
-    return arrow::Status::OK();
-  }
-  using arrow::io::OutputStream::Write;
-
- private:
-  AtomicFile& file_;
-  bool closed_ = false;
-};
 
 std::unique_ptr<parquet::arrow::FileWriter> open_writer(const std::shared_ptr<arrow::Schema>& schema,
                                                         std::shared_ptr<arrow::io::OutputStream> sink) {

@@ -206,11 +206,11 @@ std::string header_bytes(const std::filesystem::path& file, std::span<const Tens
   std::uint64_t end = 0;
   for (const TensorView& tensor : tensors) {
     HEADSCOPE_CHECK(names.insert(tensor.name).second, "{}: tensor '{}' comes twice", file.string(), tensor.name);
-    HEADSCOPE_CHECK(!is_quantised(tensor.type) && byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
-                    "{}: tensor '{}' {} of {} has {} bytes", file.string(), tensor.name, shape_text(tensor.shape),
-                    type_name(tensor.type), tensor.bytes.size());
+    const auto size = byte_size(tensor.type, tensor.shape);
+    HEADSCOPE_CHECK(!is_quantised(tensor.type) && size, "{}: tensor '{}' {} of {} has no size", file.string(),
+                    tensor.name, shape_text(tensor.shape), type_name(tensor.type));
     const std::uint64_t begin = end;
-    end += tensor.bytes.size();
+    end += *size;
     header.emplace_back(
         tensor.name, nlohmann::ordered_json{
                          {"dtype", type_name(tensor.type)}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}});
@@ -252,6 +252,9 @@ std::string_view header_text(std::span<const std::byte> bytes, const std::string
 std::string write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
                               const TensorMetadata& metadata) {
   const std::string header = header_bytes(file, tensors, metadata);
+  for (const TensorView& tensor : tensors)
+    HEADSCOPE_CHECK(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(), "{}: tensor '{}' {} of {} has {} bytes",
+                    file.string(), tensor.name, shape_text(tensor.shape), type_name(tensor.type), tensor.bytes.size());
   AtomicFile out(file);
   ContentHash hash;
   const auto write = [&](std::span<const std::byte> bytes) {
@@ -267,6 +270,28 @@ std::string write_safetensors(const std::filesystem::path& file, std::span<const
   for (const TensorView& tensor : tensors) write(tensor.bytes);
   out.commit();
   return hash.hex();
+}
+
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& file, std::span<const TensorView> tensors,
+                                     const TensorMetadata& metadata)
+    : file_(file) {
+  const std::string header = header_bytes(file, tensors, metadata);
+  file_.write(header);
+  begins_ = {header.size()};
+  for (const TensorView& tensor : tensors) begins_.push_back(begins_.back() + *byte_size(tensor.type, tensor.shape));
+}
+
+void SafetensorsWriter::write(std::size_t tensor, std::uint64_t offset, std::span<const std::byte> bytes) {
+  const std::uint64_t begin = begins_.at(tensor) + offset;
+  HEADSCOPE_CHECK(begin + bytes.size() <= begins_.at(tensor + 1), "tensor {}: {} bytes at {}", tensor, bytes.size(),
+                  offset);
+  file_.write_at(text_of(bytes), static_cast<std::int64_t>(begin));
+}
+
+void SafetensorsWriter::commit() {
+  const auto end = static_cast<std::int64_t>(begins_.back());
+  if (file_.size() < end) file_.write_at(std::string_view("\0", 1), end - 1);
+  file_.commit();
 }
 
 SafetensorsContent parse_safetensors(std::span<const std::byte> bytes, const std::string& origin) {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/atomic_file.h"
 #include "core/regular_file.h"
 #include "formats/tensor.h"
 
@@ -23,6 +24,22 @@ using TensorMetadata = std::map<std::string, std::string>;  // "__metadata__" of
 // it was.
 std::string write_safetensors(const std::filesystem::path& file, std::span<const TensorView> tensors,
                               const TensorMetadata& metadata = {});
+
+// Writes tensors whose values come in any order. Their shapes are known before; the bytes of `tensors` are not used.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& file, std::span<const TensorView> tensors,
+                    const TensorMetadata& metadata = {});
+
+  // Bytes of one tensor, from `offset` on. What is never written is 0.
+  void write(std::size_t tensor, std::uint64_t offset, std::span<const std::byte> bytes);
+  // The file appears. Without it nothing remains.
+  void commit();
+
+ private:
+  AtomicFile file_;
+  std::vector<std::uint64_t> begins_;  // of the tensors in the file, and the end
+};
 
 struct SafetensorsContent {
   std::vector<TensorView> tensors;  // in the order of their bytes; views of the parsed bytes

@@ -95,7 +95,7 @@ class TextReader {
       fail_input("{}: row {}: the texts so far are more than {} bytes, too many for a file of {} bytes", place_, row,
                  decoded_limit(size_), size_);
     const std::string_view text(reinterpret_cast<const char*>(value.ptr), value.len);
-    return text.empty() || on_text_(text);
+    return on_text_(text);
   }
 
   std::string place_;

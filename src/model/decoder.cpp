@@ -69,7 +69,8 @@ at::Tensor activated(Activation activation, const at::Tensor& x) {
   return squared_relu(x);
 }
 
-at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
+// What the heads of the layer get, of the residual stream. Hooks see it.
+HeadVectors head_vectors(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
   const DecoderConfig& c = model.config;
   const DecoderLayer& layer = model.layers[static_cast<std::size_t>(index)];
   const at::Tensor h_btm = c.norms_before() ? normed(model, layer.attention_norm, x_btm) : x_btm;
@@ -89,7 +90,15 @@ at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor&
   const double scale = c.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c.d_k)));
   const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], {scale, c.window(index), c.score_cap}};
   if (hooks.observe) hooks.observe(index, vectors);
-  const at::Tensor mixed_bthd = causal_attention(rotated[0], rotated[1], v_bthd, vectors.scores);
+  return vectors;
+}
+
+at::Tensor attention(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
+  const DecoderConfig& c = model.config;
+  const DecoderLayer& layer = model.layers[static_cast<std::size_t>(index)];
+  const HeadVectors heads = head_vectors(model, index, x_btm, hooks);
+  const at::Tensor mixed_bthd =
+      causal_attention(heads.q_rotated_bthd, heads.k_rotated_bthd, heads.v_bthd, heads.scores);
   const at::Tensor out_btm = applied(layer.output, mixed_bthd.flatten(-2));
   return c.norms_after() ? normed(model, layer.attention_out_norm, out_btm) : out_btm;
 }
@@ -103,6 +112,18 @@ at::Tensor feed_forward(const Decoder& model, std::int64_t index, const at::Tens
       c.gated ? activated(c.activation, applied(layer.gate, h_btm)) * up : activated(c.activation, up);
   const at::Tensor out_btm = applied(layer.down, inner);
   return c.norms_after() ? normed(model, layer.feed_forward_out_norm, out_btm) : out_btm;
+}
+
+at::Tensor embedded(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type) {
+  const DecoderConfig& c = model.config;
+  const double scale = c.embedding_scale.value_or(std::sqrt(static_cast<double>(c.d_model)));
+  return at::embedding(model.embedding, tokens_bt).to(type) * scale;
+}
+
+// The residual stream behind a layer.
+at::Tensor after_layer(const Decoder& model, std::int64_t index, const at::Tensor& x_btm, const Hooks& hooks) {
+  const at::Tensor attended = x_btm + attention(model, index, x_btm, hooks);
+  return attended + feed_forward(model, index, model.config.parallel_residual ? x_btm : attended);
 }
 
 }  // namespace
@@ -126,12 +147,12 @@ std::vector<LayerMatrix> layer_matrices(const Decoder& model) {
   return matrices;
 }
 
-Decoder empty_decoder(const DecoderConfig& config, at::Device device) {
+Decoder empty_decoder(const DecoderConfig& config, at::Device device, at::ScalarType type) {
   validate(config);
   const DecoderConfig& c = config;
   const std::int64_t q = c.query_rows(), kv = c.key_rows();
   const auto empty = [&](std::initializer_list<std::int64_t> shape) {
-    return at::empty(shape, at::TensorOptions(device).dtype(at::kFloat));
+    return at::empty(shape, at::TensorOptions(device).dtype(shape.size() > 1 ? type : at::kFloat));
   };
   const auto norm = [&](bool there = true) {
     return there ? NormWeights{empty({c.d_model}), c.norm.kind == NormKind::layer ? empty({c.d_model}) : at::Tensor()}
@@ -177,14 +198,17 @@ Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device
 }
 
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, const Hooks& hooks) {
-  const DecoderConfig& c = model.config;
-  const double scale = c.embedding_scale.value_or(std::sqrt(static_cast<double>(c.d_model)));
-  at::Tensor x_btm = at::embedding(model.embedding, tokens_bt).to(type) * scale;
-  for (std::int64_t index = 0; index < c.layers; ++index) {
-    const at::Tensor attended = x_btm + attention(model, index, x_btm, hooks);
-    x_btm = attended + feed_forward(model, index, c.parallel_residual ? x_btm : attended);
-  }
+  at::Tensor x_btm = embedded(model, tokens_bt, type);
+  for (std::int64_t index = 0; index < model.config.layers; ++index) x_btm = after_layer(model, index, x_btm, hooks);
   return normed(model, model.final_norm, x_btm);
+}
+
+void observe_heads(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, std::int64_t last_layer,
+                   const Observe& observe) {
+  const Hooks hooks{.observe = observe};
+  at::Tensor x_btm = embedded(model, tokens_bt, type);
+  for (std::int64_t index = 0; index < last_layer; ++index) x_btm = after_layer(model, index, x_btm, hooks);
+  head_vectors(model, last_layer, x_btm, hooks);
 }
 
 at::Tensor next_token_logits(const Decoder& model, const at::Tensor& hidden_btm) {

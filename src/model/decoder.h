@@ -112,9 +112,9 @@ inline at::Tensor effective_gain(const Decoder& model, const at::Tensor& stored)
   return model.config.norm.offset == 0 ? stored : stored + model.config.norm.offset;
 }
 
-// The shapes that the configuration says, in float32, without values: load_weights fills them. On at::kMeta they take
-// no memory.
-Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU);
+// The shapes that the configuration says, without values: load_weights fills them. Matrices and embeddings are of `type`,
+// norms and biases float32. On at::kMeta they take no memory.
+Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU, at::ScalarType type = at::kFloat);
 
 // Fresh weights from the seed, the same on every device, with and without QK-Norm. All parameters require gradients.
 Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device = at::kCPU);
@@ -139,6 +139,10 @@ struct Hooks {
 // The residual stream after the last norm, [b, t, d_model], computed in `type`. tokens_bt: int64.
 at::Tensor final_hidden(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
                         const Hooks& hooks = {});
+
+// Calls `observe` for the layers 0 … last_layer and computes nothing behind the queries and keys of the last one.
+void observe_heads(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type, std::int64_t last_layer,
+                   const Observe& observe);
 
 // The scores of the next token, [..., vocabulary], of what final_hidden returned.
 at::Tensor next_token_logits(const Decoder& model, const at::Tensor& hidden_btm);

@@ -120,8 +120,8 @@ StoredWeights stored_in(const ModelFiles& files) {
 }
 
 // The model that the stored tensors are, in memory.
-Decoder filled_decoder(const StoredWeights& weights, const StoredModel& stored, at::Device device) {
-  Decoder model = empty_decoder(stored.config, device);
+Decoder filled_decoder(const StoredWeights& weights, const StoredModel& stored, at::Device device, at::ScalarType type) {
+  Decoder model = empty_decoder(stored.config, device, type);
   if (!device.is_meta()) load_weights(weights, stored, model);
   return model;
 }
@@ -147,7 +147,7 @@ PublishedModel describe(const ModelFiles& files) {
   return described;
 }
 
-LoadedModel load_published(const fs::path& place, at::Device device) {
+LoadedModel load_published(const fs::path& place, at::Device device, at::ScalarType type) {
   const ModelFiles files(place);
   const PublishedModel published = describe(files);
   const Architecture& architecture = published.model.architecture;
@@ -157,7 +157,7 @@ LoadedModel load_published(const fs::path& place, at::Device device) {
   StoredModel stored = match_weights(weights, architecture, decoder_config(architecture, options));
   LoadedModel loaded;
   loaded.checkpoint = files.place();
-  loaded.model = filled_decoder(weights, stored, device);
+  loaded.model = filled_decoder(weights, stored, device, type);
   loaded.architecture = architecture.model_type;
   loaded.setup.preset = architecture.model_type;
   loaded.setup.model = stored.config;
@@ -201,8 +201,8 @@ void load_weights(const Safetensors& file, const Decoder& model, const std::stri
   load_weights(weights, match_weights(weights, own_architecture(), model.config), model);
 }
 
-LoadedModel load_model(const fs::path& place, at::Device device) {
-  if (looks_published(place)) return load_published(place, device);
+LoadedModel load_model(const fs::path& place, at::Device device, at::ScalarType type) {
+  if (looks_published(place)) return load_published(place, device, type);
   LoadedModel loaded;
   loaded.checkpoint = checkpoint_at(place);
   const CheckpointReader reader(loaded.checkpoint);
@@ -212,7 +212,7 @@ LoadedModel load_model(const fs::path& place, at::Device device) {
   loaded.tokens = loaded.step * loaded.setup.train.tokens_per_step();
   const Safetensors file = reader.tensors(model_name);
   const StoredWeights stored = stored_in(file, weights.string());
-  loaded.model = filled_decoder(stored, match_weights(stored, own_architecture(), loaded.setup.model), device);
+  loaded.model = filled_decoder(stored, match_weights(stored, own_architecture(), loaded.setup.model), device, type);
   return loaded;
 }
 

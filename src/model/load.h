@@ -25,7 +25,7 @@ void load_tensor(const TensorView& view, const at::Tensor& target, const std::st
 // A trained model: a checkpoint of ours, or a published one.
 struct LoadedModel {
   std::filesystem::path checkpoint;        // its folder, or its GGUF file
-  Decoder model;                           // float32, without gradients
+  Decoder model;                           // without gradients
   Setup setup;                             // what it was trained with; of a published one, the model alone is known
   std::int64_t step = 0, tokens = 0;       // updates that it had, and the tokens of those; 0 where nothing says it
   std::string architecture = {};           // a published one's model_type; empty: ours
@@ -36,7 +36,8 @@ struct LoadedModel {
 // (formats/model_files.h). Throws Error(Fault::input) naming the file: there is none (of a study's folder: with the
 // names of its conditions), it is damaged, its architecture is not known (model/architectures.h), or its tensors have
 // other shapes than its configuration says. On at::kMeta everything is checked but values, which are not read.
-LoadedModel load_model(const std::filesystem::path& place, at::Device device);
+// `type`: of the matrices and embeddings.
+LoadedModel load_model(const std::filesystem::path& place, at::Device device, at::ScalarType type = at::kFloat);
 
 // When in its training such a model was saved, without reading its weights: as a checkpoint of ours or the name of a
 // published revision says it.

@@ -178,10 +178,11 @@ void load_weights(const StoredWeights& weights, const StoredModel& stored, const
   const at::NoGradGuard no_gradients;
   const bool published = !stored.architecture->tensors.empty();  // a training of ours may have diverged
   for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
-    const at::Tensor host = value.is_cpu() ? value : at::empty(value.sizes(), at::kFloat);
+    const bool in_place = value.is_cpu() && value.scalar_type() == at::kFloat;
+    const at::Tensor host = in_place ? value : at::empty(value.sizes(), at::kFloat);
     const StoredNames names = stored_names(*stored.architecture, stored.prefix, stored.head, name);
     fill(weights, model.config, names, host, published);
-    if (!value.is_cpu()) value.copy_(host);
+    if (!in_place) value.copy_(host);
   });
 }
 

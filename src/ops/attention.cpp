@@ -1,7 +1,10 @@
 #include "ops/attention.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <limits>
 
+#include "ops/cpu/attention.h"
 #include "ops/device.h"
 
 namespace headscope {
@@ -33,6 +36,36 @@ at::Tensor composed_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd
   return heads_before_time(at::cat(rows, 2));
 }
 
+// Whether somebody will ask for gradients of these.
+bool needs_gradients(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+  return at::GradMode::is_enabled() && (a.requires_grad() || b.requires_grad() || c.requires_grad());
+}
+
+// The tiled pass of a CPU, in float32.
+at::Tensor tiled_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
+                           const Scores& scores) {
+  const auto in_float = [](const at::Tensor& x) {
+    const at::Tensor y = x.to(at::kFloat);
+    return y.stride(-1) == 1 ? y : y.contiguous();
+  };
+  const auto rows_of = [](const at::Tensor& x) {
+    return cpu::HeadRows{x.const_data_ptr<float>(), x.stride(0), x.stride(1), x.stride(2)};
+  };
+  const at::Tensor q = in_float(q_bthd), k = in_float(k_bthd), v = in_float(v_bthd);
+  at::Tensor mixed = at::empty({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
+  cpu::causal_attention({.b = q.size(0),
+                         .t = q.size(1),
+                         .heads = q.size(2),
+                         .key_heads = k.size(2),
+                         .d = q.size(3),
+                         .d_value = v.size(3),
+                         .scale = static_cast<float>(scores.scale),
+                         .cap = static_cast<float>(scores.cap),
+                         .window = scores.window},
+                        rows_of(q), rows_of(k), rows_of(v), mixed.mutable_data_ptr<float>());
+  return mixed.to(q_bthd.scalar_type());
+}
+
 }  // namespace
 
 at::Tensor rotary_frequencies(std::int64_t d, double base) {
@@ -61,6 +94,8 @@ at::Tensor rotate(const at::Tensor& x_bthd, const at::Tensor& table, bool halves
 
 at::Tensor causal_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
                             const Scores& scores) {
+  if (q_bthd.is_cpu() && q_bthd.scalar_type() != at::kDouble && !needs_gradients(q_bthd, k_bthd, v_bthd))
+    return tiled_attention(q_bthd, k_bthd, v_bthd, scores);
   if (scores.cap != 0) return composed_attention(q_bthd, k_bthd, v_bthd, scores);
   const std::int64_t time = q_bthd.size(1);
   const bool grouped = q_bthd.size(2) != k_bthd.size(2), windowed = scores.window != 0 && scores.window < time;

@@ -5,13 +5,12 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <span>
 
 #include "core/parallel.h"
+#include "ops/cpu/vector.h"
 
 namespace headscope {
 namespace {
@@ -27,38 +26,6 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Eight values in a register; two such sums side by side hide the latency of addition.
-using Vector = float __attribute__((vector_size(32)));
-using Bits = std::int32_t __attribute__((vector_size(32)));
-constexpr std::int64_t width = 8;
-
-Vector load(const float* from) {
-  Vector values;
-  std::memcpy(&values, from, sizeof values);
-  return values;
-}
-
-float sum_of(Vector a, Vector b) {
-  a += b;
-  return ((a[0] + a[4]) + (a[1] + a[5])) + ((a[2] + a[6]) + (a[3] + a[7]));
-}
-
-// e^x for x <= 0, to two units in the last place. Below -87: 1e-38.
-Vector exp_nonpositive(Vector x) {
-  constexpr float shift = 12582912.0F;  // 1.5·2^23: adding it leaves a whole number in the low bits
-  const Vector shifted = x * 1.44269504F + shift;
-  const Vector whole = shifted - shift;
-  const Vector f = (x - whole * 0.693145752F) - whole * 1.42860677e-6F;  // ln 2 in two parts
-  Vector p = f * (1.0F / 5040) + 1.0F / 720;
-  p = p * f + 1.0F / 120;
-  p = p * f + 1.0F / 24;
-  p = p * f + 1.0F / 6;
-  p = p * f + 0.5F;
-  p = p * f + 1.0F;
-  p = p * f + 1.0F;
-  return p * std::bit_cast<Vector>((std::bit_cast<Bits>(shifted) + 127) << 23);
-}
-
 struct Row {
   double entropy = 0;
   float max = 0;
@@ -69,30 +36,28 @@ struct Row {
 Row softmax_row(float* scores, std::int64_t n) {
   const std::int64_t padded = round_up(n, lanes);
   std::fill(scores + n, scores + padded, -std::numeric_limits<float>::infinity());
-  Vector top = load(scores), other_top = load(scores + width);
+  Vector top = load(scores), other_top = load(scores + vector_width);
   for (std::int64_t j = lanes; j < padded; j += lanes) {
-    const Vector a = load(scores + j), b = load(scores + j + width);
-    top = a > top ? a : top;
-    other_top = b > other_top ? b : other_top;
+    const Vector a = load(scores + j), b = load(scores + j + vector_width);
+    top = larger_of(a, top);
+    other_top = larger_of(b, other_top);
   }
-  top = other_top > top ? other_top : top;
-  float max = top[0];
-  for (std::int64_t lane = 1; lane < width; ++lane) max = std::max(max, top[lane]);
+  const float max = largest_of(larger_of(other_top, top));
   double sum = 0, weighted = 0;
   for (std::int64_t start = 0; start < padded; start += run) {
     Vector sums[2] = {}, products[2] = {};
     for (std::int64_t j = start; j < std::min(start + run, padded); j += lanes) {
       for (std::int64_t half = 0; half < 2; ++half) {
-        Vector x = load(scores + j + half * width) - max;
+        Vector x = load(scores + j + half * vector_width) - max;
         x = x < -87.0F ? Vector{} - 87.0F : x;
-        const Vector e = exp_nonpositive(x);
-        std::memcpy(scores + j + half * width, &e, sizeof e);
+        const Vector e = exp_bounded(x);
+        store(scores + j + half * vector_width, e);
         sums[half] += e;
         products[half] += e * x;
       }
     }
-    sum += sum_of(sums[0], sums[1]);
-    weighted += sum_of(products[0], products[1]);
+    sum += sum_of(sums[0] + sums[1]);
+    weighted += sum_of(products[0] + products[1]);
   }
   const auto inverse = static_cast<float>(1 / sum);
   for (std::int64_t j = 0; j < n; ++j) scores[j] *= inverse;

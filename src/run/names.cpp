@@ -19,7 +19,9 @@ constexpr const char* of_the_run =
     "{combined.json,surgery.parquet,surgery.csv,comparison.csv,head_metrics.csv,"
     "head_bucket_plasticity.csv,head_component_weights.csv,head_uncertainty.csv,cell_uncertainty.csv,"
     "head_replicates.csv,finished_heads.journal}";
-constexpr const char* of_the_demo = "data/l#h#{q,k}/data.parquet";
+// A capture: a run of its own, or the data of a run of plasticity.
+constexpr const char* of_a_capture[] = {"{,data/}l#h#{q,k}/data.parquet",
+                                        "{,data/}{parts/part-#.safetensors,_saver_state.json}"};
 constexpr const char* study_figures = "{1_loss,2_key_pr_causal,3_per_layer,4_causal_decomposition,5_gamma_cv}";
 
 // Of one training, in a run or in a condition of a study.
@@ -108,11 +110,12 @@ std::vector<std::string> all_files() {
   const std::string drawn = "{,.drawing-*/}", endings = "{.png,.svg,.gp,.dat,.*.dat}", log = ".drawing-*/gnuplot-#.log";
   for (const char* name : {manifest_name, config_name, lock_name}) files.emplace_back(name);
   for (const std::string& pattern :
-       {std::string(of_the_run), std::string(of_the_demo), drawn + study_figures + endings, log,
+       {std::string(of_the_run), drawn + study_figures + endings, log,
         in_trainings("plots/" + drawn + figures + endings), in_trainings(std::string(role_places) + roles),
         in_trainings(role_places + ("plots/" + drawn) + role_figures + endings),
         in_trainings(role_places + ("plots/" + log))})
     expand(pattern, files);
+  for (const char* pattern : of_a_capture) expand(pattern, files);
   for (const char* pattern : of_a_training) expand(in_trainings(pattern), files);
   return files;
 }

@@ -118,6 +118,11 @@ void Tokenizer::encode(std::string_view text, std::vector<std::uint32_t>& ids, c
                          /*at_start=*/part.range.begin == 0},
                         of_text);
   }
+  if (of_text.size() > options.most) of_text.resize(options.most);
+  if (options.add_special) {
+    const std::size_t added = added_by_templates();
+    of_text.resize(std::min(of_text.size(), options.most > added ? options.most - added : 0));
+  }
   for (const Template& one : templates_) {
     std::vector<std::uint32_t> filled;
     for (const TemplatePart& part : one) {
@@ -129,6 +134,14 @@ void Tokenizer::encode(std::string_view text, std::vector<std::uint32_t>& ids, c
     of_text = std::move(filled);
   }
   ids.insert(ids.end(), of_text.begin(), of_text.end());
+}
+
+std::size_t Tokenizer::added_by_templates() const {
+  std::size_t added = 0;
+  for (const Template& one : templates_)
+    for (const TemplatePart& part : one)
+      if (const auto* ids = std::get_if<std::vector<std::uint32_t>>(&part)) added += ids->size();
+  return added;
 }
 
 void Tokenizer::encode_normalized(NormalizedText text, std::vector<std::uint32_t>& ids) {

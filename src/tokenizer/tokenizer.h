@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,6 +42,7 @@ struct TokenizerParts {
 struct EncodeOptions {
   bool add_special = true;          // apply the templates; special tokens in the text are found in any case
   std::string_view place = "text";  // names the text in errors: "x.jsonl: line 3"
+  std::size_t most = std::numeric_limits<std::size_t>::max();  // ids; a text is cut at its end, templates stay whole
 };
 
 // What was met so far that may make ids differ from other programs.
@@ -80,6 +82,7 @@ class Tokenizer {
   void add_tokens(std::vector<AddedToken> added);
   void build_finders();
   void check_templates() const;
+  [[nodiscard]] std::size_t added_by_templates() const;
   std::optional<std::uint32_t> border(std::string_view content);
   void encode_normalized(NormalizedText text, std::vector<std::uint32_t>& ids);
   void encode_words(NormalizedText text, std::vector<std::uint32_t>& ids);

@@ -1,0 +1,80 @@
+#include "capture/options.h"
+
+#include "command.h"
+#include "core/text.h"
+#include "torch_half.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct CaptureFlags {
+  CaptureJob job;
+  std::vector<ConfigEntry> entries;  // from flags and --set
+};
+
+// A capture that is gone on with has its model, its data and its options; flags may repeat them.
+void resolve(CaptureFlags& flags) {
+  CaptureInputs& inputs = flags.job.inputs;
+  ResumedRun run = resumed_run(flags.job.folder, capture_command, RunWrites::as_it_goes, {"device"});
+  if (!inputs.model.empty()) run.missing.clear();  // there is something to start with
+  if (!run.manifest.is_null()) {
+    const ordered_json& config = run.manifest["config"];
+    if (inputs.model.empty()) inputs.model = text_at(config, "model");
+    if (inputs.data.empty()) inputs.data = config.value("data", std::vector<std::string>());
+    std::erase_if(run.entries, [](const ConfigEntry& entry) { return entry.key == "model" || entry.key == "data"; });
+  }
+  flags.job.options = options_over<CaptureOptions>(run, flags.entries, resolve_options<CaptureOptions>);
+  if (inputs.model.empty())
+    fail_input("no model: give the folder or GGUF file of a published one, or RUN (see 'headscope capture --help')");
+}
+
+void print_text(const CaptureOutcome& outcome) {
+  if (outcome.already_complete) {
+    fmt::print("{} is complete; nothing is left to do\n", visible(outcome.out));
+    return;
+  }
+  const CaptureSummary& summary = outcome.summary;
+  fmt::print("{}: queries and keys {} RoPE: {} vectors of {} files, from {} of {} texts in {} ({} tokens/s)\n",
+             summary.title, summary.rope, with_separators(summary.rows), with_separators(summary.files),
+             tokens_text(summary.tokens), with_separators(summary.texts), format_duration(summary.seconds),
+             with_separators(static_cast<std::int64_t>(summary.tokens_per_second)));
+  fmt::print("captured: {}\nanalyse it: headscope plasticity {}\n", visible(outcome.out),
+             shell_word(outcome.out.string()));
+}
+
+}  // namespace
+
+void add_capture(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<CaptureFlags>();
+  auto* command = app.add_subcommand("capture", "Save queries and keys of a model's heads, as plasticity reads them");
+  CaptureInputs& inputs = flags->job.inputs;
+  command
+      ->add_option("model", inputs.model,
+                   "The folder or GGUF file of a published model, RUN/checkpoints/step-N, or RUN for the newest")
+      ->type_name("MODEL");
+  command
+      ->add_option("--data", inputs.data, "Text: .txt, .jsonl, .parquet, or folders of it [what RUN held out]")
+      ->type_name("FILE");
+  add_out_flags(*command, flags->job.folder);
+  add_option_flags(*command, CaptureOptions{}, flags->entries);
+  add_common_flags(*command, common);
+  when_chosen(*command, chosen, [flags, &common] {
+    Console console(common.console);
+    resolve(*flags);
+    choose_out(flags->job.folder, common, "capture-" + folder_name(flags->job.inputs.model));
+    check_out(flags->job.folder, capture_command, RunWrites::as_it_goes);
+    const CaptureOutcome outcome = torch_half().capture(flags->job, console);
+    if (common.json) {
+      ordered_json object = {{"out", outcome.out.string()}, {"already_complete", outcome.already_complete}};
+      object.update(to_json(outcome.summary));
+      fmt::print("{}", json_text(object));
+    } else if (!common.console.quiet) {
+      print_text(outcome);
+    }
+    return 0;
+  });
+}
+
+}  // namespace headscope
