@@ -46,6 +46,31 @@ void print_text(const CaptureOutcome& outcome) {
 
 }  // namespace
 
+void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::vector<ConfigEntry>& entries) {
+  const char* group = "Capture";
+  command.add_option("--data", texts, "Text of a model that is captured first: .txt, .jsonl, .parquet, folders of it")
+      ->type_name("FILE")
+      ->group(group);
+  for (const auto& [flag, key, type, help] :
+       {std::array{"--sampler", "sampler", "NAME", "Positions that are kept: log, uniform or all [log]"},
+        std::array{"--bucket-size", "bucket_size", "N", "Positions of a bucket; of log, of the first [128]"},
+        std::array{"--base-rate", "base_rate", "N", "Rows kept of a bucket and text, on average [1]"},
+        std::array{"--max-length", "max_length", "N", "Tokens of a text [4096]"},
+        std::array{"--max-documents", "max_documents", "N", "Texts to read [all]"},
+        std::array{"--dtype", "dtype", "NAME", "What the model computes in: float32 or bfloat16 [float32]"},
+        std::array{"--device", "device", "NAME", "auto, cpu or cuda [auto]"},
+        std::array{"--tokenizer", "tokenizer", "PATH", "Of the text [the model's own]"},
+        std::array{"--text-column", "text_column", "NAME", "Field or column that holds the text [text]"}}) {
+    add_key_flag(command, entries, flag, key, type, help);
+    command.get_option(flag)->group(group);
+  }
+  command
+      .add_flag_callback(
+          "--pre-rope", [&entries] { entries.push_back({"pre_rope", "true", "--pre-rope"}); },
+          "Capture before RoPE [after]")
+      ->group(group);
+}
+
 void add_capture(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto flags = std::make_shared<CaptureFlags>();
   auto* command = app.add_subcommand("capture", "Save queries and keys of a model's heads, as plasticity reads them");

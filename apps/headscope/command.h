@@ -150,6 +150,9 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
   add_set_flag(command, entries, "Any configuration key, as key=value");
 }
 
+// The text of a model whose queries and keys are captured, and how: the flags of `capture` that another command takes.
+void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::vector<ConfigEntry>& entries);
+
 // What is to be run when the command line names the command.
 inline void when_chosen(CLI::App& command, Command& chosen, const Command& run) {
   command.callback([&chosen, run] { chosen = run; });

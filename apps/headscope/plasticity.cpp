@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "plasticity/run.h"
+#include "torch_half.h"
 
 namespace headscope {
 namespace {
@@ -15,11 +16,50 @@ struct PlasticityFlags {
   PlasticityJob job;
   std::filesystem::path config;
   std::vector<ConfigEntry> entries;  // from flags and --set
+  std::vector<std::string> texts;    // of a model that is captured first
+  std::vector<ConfigEntry> capture;  // how, from flags
   bool no_figures = false;
+  std::shared_ptr<Console> console;
 };
 
+// Where text is given, DATA is a model: its queries and keys are captured first. A run that is gone on with says how.
+void capture_first(PlasticityFlags& flags, ResumedRun& run) {
+  PlasticityJob& job = flags.job;
+  CaptureInputs inputs{job.data.string(), flags.texts};
+  ResumedRun captured{.manifest = {}, .entries = {}, .free_keys = {"device"}};
+  if (!run.manifest.is_null() && run.manifest["config"].contains(capture_key)) {
+    const ordered_json& config = run.manifest["config"][capture_key];
+    captured.manifest = run.manifest;
+    if (inputs.model.empty()) inputs.model = text_at(config, "model");
+    if (inputs.data.empty()) inputs.data = config.value("data", std::vector<std::string>());
+    const std::string prefix = fmt::format("{}.", capture_key);
+    for (ConfigEntry entry : run.entries) {
+      if (!entry.key.starts_with(prefix)) continue;
+      entry.key.erase(0, prefix.size());
+      if (entry.key != "model" && entry.key != "data" && entry.key != "title") captured.entries.push_back(entry);
+    }
+    std::erase_if(run.entries, [&](const ConfigEntry& entry) { return entry.key.starts_with(prefix); });
+  } else if (flags.texts.empty() && flags.capture.empty()) {
+    return;  // DATA is a folder of captured vectors
+  }
+  if (inputs.model.empty()) fail_input("no model: name the one that reads the text of --data");
+  const CaptureOptions options =
+      options_over<CaptureOptions>(captured, flags.capture, resolve_options<CaptureOptions>);
+  const CapturePlan plan = torch_half().describe_capture(inputs, options);
+  job.data.clear();
+  job.model = CaptureFirst{.title = plan.title,
+                           .layers = plan.layers,
+                           .q_heads = plan.heads,
+                           .k_heads = plan.key_heads,
+                           .rope = plan.rope,
+                           .config = plan.config,
+                           .capture = [inputs, options, console = flags.console](const auto& folder, const auto& hint) {
+                             torch_half().capture_data(inputs, options, folder, hint, *console);
+                           }};
+}
+
 // The run that is gone on with over defaults, the file over that, flags over the file.
-PlasticityOptions options_of(const PlasticityFlags& flags, Console& console) {
+PlasticityOptions options_of(PlasticityFlags& flags, Console& console) {
   std::vector<ConfigEntry> entries;
   std::vector<std::string> ignored;
   if (!flags.config.empty()) entries = read_plasticity_config(flags.config, ignored);
@@ -29,6 +69,7 @@ PlasticityOptions options_of(const PlasticityFlags& flags, Console& console) {
   ResumedRun run =
       resumed_run(flags.job.folder, plasticity_command, RunWrites::as_it_goes, {"dataset_local_root", "max_workers"});
   if (!flags.job.data.empty() || flags.job.demo) run.missing.clear();  // there is something to start with
+  capture_first(flags, run);
   if (text_at(run.manifest, heads_from) != heads_from_configuration)   // they were found: look again
     std::erase_if(run.entries, [](const ConfigEntry& entry) { return entry.key.starts_with("num_"); });
   return options_over<PlasticityOptions>(run, entries, resolve_options<PlasticityOptions>);
@@ -37,12 +78,13 @@ PlasticityOptions options_of(const PlasticityFlags& flags, Console& console) {
 // The data of a demonstration lie in its run.
 bool is_of_the_demo(const PlasticityJob& job) {
   const PlasticityOptions& options = job.options;
-  return job.data.empty() && options.model_dir == demo_data_name &&
+  return job.data.empty() && !job.model && options.model_dir == own_data_name &&
          options.dataset_local_root == absolute_folder(job.folder.out);
 }
 
 std::string run_name(const PlasticityJob& job) {
   if (job.demo) return "plasticity-demo";
+  if (job.model) return "plasticity-" + folder_name(text_at(job.model->config, "model"));
   const PlasticityOptions& options = job.options;
   if (!job.data.empty()) return "plasticity-" + folder_name(job.data);
   const std::string& named = options.model_dir.empty() ? options.dataset_local_root : options.model_dir;
@@ -67,6 +109,7 @@ void print_json(const PlasticityOutcome& outcome) {
   const PlasticityResult& result = outcome.result;
   ordered_json object = {{"out", outcome.out.string()},
                          {"status", result.failures.empty() ? "complete" : "incomplete"},
+                         {"rope", outcome.rope},
                          {"heads", result.heads.size()},
                          {"failed", failures_json(result)}};
   if (const auto range = range_of(result.heads))
@@ -114,9 +157,10 @@ void print_text(const PlasticityOutcome& outcome) {
   }
   const PlasticityResult& result = outcome.result;
   if (result.heads.empty()) return;  // the error says it all
-  fmt::print("attention plasticity (0 fixed choice, 1 coin flip), variant {}: {} heads in {}\n",
-             json_value(result.options.variant).get<std::string>(), result.heads.size(),
-             format_duration(outcome.seconds));
+  fmt::print("attention plasticity (0 fixed choice, 1 coin flip), variant {}, queries and keys {}: {} heads in {}\n",
+             json_value(result.options.variant).get<std::string>(),
+             outcome.rope == "unknown" ? "before or after RoPE (the data do not say)" : outcome.rope + " RoPE",
+             result.heads.size(), format_duration(outcome.seconds));
   if (const auto range = range_of(result.heads))
     fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", range->mean, range->median,
                with_error(*range->lowest), with_error(*range->highest));
@@ -182,8 +226,12 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
 void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
   auto flags = std::make_shared<PlasticityFlags>();
   auto* command = app.add_subcommand("plasticity", "Attention plasticity from captured queries and keys");
-  command->add_option("data", flags->job.data, "Folder with l00h00q/data.parquet, l00h00k/data.parquet, ...")
-      ->type_name("DATA");
+  command
+      ->add_option("data", flags->job.data,
+                   "Folder with l00h00q/data.parquet, l00h00k/data.parquet, ...; with --data a model or run, which is "
+                   "captured first")
+      ->type_name("DATA|MODEL");
+  add_capture_flags(*command, flags->texts, flags->capture);
   command->add_option("--config", flags->config, "YAML configuration; flags override it")->type_name("FILE");
   command->add_flag("--demo", flags->job.demo, "Analyse a made-up dataset whose plasticity is known");
   command->add_flag("--fail-fast", flags->job.fail_fast, "Stop at the first head that cannot be analysed");
@@ -197,7 +245,8 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->callback([command, flags, &common, &chosen] {
     if (!command->get_subcommands().empty()) return;
     chosen = [flags, &common] {
-      Console console(common.console);
+      flags->console = std::make_shared<Console>(common.console);
+      Console& console = *flags->console;
       PlasticityJob& job = flags->job;
       job.options = options_of(*flags, console);
       job.demo = job.demo || (job.folder.resume && is_of_the_demo(job));

@@ -117,6 +117,11 @@ ordered_json config_of(const CaptureInputs& inputs, const CaptureOptions& option
   return config;
 }
 
+// "8 MB", "1.61 GB"
+std::string bytes_text(double bytes) {
+  return bytes < 1e9 ? fmt::format("{:.0f} MB", std::ceil(bytes / 1e6)) : fmt::format("{:.2f} GB", bytes / 1e9);
+}
+
 // A batch: places of texts in the part.
 using Batch = std::vector<std::size_t>;
 
@@ -226,12 +231,12 @@ class Capture {
     for (const CapturedSide& side : sides_) vectors += rows * static_cast<double>(side.heads.size());
     const double disk = vectors * static_cast<double>(model().d_k) * sizeof(float);
     console_.info(fmt::format(
-        "{} texts, {}{}; memory: at most {:.1f} GB (weights {:.2f}, batches {:.2f}, program {:.2f}); disk: about "
-        "{:.2f} GB, twice that at the end",
+        "{} texts, {}{}; memory: at most {} (weights {}, batches {}, program {}); disk: about {}, twice that at the end",
         with_separators(survey_.texts), tokens_text(survey_.tokens),
         survey_.at_limit > 0 ? fmt::format(" ({} cut to {} tokens)", with_separators(survey_.at_limit), limits_.tokens)
                              : "",
-        memory.total() / 1e9, memory.weights / 1e9, memory.batch / 1e9, memory.rest / 1e9, disk / 1e9));
+        bytes_text(memory.total()), bytes_text(memory.weights), bytes_text(memory.batch), bytes_text(memory.rest),
+        bytes_text(disk)));
     if (state.texts > 0)
       console_.info(fmt::format("going on behind {} texts", with_separators(state.texts)));
   }
@@ -362,11 +367,14 @@ class Capture {
     ordered_json counts = ordered_json::object();
     for (const auto& [bucket, rows] : joined.rows_by_bucket) counts[std::to_string(bucket)] = rows;
     return {{"bucket_counts", counts},
-            {"headscope", to_json(summary)},
+            {"headscope", {{"texts", summary.texts}, {"tokens", summary.tokens}, {"rows", summary.rows}, {"files", summary.files}}},
             {"model_metadata",
              {{"attention_scope", "all_attention"},
               {"dataset_name", ""},
               {"dataset_split", ""},
+              {"head_sampling_num_key_heads", model().kv_heads},
+              {"head_sampling_num_layers", model().layers},
+              {"head_sampling_num_query_heads", model().heads},
               {rope_key, rope_text(options_)},
               {options_.sampler == Sampler::log ? "sampling_min_bucket_size" : "sampling_bucket_size",
                sampler_.bucket_size()},
@@ -432,18 +440,19 @@ CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& opti
   const LoadedModel loaded = load_model(inputs.model, at::kMeta);
   const DecoderConfig& model = loaded.model.config;
   sides_of(model, options);
-  return {model.layers, model.heads, model.kv_heads, rope_text(options),
+  return {model.layers, model.heads, model.kv_heads, title_of(loaded), rope_text(options),
           config_of(inputs, options, choose_device(options.device))};
 }
 
-CaptureSummary capture_into(const CaptureInputs& inputs, const CaptureOptions& options, const fs::path& folder,
+void capture_into(const CaptureInputs& inputs, const CaptureOptions& options, const fs::path& folder,
                             const std::string& hint, Console& console) {
   const InterruptGuard guard;
   const at::NoGradGuard no_gradients;
   const LargeTensors memory;
-  const CaptureSummary summary = Capture(inputs, options, console).run(folder, hint);
+  std::error_code ignored;
+  if (fs::exists(folder / state_file_name, ignored) && parts_in(folder / parts_name).count == 0) return;  // all is there
+  Capture(inputs, options, console).run(folder, hint);
   remove_parts(folder);
-  return summary;
 }
 
 }  // namespace headscope

@@ -12,13 +12,13 @@ CaptureOutcome run_capture(const CaptureJob& job, Console& console);
 // The same as a part of another command's run.
 struct CapturePlan {
   std::int64_t layers = 0, heads = 0, key_heads = 0;  // of the model
-  std::string rope;
+  std::string title, rope;
   nlohmann::ordered_json config;  // resolved
 };
 CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& options);
-// Writes the files of the heads into the folder, or goes on with what is there. `hint` says how to go on after an
+// Writes the files of the heads into the folder, unless they are there, or goes on with its parts. `hint` says how to go on after an
 // interruption.
-CaptureSummary capture_into(const CaptureInputs& inputs, const CaptureOptions& options,
+void capture_into(const CaptureInputs& inputs, const CaptureOptions& options,
                             const std::filesystem::path& folder, const std::string& hint, Console& console);
 
 }  // namespace headscope

@@ -4,15 +4,53 @@
 #include <regex>
 #include <set>
 
+#include "core/atomic_file.h"
+#include "core/json_text.h"
 #include "core/lists.h"
+#include "formats/capture_writer.h"
+#include "run/run_folder.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+using nlohmann::ordered_json;
 
-fs::path capture_file(const fs::path& root, std::int64_t layer, std::int64_t head, char kind) {
-  return root / fmt::format("l{:02}h{:02}{}", layer, head, kind) / "data.parquet";
+// What the program that captured says beside its files (_saver_state.json). Nothing of it where there is no such file.
+struct CaptureState {
+  std::string rope = "unknown";
+  std::optional<std::int64_t> layers, q_heads, k_heads;  // of the model: perhaps not all were captured
+};
+
+CaptureState read_capture_state(const fs::path& root) {
+  CaptureState state;
+  std::error_code ignored;
+  if (!fs::is_regular_file(root / "_saver_state.json", ignored)) return state;
+  const ordered_json content = parse_json(read_file(root / "_saver_state.json"));
+  const ordered_json said = content.is_object() ? content.value("model_metadata", ordered_json()) : ordered_json();
+  if (!said.is_object()) return state;
+  const std::string rope = text_at(said, "rope");
+  if (rope == "before" || rope == "after") state.rope = rope;
+  const auto count = [&](const char* name) -> std::optional<std::int64_t> {
+    const auto found = said.find(name);
+    if (found == said.end() || !found->is_number_integer()) return std::nullopt;
+    const auto value = found->get<std::int64_t>();
+    return value > 0 ? std::optional(value) : std::nullopt;
+  };
+  state.layers = count("head_sampling_num_layers");
+  state.q_heads = count("head_sampling_num_query_heads");
+  state.k_heads = count("head_sampling_num_key_heads");
+  return state;
+}
+
+// A capture of ours appears head by head at its end.
+void refuse_unfinished(const fs::path& root) {
+  if (!is_run(root)) return;
+  const ordered_json manifest = read_manifest(root);
+  const std::string command = text_at(manifest, "command");
+  if (command == "capture" && !is_complete(root))
+    fail_input("{}: the capture is not finished (status {}); {}", root.string(), text_at(manifest, "status"),
+               resume_hint(command, root));
 }
 
 struct FoundHeads {
@@ -69,6 +107,12 @@ void select(std::vector<HeadId>& heads, std::int64_t HeadId::*member, const std:
   std::erase_if(heads, [&](const HeadId& head) { return !std::binary_search(list.begin(), list.end(), head.*member); });
 }
 
+void select_heads(Dataset& dataset, const PlasticityOptions& options) {
+  select(dataset.heads, &HeadId::layer, options.layers, "--layers", dataset.root);
+  select(dataset.heads, &HeadId::q_head, options.heads, "--heads", dataset.root);
+  if (dataset.heads.empty()) fail_input("{}: no head is left to analyse", dataset.root.string());
+}
+
 }  // namespace
 
 std::string HeadId::name() const {
@@ -76,22 +120,37 @@ std::string HeadId::name() const {
 }
 
 fs::path Dataset::query_file(const HeadId& head) const {
-  return capture_file(root, head.layer, head.q_head, 'q');
+  return captured_file(root, head.layer, head.q_head, 'q');
 }
 fs::path Dataset::key_file(const HeadId& head) const {
-  return capture_file(root, head.layer, head.k_head, 'k');
+  return captured_file(root, head.layer, head.k_head, 'k');
+}
+
+Dataset dataset_of_model(const fs::path& root, std::int64_t layers, std::int64_t q_heads, std::int64_t k_heads,
+                         const PlasticityOptions& options) {
+  Dataset dataset{root, layers, q_heads, k_heads, {}};
+  for (std::int64_t layer = 0; layer < layers; ++layer)
+    for (std::int64_t head = 0; head < q_heads; ++head) dataset.heads.push_back({layer, head, head / (q_heads / k_heads)});
+  select_heads(dataset, options);
+  return dataset;
 }
 
 Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
   Dataset dataset;
   dataset.root = resolve_root(data, options);
+  refuse_unfinished(dataset.root);
   const FoundHeads found = look(dataset.root);
+  const CaptureState state = read_capture_state(dataset.root);
+  dataset.rope = state.rope;
   if (found.queries.empty())
-    fail_input("{}: holds no heads{}; expected folders such as l00h00q and l00h00k, each with data.parquet",
+    fail_input(
+        "{}: holds no heads{}; expected folders such as l00h00q and l00h00k, each with data.parquet (of a model: give its "
+        "text with --data, or run 'headscope capture')",
                dataset.root.string(), first_names(dataset.root));
-  dataset.num_layers = options.num_layers.value_or(found.num_layers);
-  dataset.num_q_heads = options.num_q_heads.value_or(found.num_q_heads);
-  dataset.num_k_heads = options.num_k_heads.value_or(found.num_k_heads);
+  dataset.num_layers = options.num_layers.value_or(std::max(found.num_layers, state.layers.value_or(0)));
+  dataset.num_q_heads = options.num_q_heads.value_or(std::max(found.num_q_heads, state.q_heads.value_or(0)));
+  dataset.num_k_heads =
+      found.num_k_heads == 0 ? 0 : options.num_k_heads.value_or(std::max(found.num_k_heads, state.k_heads.value_or(0)));
   if (dataset.num_k_heads == 0) fail_input("{}: holds queries but no keys (l00h00k)", dataset.root.string());
   if (dataset.num_q_heads % dataset.num_k_heads != 0)
     fail_input("{}: {} query heads are not a multiple of {} key heads; set num_q_heads and num_k_heads",
@@ -105,9 +164,7 @@ Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
         dataset.heads.push_back({layer, head, head / group});
       else
         dataset.missing.push_back(fmt::format("l{:02}h{:02}q", layer, head));
-  select(dataset.heads, &HeadId::layer, options.layers, "--layers", dataset.root);
-  select(dataset.heads, &HeadId::q_head, options.heads, "--heads", dataset.root);
-  if (dataset.heads.empty()) fail_input("{}: no head is left to analyse", dataset.root.string());
+  select_heads(dataset, options);
   return dataset;
 }
 

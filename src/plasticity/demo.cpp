@@ -130,11 +130,7 @@ double plasticity_of_uniform(double r) {
 }
 
 Dataset demo_dataset(const std::filesystem::path& root) {
-  Dataset dataset{root, demo_layers, demo_q_heads, demo_k_heads, {}};
-  for (std::int64_t layer = 0; layer < demo_layers; ++layer)
-    for (std::int64_t head = 0; head < demo_q_heads; ++head)
-      dataset.heads.push_back({layer, head, head / (demo_q_heads / demo_k_heads)});
-  return dataset;
+  return dataset_of_model(root, demo_layers, demo_q_heads, demo_k_heads, {});
 }
 
 void write_demo(const Dataset& dataset, const PlasticityOptions& options) {

@@ -31,9 +31,14 @@ ordered_json definitions(Variant variant) {
       {"head", "mean over non-empty cells, weight = number of queries in the query bucket"}};
 }
 
-// The folder of the demonstration's data says nothing of a model.
-std::string title_of(const fs::path& run, const std::string& model) {
-  return run_title(run, model == demo_data_name ? "" : model);
+// What figures say of a run. The folder of the data that a run makes says nothing of a model.
+std::string title_of(const fs::path& run, const ordered_json& config, const std::string& rope) {
+  const ordered_json captured = config.value(capture_key, ordered_json::object());
+  const std::string folder = text_at(config, "model_dir");
+  const std::string title = run_title(run, !captured.empty()         ? text_at(captured, "title")
+                                           : folder == own_data_name ? ""
+                                                                     : folder);
+  return rope == "before" || rope == "after" ? fmt::format("{}, {} RoPE", title, rope) : title;
 }
 
 // The options with what the dataset decides: the configuration file of the run gives the same run again.
@@ -47,17 +52,36 @@ PlasticityOptions resolved(PlasticityOptions options, const Dataset& dataset) {
   return options;
 }
 
+ordered_json config_of(const PlasticityJob& job, const PlasticityOptions& options) {
+  ordered_json config = to_json(options);
+  if (!job.model) return config;
+  config[capture_key] = job.model->config;
+  config[capture_key]["title"] = job.model->title;
+  return config;
+}
+
 RunDescription description(const PlasticityJob& job, const PlasticityOptions& options, const Dataset& dataset) {
   return {
       .command = plasticity_command,
-      .config = to_json(options),
+      .config = config_of(job, options),
       .facts = {{"variant", json_value(options.variant)},
+                {"rope", dataset.rope},
                 {"definitions", definitions(options.variant)},
                 {heads_from, job.options.num_layers && job.options.num_q_heads ? heads_from_configuration : "files"},
                 {"device", "cpu"}},
       .writes = RunWrites::as_it_goes,
       .free_keys = {"dataset_local_root", "max_workers"},
-      .inputs = job.demo ? std::vector<fs::path>() : std::vector{dataset.root}};
+      .inputs = job.demo || job.model ? std::vector<fs::path>() : std::vector{dataset.root}};
+}
+
+// The data of the job, which a run may have yet to make.
+Dataset dataset_of(const PlasticityJob& job) {
+  const fs::path own = job.folder.out / own_data_name;
+  if (job.demo) return demo_dataset(own);
+  if (!job.model) return open_dataset(job.data, job.options);
+  Dataset dataset = dataset_of_model(own, job.model->layers, job.model->q_heads, job.model->k_heads, job.options);
+  dataset.rope = job.model->rope;
+  return dataset;
 }
 
 // Computes the heads that the journal does not hold, and adds each to the journal when it is finished.
@@ -190,8 +214,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   validate(job.options);
   const Theme& theme = theme_named(job.theme);  // an unknown name is refused before the work, not after it
   check_out(job.folder, plasticity_command, RunWrites::as_it_goes);
-  const Dataset dataset =
-      job.demo ? demo_dataset(job.folder.out / demo_data_name) : open_dataset(job.data, job.options);
+  const Dataset dataset = dataset_of(job);
   const PlasticityOptions options = resolved(job.options, dataset);
   RunFolder folder(job.folder, description(job, options, dataset));
   const auto remove_journal = [&] {
@@ -202,6 +225,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   outcome.out = folder.path();
   outcome.already_complete = folder.already_complete();
   outcome.has_figures = job.figures;
+  outcome.rope = dataset.rope;
   if (outcome.already_complete) {
     remove_journal();  // a kill right after the last manifest leaves it
     return outcome;
@@ -209,13 +233,14 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
 
   folder.live([&] {
     if (job.demo) write_demo(dataset, options);
+    if (job.model) job.model->capture(dataset.root, resume_hint(plasticity_command, folder.path()));
     outcome.result = compute_with_journal(job, options, dataset, folder, console);
     const PlasticityResult& result = outcome.result;
     timed(outcome.result.times, Stage::write, [&] { write_plasticity(result, folder); });
     const fs::path plots = folder.place() / plots_name;
     if (job.figures && !result.heads.empty())
       draw_or_warn(folder.path(), resume_hint(plasticity_command, folder.path()), console, [&] {
-        const PlasticityTables tables = figure_tables(result, title_of(folder.path(), options.model_dir));
+        const PlasticityTables tables = figure_tables(result, title_of(folder.path(), config_of(job, options), dataset.rope));
         draw(plasticity_figures(tables, {job.per_head_figures}), plots, theme);
       });
     if (job.demo) outcome.demo = compare_with_truth(result);
@@ -296,7 +321,7 @@ std::vector<fs::path> draw_plasticity_run(const fs::path& run, const fs::path& o
   tables.heads = table("output_csv");
   tables.cells = table("bucket_csv");
   tables.components = table("component_csv");
-  tables.title = title_of(run, text_at(manifest["config"], "model_dir"));
+  tables.title = title_of(run, manifest["config"], text_at(manifest, "rope"));
   if (fs::exists(run / head_uncertainty_csv)) tables.uncertainty = read_csv(run / head_uncertainty_csv);
   return draw(plasticity_figures(tables, {per_head}), out / plots_name, theme_named(theme)).files;
 }

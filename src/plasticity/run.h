@@ -3,6 +3,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,24 @@ namespace headscope {
 
 constexpr const char* plasticity_command = "plasticity";
 constexpr const char* compare_command = "plasticity compare";
-constexpr const char* demo_data_name = "data";  // the folder of --demo's data in its run
+constexpr const char* own_data_name = "data";  // the folder of the data that a run makes, of --demo or of a model
+constexpr const char* capture_key = "capture";  // of the configuration: how a model was captured
 // In the manifest: whether the numbers of layers and heads were given, or found in the data.
 constexpr const char* heads_from = "heads_from";
 constexpr const char* heads_from_configuration = "configuration";
 
+// Captures queries and keys of a model first, into the run folder: what is known of the model before, and the work.
+struct CaptureFirst {
+  std::string title;  // of the model
+  std::int64_t layers = 0, q_heads = 0, k_heads = 0;
+  std::string rope;
+  nlohmann::ordered_json config;
+  std::function<void(const std::filesystem::path& folder, const std::string& hint)> capture;
+};
+
 struct PlasticityJob {
   std::filesystem::path data;  // empty: dataset_local_root/model_dir of the options
+  std::optional<CaptureFirst> model;  // captured first, instead of `data`
   PlasticityOptions options;
   RunFolderOptions folder;
   bool demo = false;       // make a dataset of known plasticity in the run folder and analyse it
@@ -34,6 +47,7 @@ struct PlasticityJob {
 struct PlasticityOutcome {
   std::filesystem::path out;
   PlasticityResult result;    // empty when the run was complete before
+  std::string rope;           // where queries and keys were captured: before, after, unknown
   std::vector<DemoRow> demo;  // of --demo
   bool has_figures = false;
   bool already_complete = false;  // --resume of a finished run: nothing was done

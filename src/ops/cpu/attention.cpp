@@ -1,5 +1,6 @@
 #include "ops/cpu/attention.h"
 
+#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
@@ -69,33 +70,48 @@ class Panels {
         d_(shape.d),
         key_size_(padded_t_ * shape.d),
         value_size_(padded_d_ * padded_t_),
-        keys_(static_cast<std::size_t>(shape.b * shape.key_heads * key_size_)),
-        values_(static_cast<std::size_t>(shape.b * shape.key_heads * value_size_)) {
+        memory_(at::empty({shape.b * shape.key_heads * (key_size_ + value_size_)}, at::kFloat)),
+        keys_(memory_.mutable_data_ptr<float>()),
+        values_(keys_ + shape.b * shape.key_heads * key_size_) {
     share(shape.b * shape.key_heads, [&](auto& next) {
-      for (std::int64_t index; (index = next()) >= 0;)
+      for (std::int64_t index; (index = next()) >= 0;) {
+        fill_last(index, shape);
         for (std::int64_t t = 0; t < shape.t; ++t) {
           const float* key = k.at(index / shape.key_heads, t, index % shape.key_heads);
-          float* to = keys_.data() + index * key_size_ + t / panel * panel * d_ + t % panel;
+          float* to = keys_ + index * key_size_ + t / panel * panel * d_ + t % panel;
           for (std::int64_t i = 0; i < d_; ++i) to[i * panel] = key[i];
           const float* value = v.at(index / shape.key_heads, t, index % shape.key_heads);
-          to = values_.data() + index * value_size_ + t * panel;
+          to = values_ + index * value_size_ + t * panel;
           for (std::int64_t i = 0; i < shape.d_value; ++i) to[i / panel * panel * padded_t_ + i % panel] = value[i];
         }
+      }
     });
   }
 
   // `index`: sequence · key_heads + key head.
   [[nodiscard]] const float* keys(std::int64_t index, std::int64_t first_key) const {
-    return keys_.data() + index * key_size_ + first_key * d_;
+    return keys_ + index * key_size_ + first_key * d_;
   }
   [[nodiscard]] const float* values(std::int64_t index, std::int64_t dimension, std::int64_t first_key) const {
-    return values_.data() + index * value_size_ + dimension * padded_t_ + first_key * panel;
+    return values_ + index * value_size_ + dimension * padded_t_ + first_key * panel;
   }
   [[nodiscard]] std::int64_t padded_d() const { return padded_d_; }
 
  private:
+  // What is no key or no value in the last panels is 0.
+  void fill_last(std::int64_t index, const AttentionShape& shape) {
+    const std::int64_t whole_t = shape.t / panel * panel, whole_d = shape.d_value / panel * panel;
+    if (whole_t < padded_t_) std::fill_n(keys_ + index * key_size_ + whole_t * d_, panel * d_, 0.0F);
+    float* values = values_ + index * value_size_;
+    if (whole_d < padded_d_) std::fill_n(values + whole_d * padded_t_, panel * padded_t_, 0.0F);
+    for (std::int64_t i = 0; i < padded_d_; i += panel)
+      std::fill(values + i * padded_t_ + shape.t * panel, values + (i + panel) * padded_t_, 0.0F);
+  }
+
   std::int64_t padded_t_, padded_d_, d_, key_size_, value_size_;
-  std::vector<float> keys_, values_;
+  at::Tensor memory_;  // pages of an earlier pass, where LargeTensors keeps them
+  float* keys_;
+  float* values_;
 };
 
 // One tile of queries, with the softmax carried on from block to block (Milakov and Gimelshein 2018; Dao et al. 2022): the
