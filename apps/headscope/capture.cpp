@@ -20,10 +20,8 @@ void resolve(CaptureFlags& flags) {
   ResumedRun run = resumed_run(flags.job.folder, capture_command, RunWrites::as_it_goes, {"device"});
   if (!inputs.model.empty()) run.missing.clear();  // there is something to start with
   if (!run.manifest.is_null()) {
-    const ordered_json& config = run.manifest["config"];
-    if (inputs.model.empty()) inputs.model = text_at(config, "model");
-    if (inputs.data.empty()) inputs.data = config.value("data", std::vector<std::string>());
-    std::erase_if(run.entries, [](const ConfigEntry& entry) { return entry.key == "model" || entry.key == "data"; });
+    add_resumed_inputs(run.manifest["config"], inputs);
+    std::erase_if(run.entries, is_capture_input);
   }
   flags.job.options = options_over<CaptureOptions>(run, flags.entries, resolve_options<CaptureOptions>);
   if (inputs.model.empty())
@@ -45,6 +43,15 @@ void print_text(const CaptureOutcome& outcome) {
 }
 
 }  // namespace
+
+void add_resumed_inputs(const ordered_json& config, CaptureInputs& inputs) {
+  if (inputs.model.empty()) inputs.model = text_at(config, "model");
+  if (inputs.data.empty()) inputs.data = config.value("data", std::vector<std::string>());
+}
+
+bool is_capture_input(const ConfigEntry& entry) {
+  return entry.key == "model" || entry.key == "title" || entry.key == "data" || entry.key.starts_with("data.");
+}
 
 void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::vector<ConfigEntry>& entries) {
   const char* group = "Capture";

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/options.h"
 #include "core/config.h"
 #include "core/console.h"
 #include "core/json_text.h"
@@ -152,6 +153,10 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
 
 // The text of a model whose queries and keys are captured, and how: the flags of `capture` that another command takes.
 void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::vector<ConfigEntry>& entries);
+
+// The model and the data of a capture that is gone on with, where none are named; its other entries are its options.
+void add_resumed_inputs(const nlohmann::ordered_json& config, CaptureInputs& inputs);
+bool is_capture_input(const ConfigEntry& entry);
 
 // What is to be run when the command line names the command.
 inline void when_chosen(CLI::App& command, Command& chosen, const Command& run) {

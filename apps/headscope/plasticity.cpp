@@ -30,19 +30,20 @@ void capture_first(PlasticityFlags& flags, ResumedRun& run) {
   if (!run.manifest.is_null() && run.manifest["config"].contains(capture_key)) {
     const ordered_json& config = run.manifest["config"][capture_key];
     captured.manifest = run.manifest;
-    if (inputs.model.empty()) inputs.model = text_at(config, "model");
-    if (inputs.data.empty()) inputs.data = config.value("data", std::vector<std::string>());
+    add_resumed_inputs(config, inputs);
     const std::string prefix = fmt::format("{}.", capture_key);
     for (ConfigEntry entry : run.entries) {
       if (!entry.key.starts_with(prefix)) continue;
       entry.key.erase(0, prefix.size());
-      if (entry.key != "model" && entry.key != "data" && entry.key != "title") captured.entries.push_back(entry);
+      if (!is_capture_input(entry)) captured.entries.push_back(entry);
     }
     std::erase_if(run.entries, [&](const ConfigEntry& entry) { return entry.key.starts_with(prefix); });
   } else if (flags.texts.empty() && flags.capture.empty()) {
     return;  // DATA is a folder of captured vectors
   }
   if (inputs.model.empty()) fail_input("no model: name the one that reads the text of --data");
+  for (const ConfigEntry& entry : flags.entries)
+    if (entry.key == "layers") flags.capture.push_back(entry);  // no other is needed
   const CaptureOptions options =
       options_over<CaptureOptions>(captured, flags.capture, resolve_options<CaptureOptions>);
   const CapturePlan plan = torch_half().describe_capture(inputs, options);

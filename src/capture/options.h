@@ -41,6 +41,9 @@ struct CaptureOptions {
   bool token_str = false;
   std::string tokenizer;             // empty: the model's own
   std::string text_column = "text";  // as most published corpora have it
+  // Empty: what suits the device. A CPU's matrix products are as fast with few tokens, and its cache holds them; a GPU wants
+  // many. A part is what a kill can lose: less than a minute.
+  std::optional<std::int64_t> batch_tokens, part_tokens;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -60,6 +63,11 @@ struct CaptureOptions {
     visit("tokenizer", self.tokenizer,
           "bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file (default: the model's own)");
     visit("text_column", self.text_column, "Field or column that holds the text");
+    visit("batch_tokens", self.batch_tokens, "Tokens of a batch of texts (default: 2048 on a CPU, 65536 on a GPU)",
+          SizeRange{1, 1 << 26, "tokens"});
+    visit("part_tokens", self.part_tokens,
+          "Tokens between two moments at which a capture can go on (default: 32768 on a CPU, 1048576 on a GPU)",
+          SizeRange{1, 1LL << 40, "tokens"});
   }
 };
 

@@ -27,13 +27,13 @@ using nlohmann::ordered_json;
 constexpr const char* parts_name = "parts";
 constexpr const char* state_file_name = "_saver_state.json";
 
-// Tokens of a batch, padding included, and of the texts of a part. A CPU's matrix products are as fast with fewer tokens, and
-// the cache holds them; a GPU wants many. A part is what a kill can lose: less than a minute.
+// Tokens of a batch, padding included, and of the texts of a part.
 struct Sizes {
   std::int64_t batch_tokens, part_tokens;
 };
-Sizes sizes_of(const ComputeDevice& device) {
-  return device.device.is_cpu() ? Sizes{2048, 32768} : Sizes{65536, 1 << 20};
+Sizes sizes_of(const CaptureOptions& options, const ComputeDevice& device) {
+  const bool cpu = device.device.is_cpu();
+  return {options.batch_tokens.value_or(cpu ? 2048 : 65536), options.part_tokens.value_or(cpu ? 32768 : 1 << 20)};
 }
 
 std::string rope_text(const CaptureOptions& options) {
@@ -160,7 +160,8 @@ class Capture {
         sampler_(options),
         source_(source_of(inputs, options, loaded_)),
         tokenizer_(tokenizer_of(options, loaded_)),
-        limits_{length_limit(options, loaded_), options.max_documents} {
+        limits_{length_limit(options, loaded_), options.max_documents},
+        sizes_(sizes_of(options, device_)) {
     for (const std::string& warning : loaded_.warnings) console.warn(warning);
     if (limits_.tokens < options.max_length)
       console.detail(fmt::format("the model's range is {} tokens; longer texts are cut to it", limits_.tokens));
@@ -186,6 +187,7 @@ class Capture {
 
   CaptureSummary run(const fs::path& folder, const std::string& hint) {
     const auto start = Clock::now();
+    warn_of_missing_keys();
     const fs::path parts = folder / parts_name;
     PartState state = begin(parts);
     say_what_is_needed(state);
@@ -209,6 +211,17 @@ class Capture {
 
  private:
   [[nodiscard]] const DecoderConfig& model() const { return loaded_.model.config; }
+
+  // --heads chooses among queries and among keys: a query head may be there without the key head that it reads.
+  void warn_of_missing_keys() {
+    const std::int64_t group = model().heads / model().kv_heads;
+    const std::vector<std::int64_t> keys = chosen(options_.heads, model().kv_heads);
+    for (const std::int64_t head : chosen(options_.heads, model().heads))
+      if (std::ranges::find(keys, head / group) == keys.end())
+        return console_.warn(fmt::format(
+            "query head {} reads key head {}, which --heads {} leaves out: plasticity cannot be computed of it", head,
+            head / group, options_.heads));
+  }
 
   // The state of the parts that are there, which must be of the same model and text.
   PartState begin(const fs::path& parts) {
@@ -250,7 +263,7 @@ class Capture {
       plan.weights += static_cast<double>(value.numel() * value.element_size());
     });
     const auto tokens = static_cast<double>(
-        std::max(sizes_of(device_).batch_tokens, std::min(limits_.tokens, survey_.longest)));
+        std::min(std::max(sizes_.batch_tokens, survey_.longest), survey_.tokens));
     const double width = 6 * static_cast<double>(c.d_model) + 6 * static_cast<double>(c.query_rows() + 2 * c.key_rows()) +
                          4 * static_cast<double>(c.d_ff);
     plan.batch = tokens * width * sizeof(float) + static_cast<double>(LargeTensors::most_kept);
@@ -277,7 +290,7 @@ class Capture {
       if (id < first) return true;
       texts.push_back({id, of_text});
       tokens += std::ssize(of_text);
-      if (tokens >= sizes_of(device_).part_tokens) flush();
+      if (tokens >= sizes_.part_tokens) flush();
       return true;
     });
     flush();
@@ -286,7 +299,7 @@ class Capture {
   void capture_part(const fs::path& file, const std::vector<CapturedText>& texts, const PartState& state,
                     const std::string& hint, Progress& progress) {
     PartWriter part(file, sides_, model().d_k, sampler_, texts, state);
-    for (const Batch& batch : batches_of(texts, sizes_of(device_).batch_tokens)) {
+    for (const Batch& batch : batches_of(texts, sizes_.batch_tokens)) {
       if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted; " + hint);
       capture_batch(part, texts, batch);
       for (std::size_t i = 0; i < batch.size(); ++i) progress.step();
@@ -395,6 +408,7 @@ class Capture {
   const TextSource source_;
   TextTokenizer tokenizer_;
   const TextLimits limits_;
+  const Sizes sizes_;
   TextSurvey survey_;
   std::string weights_;
   std::size_t next_part_ = 0;

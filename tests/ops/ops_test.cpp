@@ -1,5 +1,6 @@
 // Each operation against its definition, written out in loops.
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 
 #include "core/error.h"
 #include "ops/attention.h"
@@ -131,6 +132,52 @@ TEST(Attention, WindowsAndSoftCapsAreThoseOfTheDefinition) {
         EXPECT_LT((out[1][t][head] - sum).abs().max().item<double>(), 1e-13) << scores.window << " " << scores.cap;
       }
   }
+}
+
+// Without gradients a CPU has a pass of its own, in float32; with them, and in float64, the composed one.
+TEST(Attention, InTilesIsTheComposedOne) {
+  struct Case {
+    std::int64_t b, t, heads, key_heads, d, d_value;
+    Scores scores;
+  };
+  for (const Case& c : {Case{1, 1, 1, 1, 8, 8, {1, 0, 0}}, Case{2, 15, 4, 2, 16, 16, {0.25, 0, 0}},
+                        Case{1, 17, 3, 1, 5, 7, {1, 0, 0}}, Case{2, 300, 2, 1, 64, 64, {0.125, 0, 0}},
+                        Case{1, 700, 6, 2, 24, 40, {0.3, 0, 0}}, Case{1, 515, 2, 2, 16, 16, {0.25, 1, 0}},
+                        Case{1, 515, 2, 2, 16, 16, {0.25, 100, 0}}, Case{2, 520, 2, 1, 16, 16, {1, 300, 5}},
+                        Case{1, 256, 1, 1, 16, 16, {3, 0, 2}}}) {
+    const at::Tensor q = random_tensor({c.b, c.t, c.heads, c.d}, 1), k = random_tensor({c.b, c.t, c.key_heads, c.d}, 2),
+                     v = random_tensor({c.b, c.t, c.key_heads, c.d_value}, 3);
+    const at::Tensor expected = causal_attention(q, k, v, c.scores);  // float64
+    const auto single = [](const at::Tensor& x) { return x.to(at::kFloat); };
+    // Vectors as a view of others: heads of queries, keys and values lie beside each other.
+    const at::Tensor together = at::cat({single(q), single(q)}, 2).narrow(2, c.heads, c.heads);
+    const double difference =
+        (causal_attention(together, single(k), single(v), c.scores).to(at::kDouble) - expected).abs().max().item<double>();
+    // Scores of up to about 30 have an error of 30·2^-24 each; values are about 1.
+    EXPECT_LT(difference, 1e-5) << c.t << " " << c.d << " " << c.scores.window << " " << c.scores.cap;
+    const at::Tensor half =
+        causal_attention(q.to(at::kBFloat16), k.to(at::kBFloat16), v.to(at::kBFloat16), c.scores).to(at::kDouble);
+    EXPECT_LT((half - expected).abs().max().item<double>(), 0.3);  // inputs have eight bits
+  }
+}
+
+TEST(Attention, InTilesDoesNotDependOnTheNumberOfThreads) {
+  const at::Tensor q = random_tensor({2, 333, 4, 16}, 1, at::kFloat), k = random_tensor({2, 333, 2, 16}, 2, at::kFloat);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const at::Tensor one = causal_attention(q, k, k, {0.25, 0, 0});
+  at::set_num_threads(3);
+  EXPECT_TRUE(at::equal(one, causal_attention(q, k, k, {0.25, 0, 0})));
+  at::set_num_threads(threads);
+}
+
+TEST(Attention, InTilesKeepsNaNAndIgnoresLaterKeys) {
+  at::Tensor q = random_tensor({1, 40, 1, 8}, 1, at::kFloat), k = random_tensor({1, 40, 1, 8}, 2, at::kFloat);
+  const at::Tensor before = causal_attention(q, k, k, {1, 0, 0});
+  k[0][30].fill_(std::numeric_limits<float>::quiet_NaN());
+  const at::Tensor after = causal_attention(q, k, k, {1, 0, 0});
+  EXPECT_TRUE(at::equal(after.narrow(1, 0, 24), before.narrow(1, 0, 24)));  // of tiles that end before it
+  EXPECT_TRUE(at::isnan(after[0][35]).all().item<bool>());
 }
 
 TEST(SquaredRelu, IsTheSquareOfThePositivePart) {
