@@ -1,3 +1,4 @@
+#include "capture/options.h"
 #include "command.h"
 #include "core/error.h"
 #include "experiments/train_run.h"
@@ -26,6 +27,7 @@ std::vector<KeyTable> all_tables(const std::string& preset) {
   return {{"train, study", both},
           {"train", of_train},
           {"study", of_study},
+          {"capture", config_keys(CaptureOptions())},
           {"plasticity", config_keys(PlasticityOptions())},
           {"surgery", config_keys(SurgeryOptions())}};
 }

@@ -39,7 +39,7 @@ ELSEWHERE = {
     "./scripts/test": ".ci/run",
     "python3 python/export_reference.py": "scripts/make-references",
 }
-UNFINISHED = ("headscope study --analyze",)  # spans that name a command without saying what it takes
+UNFINISHED = ("headscope study --analyze", "headscope capture", "headscope plasticity")  # spans that name a command without saying what it takes
 # Flags of other programs.
 OTHER_FLAGS = {"--prefix", "--target", "--preset", "--build", "--rm", "--user", "--gtest_filter", "--no-deps"}
 headscope: Path
@@ -108,6 +108,8 @@ def make(folder: Path) -> None:
     (folder / "text.jsonl").write_text(text)
     (folder / "mine.yaml").write_text(re.search(r"```yaml\n(.*?)```", (ROOT / "docs/roles.md").read_text(), re.S)[1])
     (folder / "strings.jsonl").write_text('"one string"\n"and another"\n')
+    (folder / "a.jsonl").write_text(text)
+    pq.write_table(pa.table({"text": ["one text of a table", "and another"]}), folder / "b.parquet")
     (folder / "corpus").mkdir()
     (folder / "corpus/a.jsonl").write_text(text)
     with gzip.open(folder / "corpus.jsonl.gz", "wt") as file:
@@ -123,6 +125,7 @@ def make(folder: Path) -> None:
                 ["train", *sets(*SMALL), "--track-every", "1", "--out", "RUN"],
                 ["study", *sets(*SMALL, "track.metrics=all", "track.every=4"), "--out", "STUDY"],
                 ["surgery", "STUDY/QK", "--shares", "0,1", "--bits", "8", "--repeats", "1", "--out", "SURGERY"]]
+    commands.append(["capture", "RUN", "--max-documents", "40", "--out", "CAPTURED"])
     commands += [["plasticity", "DATA", "--layers", "0,4-7", "--no-figures", "--out", out] for out in ("P1", "P2")]
     if reference.is_dir():
         commands.append(["inspect", *sorted((folder / "pythia-70m").iterdir()), "--data", "text.jsonl", "--batch", "4",
@@ -146,6 +149,7 @@ def as_typed(text: str) -> list[str]:
     text = re.sub(r"^\S*headscope\s*", "", text)
     text = text.replace("pythia-70m/step*", "pythia-70m/step512 pythia-70m/step1000")
     text = re.sub(r"INPUT\.\.\.|corpus/\*\.jsonl", "corpus/a.jsonl", text).replace("jsonl.zst", "jsonl.gz")
+    text = text.replace("--layers 0,3-5", "--layers 0,1-2")  # the small model has three
     text = text.replace("--device cuda", "--device cpu").replace("--language N", "--language 500")
     text = text.replace("CHECKPOINT", "RUN").replace("[KEY|PART]", "optim").replace("step-000150", "step-000008")
     tokenizer = "MODEL_WITH_TOKENIZER" if (made / "MODEL_WITH_TOKENIZER").exists() else "bytes"
@@ -161,6 +165,10 @@ def runs_by_name(words: list[str]) -> dict[str, str]:
         run_of = "P1"
     links = {"runs/first": run_of, "runs/second": "P2", "RUN1": "P1", "RUN2": "P2", "runs/surgery-QK": "SURGERY",
              "DIR": "STUDY"}
+    if command == "capture":
+        links["OUT"] = "CAPTURED"
+    if "captures/model" in words:
+        links["captures/model"] = "CAPTURED"
     if "runs/pythia" in words:
         links["runs/pythia"] = "COURSE"
     if any(word.startswith("RUN/QK") for word in words):
@@ -212,6 +220,8 @@ class Documentation(unittest.TestCase):
                     continue  # likewise
                 if words[0] == "inspect" and {"MODEL_WITH_TOKENIZER", "pythia-70m/step512"} & {*words}:
                     small = ["--batch", "4", "--seq-len", "64"]
+                if words[0] in ("capture", "plasticity") and "--data" in words and "--max-documents" not in words:
+                    small = ["--max-documents", "50"]
                 folder = self.sandbox(words)
                 done = run(*words, *small, cwd=folder)
                 self.assertEqual(done.returncode, 0, f"{text}\n{done.stdout}\n{done.stderr}")

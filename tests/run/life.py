@@ -55,6 +55,7 @@ COMMANDS = (
     Command("analyze", ("study", "--analyze"), ("study",)),
     Command("train", ("train",), (), SETTINGS),
     Command("study", ("study",), (), SETTINGS + ("--conditions", "QK,NoQK")),
+    Command("capture", ("capture",), ("train",), ("--max-documents", "8", "--sampler", "all", "--set", "part_tokens=40")),
     Command("inspect", ("inspect",), ("train",)),
     Command("surgery", ("surgery",), ("train",), ("--shares", "0,0.5", "--repeats", "1", "--bits", "4")),
     Command("roles of a checkpoint", ("roles",), ("checkpoint",), again=("--overwrite",)),
@@ -113,7 +114,7 @@ def differing(a: dict, b: dict) -> list[str]:
 
 
 # Times, speeds, dates and paths differ from run to run.
-VOLATILE = {"started", "ended", "seconds", "elapsed_s", "tokens_per_s", "stages", "command_line", "error", "analyze"}
+VOLATILE = {"started", "ended", "seconds", "elapsed_s", "tokens_per_s", "tokens_per_second", "peak_memory_mb", "stages", "command_line", "error", "analyze"}
 
 
 def without_times(value: object) -> object:
