@@ -36,6 +36,14 @@ at::Tensor composed_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd
   return heads_before_time(at::cat(rows, 2));
 }
 
+// Torch's own; with a mask [queries, keys], or causal.
+at::Tensor fused_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
+                           const std::optional<at::Tensor>& mask, double scale) {
+  return heads_before_time(at::scaled_dot_product_attention(
+      heads_before_time(q_bthd), heads_before_time(k_bthd), heads_before_time(v_bthd), mask, /*dropout_p=*/0,
+      /*is_causal=*/!mask, scale, /*enable_gqa=*/q_bthd.size(2) != k_bthd.size(2)));
+}
+
 // Whether somebody will ask for gradients of these.
 bool needs_gradients(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
   return at::GradMode::is_enabled() && (a.requires_grad() || b.requires_grad() || c.requires_grad());
@@ -97,13 +105,19 @@ at::Tensor causal_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, 
   if (q_bthd.is_cpu() && q_bthd.scalar_type() != at::kDouble && !needs_gradients(q_bthd, k_bthd, v_bthd))
     return tiled_attention(q_bthd, k_bthd, v_bthd, scores);
   if (scores.cap != 0) return composed_attention(q_bthd, k_bthd, v_bthd, scores);
-  const std::int64_t time = q_bthd.size(1);
-  const bool grouped = q_bthd.size(2) != k_bthd.size(2), windowed = scores.window != 0 && scores.window < time;
-  const auto mask =
-      windowed ? std::optional(visible_keys(0, time, time, scores.window, q_bthd.device())) : std::nullopt;
-  return heads_before_time(at::scaled_dot_product_attention(heads_before_time(q_bthd), heads_before_time(k_bthd),
-                                                            heads_before_time(v_bthd), mask, /*dropout_p=*/0,
-                                                            /*is_causal=*/!windowed, scores.scale, grouped));
+  const std::int64_t time = q_bthd.size(1), window = scores.window;
+  if (window == 0 || window >= time) return fused_attention(q_bthd, k_bthd, v_bthd, std::nullopt, scores.scale);
+  // Some queries at a time, with the keys that one of them sees.
+  const std::int64_t tile = std::max<std::int64_t>(window, 1024);
+  std::vector<at::Tensor> rows;
+  for (std::int64_t first = 0; first < time; first += tile) {
+    const std::int64_t count = std::min(tile, time - first), from = std::max<std::int64_t>(0, first + 1 - window);
+    const std::int64_t keys = first + count - from;
+    rows.push_back(fused_attention(q_bthd.narrow(1, first, count), k_bthd.narrow(1, from, keys),
+                                   v_bthd.narrow(1, from, keys),
+                                   visible_keys(first - from, count, keys, window, q_bthd.device()), scores.scale));
+  }
+  return rows.size() == 1 ? rows[0] : at::cat(rows, 1);
 }
 
 at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores,

@@ -134,6 +134,16 @@ TEST(Attention, WindowsAndSoftCapsAreThoseOfTheDefinition) {
   }
 }
 
+TEST(Attention, ALongSequenceWithAWindowIsCutIntoTiles) {
+  for (const std::int64_t window : {1, 300, 1500}) {
+    const at::Tensor q = random_tensor({1, 2100, 2, 4}, 1), k = random_tensor({1, 2100, 1, 4}, 2);
+    const Scores scores{0.5, window, 0};
+    const at::Tensor expected =
+        at::matmul(attention_probabilities(q, k, scores, 0, 2100), k.transpose(1, 2)).transpose(1, 2);
+    EXPECT_LT((causal_attention(q, k, k, scores) - expected).abs().max().item<double>(), 1e-13) << window;
+  }
+}
+
 // Without gradients a CPU has a pass of its own, in float32; with them, and in float64, the composed one.
 TEST(Attention, InTilesIsTheComposedOne) {
   struct Case {
