@@ -173,6 +173,8 @@ class Capture {
       fail_input("{}: its tokens go up to {}; the model's vocabulary is {}: give its own tokenizer", name,
                  survey_.largest_id, loaded_.model.config.vocabulary);
     weights_ = ModelFiles(loaded_.checkpoint).weights_hash();
+    memory_ = memory_plan();
+    pack_weights(loaded_.model, sizes_.batch_tokens);
   }
 
   [[nodiscard]] ordered_json facts() const {
@@ -238,7 +240,6 @@ class Capture {
   }
 
   void say_what_is_needed(const PartState& state) {
-    const MemoryPlan memory = memory_plan();
     double vectors = 0;
     const double rows = sampler_.expected(survey_.tokens / survey_.texts) * static_cast<double>(survey_.texts);
     for (const CapturedSide& side : sides_) vectors += rows * static_cast<double>(side.heads.size());
@@ -248,7 +249,7 @@ class Capture {
         with_separators(survey_.texts), tokens_text(survey_.tokens),
         survey_.at_limit > 0 ? fmt::format(" ({} cut to {} tokens)", with_separators(survey_.at_limit), limits_.tokens)
                              : "",
-        bytes_text(memory.total()), bytes_text(memory.weights), bytes_text(memory.batch), bytes_text(memory.rest),
+        bytes_text(memory_.total()), bytes_text(memory_.weights), bytes_text(memory_.batch), bytes_text(memory_.rest),
         bytes_text(disk)));
     if (state.texts > 0)
       console_.info(fmt::format("going on behind {} texts", with_separators(state.texts)));
@@ -402,7 +403,7 @@ class Capture {
   Console& console_;
   const ComputeDevice device_;
   const at::ScalarType type_;
-  const LoadedModel loaded_;
+  LoadedModel loaded_;
   const std::vector<CapturedSide> sides_;
   const PositionSampler sampler_;
   const TextSource source_;
@@ -411,6 +412,7 @@ class Capture {
   const Sizes sizes_;
   TextSurvey survey_;
   std::string weights_;
+  MemoryPlan memory_;
   std::size_t next_part_ = 0;
 };
 

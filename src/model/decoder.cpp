@@ -4,6 +4,7 @@
 
 #include "model/rope.h"
 #include "ops/attention.h"
+#include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
 #include "ops/squared_relu.h"
@@ -34,10 +35,8 @@ at::Tensor normed(const Decoder& model, const NormWeights& weights, const at::Te
   return at::layer_norm(x, x.size(-1), gain.to(x.scalar_type()), weights.bias.to(x.scalar_type()), norm.eps);
 }
 
-at::Tensor applied(const Linear& linear, const at::Tensor& x) {
-  const at::ScalarType type = x.scalar_type();
-  if (!linear.bias.defined()) return at::linear(x, linear.weight.to(type));
-  return at::linear(x, linear.weight.to(type), linear.bias.to(type));
+at::Tensor applied(const Linear& matrix, const at::Tensor& x) {
+  return apply_linear(x, matrix.weight, matrix.bias);
 }
 
 // QK-Norm of the queries and keys of a layer, [b, t, heads + kv_heads, d_k].
@@ -158,7 +157,7 @@ Decoder empty_decoder(const DecoderConfig& config, at::Device device, at::Scalar
     return there ? NormWeights{empty({c.d_model}), c.norm.kind == NormKind::layer ? empty({c.d_model}) : at::Tensor()}
                  : NormWeights();
   };
-  const auto linear = [&](std::int64_t rows, std::int64_t columns, bool has_bias) {
+  const auto matrix = [&](std::int64_t rows, std::int64_t columns, bool has_bias) {
     return Linear{empty({rows, columns}), has_bias ? empty({rows}) : at::Tensor()};
   };
   const bool together = c.qk_norm_over == QkNormOver::all_heads;
@@ -169,18 +168,24 @@ Decoder empty_decoder(const DecoderConfig& config, at::Device device, at::Scalar
                 .own_head = c.tied_head ? at::Tensor() : empty({c.vocabulary, c.d_model})};
   for (std::int64_t i = 0; i < c.layers; ++i) {
     model.layers.push_back({.attention_norm = norm(c.norms_before()),
-                            .qkv = linear(q + 2 * kv, c.d_model, c.bias.qkv),
+                            .qkv = matrix(q + 2 * kv, c.d_model, c.bias.qkv),
                             .q_gain = c.qk_norm ? empty({together ? q : c.d_k}) : at::Tensor(),
                             .k_gain = c.qk_norm ? empty({together ? kv : c.d_k}) : at::Tensor(),
-                            .output = linear(c.d_model, q, c.bias.output),
+                            .output = matrix(c.d_model, q, c.bias.output),
                             .attention_out_norm = norm(c.norms_after()),
                             .feed_forward_norm = norm(c.norms_before()),
-                            .gate = c.gated ? linear(c.d_ff, c.d_model, c.bias.feed_forward) : Linear(),
-                            .up = linear(c.d_ff, c.d_model, c.bias.feed_forward),
-                            .down = linear(c.d_model, c.d_ff, c.bias.feed_forward),
+                            .gate = c.gated ? matrix(c.d_ff, c.d_model, c.bias.feed_forward) : Linear(),
+                            .up = matrix(c.d_ff, c.d_model, c.bias.feed_forward),
+                            .down = matrix(c.d_model, c.d_ff, c.bias.feed_forward),
                             .feed_forward_out_norm = norm(c.norms_after())});
   }
   return model;
+}
+
+void pack_weights(Decoder& model, std::int64_t rows) {
+  for (DecoderLayer& layer : model.layers)
+    for (Linear* matrix : {&layer.qkv, &layer.output, &layer.gate, &layer.up, &layer.down})
+      if (matrix->weight.defined()) matrix->weight = packed_weight(matrix->weight, rows);
 }
 
 Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device) {

@@ -116,6 +116,10 @@ inline at::Tensor effective_gain(const Decoder& model, const at::Tensor& stored)
 // norms and biases float32. On at::kMeta they take no memory.
 Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU, at::ScalarType type = at::kFloat);
 
+// Puts the matrices of the layers into the order that this machine multiplies fastest with (ops/linear.h), for passes of about
+// `rows` tokens without gradients, in the type of the matrices. They cannot be read afterwards.
+void pack_weights(Decoder& model, std::int64_t rows);
+
 // Fresh weights from the seed, the same on every device, with and without QK-Norm. All parameters require gradients.
 Decoder make_decoder(const DecoderConfig& config, std::uint64_t seed, at::Device device = at::kCPU);
 

@@ -6,6 +6,7 @@
 #include "ops/attention.h"
 #include "ops/device.h"
 #include "ops/large_tensors.h"
+#include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
 #include "ops/squared_relu.h"
@@ -188,6 +189,21 @@ TEST(Attention, InTilesKeepsNaNAndIgnoresLaterKeys) {
   const at::Tensor after = causal_attention(q, k, k, {1, 0, 0});
   EXPECT_TRUE(at::equal(after.narrow(1, 0, 24), before.narrow(1, 0, 24)));  // of tiles that end before it
   EXPECT_TRUE(at::isnan(after[0][35]).all().item<bool>());
+}
+
+TEST(Linear, WithAPackedWeightIsTheSameProduct) {
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+    for (const std::int64_t rows : {1, 7, 130}) {
+      const at::Tensor x = random_tensor({2, rows, 48}, 1, type), weight = random_tensor({80, 48}, 2, type),
+                       bias = random_tensor({80}, 3, at::kFloat);
+      const at::Tensor packed = packed_weight(weight, 64);
+      const at::Tensor exact = at::linear(x.to(at::kDouble), weight.to(at::kDouble));
+      // Sums of 48 products of numbers near 1, and a result rounded to 8 bits.
+      const double tolerance = type == at::kFloat ? 48 * float32_eps * 4 : 0.25;
+      EXPECT_LT((apply_linear(x, packed, {}).to(at::kDouble) - exact).abs().max().item<double>(), tolerance);
+      EXPECT_LT((apply_linear(x, packed, bias).to(at::kDouble) - exact - bias.to(at::kDouble)).abs().max().item<double>(), tolerance);
+      EXPECT_EQ(apply_linear(x, packed, {}).scalar_type(), type);
+    }
 }
 
 TEST(SquaredRelu, IsTheSquareOfThePositivePart) {
