@@ -75,12 +75,12 @@ void PairChecks::add(const CellPairs& cell) {
     bucket_number_ = cell.queries.bucket;
   }
   key_differences(keys_.captured, cell.pairs, delta_pd_);
-  const Eigen::MatrixXi& halves_tp = bucket_->count_halves(delta_pd_);
+  const BucketQueries::Counts halves_tp = bucket_->count_halves(delta_pd_);
   add_gap(cell, halves_tp);
   add_texts(cell, halves_tp);
 }
 
-void PairChecks::add_gap(const CellPairs& cell, const Eigen::MatrixXi& halves_tp) {
+void PairChecks::add_gap(const CellPairs& cell, const BucketQueries::Counts& halves_tp) {
   const Eigen::Index n = cell.queries.size(), pairs = halves_tp.cols();
   const double share = cell.cell.weight / static_cast<double>(cell.cell.n_pairs);
   const Eigen::RowVectorXi total_p = halves_tp.colwise().sum();
@@ -106,11 +106,11 @@ void PairChecks::add_gap(const CellPairs& cell, const Eigen::MatrixXi& halves_tp
   for (std::size_t t = 0; t < bucket_->texts().size(); ++t) {
     const BucketQueries::Text& text = bucket_->texts()[t];
     gap_[text.example_id] -=
-        from_counts_t[static_cast<Eigen::Index>(t)] - static_cast<double>(text.size()) * slope_of_shares;
+        from_counts_t[static_cast<Eigen::Index>(t)] - static_cast<double>(text.size) * slope_of_shares;
   }
 }
 
-void PairChecks::add_texts(const CellPairs& cell, const Eigen::MatrixXi& halves_tp) {
+void PairChecks::add_texts(const CellPairs& cell, const BucketQueries::Counts& halves_tp) {
   const std::vector<BucketQueries::Text>& texts = bucket_->texts();
   if (texts.size() < 2) return;
   std::unordered_map<std::int64_t, Eigen::Index> place;
@@ -126,7 +126,7 @@ void PairChecks::add_texts(const CellPairs& cell, const Eigen::MatrixXi& halves_
     if (found == place.end() || std::isnan(cell.plasticity_p[column])) continue;
     const Eigen::Index mine = found->second;
     for (Eigen::Index t = 0; t < value_t.size(); ++t)
-      value_t[t] = share_plasticity(halves_tp(t, column), texts[static_cast<std::size_t>(t)].size());
+      value_t[t] = share_plasticity(halves_tp(t, column), texts[static_cast<std::size_t>(t)].size);
     const double own = value_t[mine];
     const double other = (value_t.sum() - own) / others;
     own_sum += own;

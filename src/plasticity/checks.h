@@ -62,8 +62,8 @@ class PairChecks {
     [[nodiscard]] double value() const { return weight > 0 ? sum / weight : missing; }
   };
 
-  void add_gap(const CellPairs& cell, const Eigen::MatrixXi& halves_tp);
-  void add_texts(const CellPairs& cell, const Eigen::MatrixXi& halves_tp);
+  void add_gap(const CellPairs& cell, const BucketQueries::Counts& halves_tp);
+  void add_texts(const CellPairs& cell, const BucketQueries::Counts& halves_tp);
   [[nodiscard]] std::int64_t text_of(const CellPairs& cell, std::size_t pair) const;
 
   const CapturedVectors& captured_;

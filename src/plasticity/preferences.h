@@ -16,9 +16,9 @@ class BucketQueries {
  public:
   struct Text {
     std::int64_t example_id = 0;
-    Eigen::Index begin = 0, end = 0;  // in the order of the group
-    [[nodiscard]] Eigen::Index size() const { return end - begin; }
+    Eigen::Index size = 0;  // queries
   };
+  using Counts = Eigen::Matrix<std::int32_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
   BucketQueries(const CapturedVectors& captured, const Queries& queries, const QueryBucket& bucket);
 
@@ -26,25 +26,22 @@ class BucketQueries {
 
   // For each text and each row Δ of differences, as captured: twice the number of its queries with q·Δ > 0, plus the
   // number of those with q·Δ = 0. A tie counts one half: equal keys are a coin flip. The signs are those of float64.
-  //   The products are computed in float32. With u = 2^-24, rounding q and Δ and adding up d products in any order
-  // gives an error of at most (d + 2) u / (1 - (d + 2) u) |q| |Δ| (Higham 2002, section 3.1, and Cauchy and Schwarz).
-  // A product within (d + 4) u |q| |Δ|, which holds the error of float64, too, is computed again in float64.
-  [[nodiscard]] const Eigen::MatrixXi& count_halves(const RowMajorMatrix& delta_pd);  // texts x pairs
+  //   Most of them follow from whole numbers. Queries and differences are scaled to a length L < 2^15 and rounded. The
+  // product of the rounded ones is less than L² and so exact in 32 bits. Rounding takes away vectors of length e and f,
+  // each at most sqrt(d)/2, so that the product is off by at most L (e + f) + e f (Cauchy and Schwarz). A product
+  // within that limit, for the largest e and f, is computed again in float64.
+  [[nodiscard]] Counts count_halves(const RowMajorMatrix& delta_pd);  // texts x pairs
 
  private:
-  using FloatRows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-  void count_tile(Eigen::Index begin, const RowMajorMatrix& delta_pd);
-  [[nodiscard]] int exact_halves(Eigen::Index query, const RowMajorMatrix& delta_pd, Eigen::Index pair) const;
+  [[nodiscard]] std::int32_t exact_halves(std::size_t query, const RowMajorMatrix& delta_pd, Eigen::Index pair) const;
 
   const CapturedVectors& captured_;
-  std::vector<std::uint32_t> rows_;  // of the file, grouped by text
+  std::vector<std::uint32_t> rows_;     // of the file, grouped by text
+  std::vector<std::uint32_t> text_of_;  // of each of them, its place in texts_
   std::vector<Text> texts_;
-  FloatRows x_nd_;           // scaled by a power of two: the longest has a length in [1/2, 1)
-  Eigen::VectorXf limit_n_;  // below it, the sign of a product with a Δ of length up to 1 is not known
-  FloatRows scaled_pd_;      // each Δ by a power of two of its own: lengths in [1/2, 1)
-  Eigen::MatrixXf scores_np_;
-  Eigen::MatrixXi halves_tp_;
+  std::vector<std::int16_t> x_nd_;       // rounded; an odd d has a zero more
+  double most_lost_ = 0;                 // the largest length that rounding took away
+  std::vector<std::int16_t> packed_dp_;  // rounded differences
 };
 
 }  // namespace headscope

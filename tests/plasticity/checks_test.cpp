@@ -178,9 +178,9 @@ TEST(TextSums, ErrorOfAMeanIsTheTextbookOne) {
 }
 
 // Every product in float64, one by one.
-Eigen::MatrixXi counted_halves(const CapturedVectors& captured, const BucketQueries& bucket,
-                               const RowMajorMatrix& delta_pd, const Queries& queries) {
-  Eigen::MatrixXi halves_tp = Eigen::MatrixXi::Zero(std::ssize(bucket.texts()), delta_pd.rows());
+BucketQueries::Counts counted_halves(const CapturedVectors& captured, const BucketQueries& bucket,
+                                     const RowMajorMatrix& delta_pd, const Queries& queries) {
+  BucketQueries::Counts halves_tp = BucketQueries::Counts::Zero(std::ssize(bucket.texts()), delta_pd.rows());
   for (const std::uint32_t row : queries.rows)
     for (Eigen::Index p = 0; p < delta_pd.rows(); ++p) {
       double score = 0;
@@ -234,7 +234,7 @@ TEST(BucketQueries, CountAsFloat64Does) {
         Eigen::Map<const RowMajorMatrix>(others.vector64.data(), 90, static_cast<Eigen::Index>(dim));
     delta_pd.row(7).setZero();
     BucketQueries bucket(captured, queries, queries.buckets[0]);
-    const Eigen::MatrixXi found_tp = bucket.count_halves(delta_pd);
+    const BucketQueries::Counts found_tp = bucket.count_halves(delta_pd);
     EXPECT_EQ(found_tp, counted_halves(captured, bucket, delta_pd, queries)) << rows << " x " << dim << ", " << factor;
     EXPECT_EQ(found_tp.col(7).sum(), static_cast<int>(rows));  // equal keys: one half for each query
     EXPECT_EQ(bucket.count_halves(delta_pd.topRows(3)), found_tp.leftCols(3));

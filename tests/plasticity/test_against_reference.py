@@ -37,7 +37,7 @@ P_VALUE_FLOOR = 1e-9
 # A standard error is a sum over texts of influences that cancel: each keeps some ten digits of what it is a difference of.
 ERROR_COLUMNS = {"ap_gap_se", "ap_text_gap_se"}
 ERROR_RELATIVE, ERROR_FLOOR = 1e-7, 1e-10
-UNDEFINED_COLUMNS = {"ap_shuffled_gap_se"}  # of the bootstrap: see test_checks.py
+UNDEFINED_COLUMNS = {"ap_shuffled_gap_se"}  # from the bootstrap: checks_test.cpp
 NO_FLOOR_COLUMNS = {"q_beta_norm"}  # scales with the vectors: 1e-13 is a value, not a rounding error
 
 
