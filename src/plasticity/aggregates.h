@@ -20,6 +20,7 @@ struct PlasticityTables {
   Table components = Table("components");  // layer, q_head, component, weight | component_weight
   std::string title;                       // the model's or run's name; may be empty
   std::optional<Table> uncertainty = {};   // layer, q_head, low, high, ...: the 95 % interval of ap_overall
+  std::optional<Table> checks = {};        // layer, q_head, ap_empirical, ap_gap, ap_gap_se, ...
 };
 
 // One value of one query head, with the ends of its 95 % interval where known.

@@ -9,27 +9,11 @@
 namespace headscope {
 namespace {
 
-template <class Scalar>
-void subtract(const Scalar* vectors, const Keys& keys, const std::vector<KeyPair>& pairs, RowMajorMatrix& delta_pd) {
-  const std::size_t dim = keys.captured.dim;
-  const double* sign = keys.orientation_d.data();
-  for (std::size_t p = 0; p < pairs.size(); ++p) {
-    const Scalar* first = vectors + pairs[p].first * dim;
-    const Scalar* second = vectors + pairs[p].second * dim;
-    double* out = delta_pd.row(static_cast<Eigen::Index>(p)).data();
-    for (std::size_t i = 0; i < dim; ++i)
-      out[i] = sign[i] * (static_cast<double>(first[i]) - static_cast<double>(second[i]));
-  }
-}
-
 // Differences of two keys, oriented and rotated; each pair has one row.
-void key_differences(const Keys& keys, const std::vector<KeyPair>& pairs, const Reflection& rotation,
-                     RowMajorMatrix& delta_pd) {
-  delta_pd.resize(static_cast<Eigen::Index>(pairs.size()), static_cast<Eigen::Index>(keys.captured.dim));
-  if (keys.captured.vector64.empty())
-    subtract(keys.captured.vector32.data(), keys, pairs, delta_pd);
-  else
-    subtract(keys.captured.vector64.data(), keys, pairs, delta_pd);
+void rotated_differences(const CapturedVectors& vectors, const KeyGroups& keys, const std::vector<KeyPair>& pairs,
+                         const Reflection& rotation, RowMajorMatrix& delta_pd) {
+  key_differences(vectors, pairs, delta_pd);
+  delta_pd.array().rowwise() *= keys.orientation_d.transpose().array();
   reflect(rotation, Eigen::Ref<RowMajorMatrix>(delta_pd));
 }
 
@@ -75,22 +59,26 @@ ScoreModel diagonal_model(const QueryModel& model, const QueryBucket& bucket) {
   return score;
 }
 
-// 4 p (1 - p) of each row of differences, p = Phi(m / sqrt(v)).
-Eigen::VectorXd pair_plasticities(const ScoreModel& score, const RowMajorMatrix& delta_pd) {
-  const Eigen::VectorXd mean_p = delta_pd * score.mean_d;
-  Eigen::VectorXd variance_p = delta_pd.cwiseAbs2() * score.variance_d;
+// Mean and variance of the score difference of each pair, and 4 p (1 - p) with p = Phi(mean / sqrt(variance)).
+struct PairScores {
+  Eigen::VectorXd mean_p, variance_p, plasticity_p;
+};
+
+PairScores pair_scores(const ScoreModel& score, const RowMajorMatrix& delta_pd) {
+  PairScores scores{delta_pd * score.mean_d, delta_pd.cwiseAbs2() * score.variance_d, {}};
+  Eigen::VectorXd& variance_p = scores.variance_p;
   if (score.semantic_half_ss.size() != 0) {
     const auto semantic_ps = delta_pd.rightCols(delta_pd.cols() - 1);
     const RowMajorMatrix image_ps = semantic_ps * score.semantic_half_ss.triangularView<Eigen::Lower>();
     for (Eigen::Index p = 0; p < variance_p.size(); ++p) variance_p[p] += 2 * image_ps.row(p).dot(semantic_ps.row(p));
   }
   const double if_zero = score.variance_if_zero;
-  Eigen::VectorXd z_p = mean_p.binaryExpr(variance_p, [if_zero](double mean, double variance) {
-    return mean / std::sqrt(variance > 0 ? variance : if_zero);
-  });
+  variance_p = variance_p.unaryExpr([if_zero](double variance) { return variance > 0 ? variance : if_zero; });
+  Eigen::VectorXd& z_p = scores.plasticity_p;
+  z_p = scores.mean_p.cwiseQuotient(variance_p.cwiseSqrt());
   const std::span<double> values(z_p.data(), static_cast<std::size_t>(z_p.size()));
   normal_plasticity(values, values);
-  return z_p;
+  return scores;
 }
 
 // Fills in the cell from the plasticities of its pairs. A pair with NaN is left out.
@@ -133,8 +121,9 @@ bool sees(const QueryBucket& query, const KeyBucket& key, const std::optional<do
 
 }  // namespace
 
-std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const Keys& keys,
-                                 const PlasticityOptions& options, NumpyGenerator generator, StageTimes& times) {
+std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const CapturedVectors& vectors,
+                                 const KeyGroups& keys, const PlasticityOptions& options, NumpyGenerator generator,
+                                 StageTimes& times, const CellObserver& observe) {
   const bool seed_variant = options.variant == Variant::seed;
   std::vector<Cell> cells;
   std::vector<KeyPair> pairs;
@@ -156,15 +145,31 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
       cell.k_bucket = keys.buckets[k].bucket;
       cell.key_bucket_index = k;
       if (seed_variant) cell.weight = static_cast<double>(query.size());
-      timed(times, Stage::plasticity, [&] {
-        if (pairs.empty()) return;
-        key_differences(keys, pairs, model.rotation, delta_pd);
-        fill_cell(cell, pairs, pair_plasticities(score, delta_pd));
-      });
+      if (!pairs.empty()) {
+        const PairScores scores = timed(times, Stage::plasticity, [&] {
+          rotated_differences(vectors, keys, pairs, model.rotation, delta_pd);
+          return pair_scores(score, delta_pd);
+        });
+        timed(times, Stage::plasticity, [&] { fill_cell(cell, pairs, scores.plasticity_p); });
+        if (observe && !cell.empty())
+          timed(times, Stage::checks, [&] {
+            observe({cell, query, pairs, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
+          });
+      }
       cells.push_back(std::move(cell));
     }
   }
   return cells;
+}
+
+double weighted_mean(const std::vector<Cell>& cells) {
+  double sum = 0, weight = 0;
+  for (const Cell& cell : cells) {
+    if (cell.empty()) continue;
+    sum += cell.weight * cell.plasticity;
+    weight += cell.weight;
+  }
+  return weight > 0 ? sum / weight : missing;
 }
 
 }  // namespace headscope

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/missing.h"
@@ -34,8 +35,26 @@ struct Cell : CellResult {
   [[nodiscard]] bool empty() const { return n_pairs == 0; }
 };
 
-// All cells of a head in ascending order. The generator is default_rng(seed + 10007 layer + 379 q_head).
-std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const Keys& keys,
-                                 const PlasticityOptions& options, NumpyGenerator generator, StageTimes& times);
+// A cell that is filled in, with its pairs and the model of their score differences.
+struct CellPairs {
+  const Cell& cell;
+  const QueryBucket& queries;
+  const std::vector<KeyPair>& pairs;
+  const RowMajorMatrix& delta_pd;       // key differences in the basis of the queries
+  const Eigen::VectorXd& mean_p;        // of q·Δ under the model
+  const Eigen::VectorXd& variance_p;    // as it was used: positive, or NaN for a pair that is left out
+  const Eigen::VectorXd& plasticity_p;  // NaN for a pair that is left out
+};
+using CellObserver = std::function<void(const CellPairs&)>;
+
+// All cells of a head in ascending order. The generator is default_rng(seed + 10007 layer + 379 q_head). `vectors` are
+// those of the keys that the groups count. The observer sees every cell that is not empty.
+std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model, const CapturedVectors& vectors,
+                                 const KeyGroups& keys, const PlasticityOptions& options, NumpyGenerator generator,
+                                 StageTimes& times, const CellObserver& observe = {});
+
+// The head's value: weighted mean over non-empty cells; missing when there is none. Not that of its uncertainty, whose
+// sum can be rounded in another way.
+double weighted_mean(const std::vector<Cell>& cells);
 
 }  // namespace headscope

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "stats/kolmogorov.h"
+
 namespace headscope {
 namespace {
 
@@ -15,18 +17,6 @@ std::vector<double> component_weights(const Eigen::VectorXd& r2_d) {
   return {weights.begin(), weights.end()};
 }
 
-// The head's value: weighted mean over non-empty cells; missing when there is none. Not that of its uncertainty, whose
-// sum can be rounded in another way.
-double weighted_mean(const std::vector<Cell>& cells) {
-  double sum = 0, weight = 0;
-  for (const Cell& cell : cells) {
-    if (cell.empty()) continue;
-    sum += cell.weight * cell.plasticity;
-    weight += cell.weight;
-  }
-  return weight > 0 ? sum / weight : missing;
-}
-
 // Visits the fields that are one value each, for both directions: writing and reading then agree on the order.
 template <class Head, class Visit>
 void visit_scalars(Head& head, Visit&& visit) {
@@ -38,6 +28,12 @@ void visit_scalars(Head& head, Visit&& visit) {
   visit(head.ap_overall);
   for (auto* estimate : {&u.overall, &u.first_20, &u.last_20, &u.drop})
     visit(estimate->value), visit(estimate->se_pairs), visit(estimate->se_examples);
+  auto& checks = head.checks;
+  for (auto* value :
+       {&checks.ap_empirical, &checks.ap_gap, &checks.ap_own_text, &checks.ap_shuffled, &checks.ap_other_text,
+        &checks.ks_d, &checks.lilliefors_p, &checks.ap_gap_se, &checks.ap_shuffled_gap_se, &checks.ap_text_gap_se})
+    visit(*value);
+  visit(checks.own_text_pairs);
   visit(head.q_hash), visit(head.k_hash), visit(u.examples_hash);
 }
 
@@ -67,12 +63,19 @@ HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const
   HeadResult head;
   head.id = id;
   Queries queries = timed(times, Stage::regress, [&] {
-    return prepare_queries(captured, keys.orientation_d, options.max_tokens_per_head, options.seed);
+    return prepare_queries(captured, labels_of(captured), keys.orientation_d, options.max_tokens_per_head,
+                           options.seed);
   });
   const QueryModel model = fit_queries(queries, options, times);
-  const std::uint64_t pair_seed =
-      options.seed + 10007 * static_cast<std::uint64_t>(id.layer) + 379 * static_cast<std::uint64_t>(id.q_head);
-  std::vector<Cell> cells = evaluate_cells(queries, model, keys, options, NumpyGenerator(pair_seed), times);
+  const NumpyGenerator pairs(options.seed + 10007 * static_cast<std::uint64_t>(id.layer) +
+                             379 * static_cast<std::uint64_t>(id.q_head));
+  std::optional<PairChecks> pair_checks;
+  CellObserver observe;
+  if (options.checks) {
+    pair_checks.emplace(captured, queries, model, keys, options.variant);
+    observe = [&](const CellPairs& cell) { pair_checks->add(cell); };
+  }
+  std::vector<Cell> cells = evaluate_cells(queries, model, keys.captured, keys, options, pairs, times, observe);
   head.uncertainty = timed(times, Stage::plasticity, [&] {
     return estimate_uncertainty(cells, keys, options.seed, options.bootstrap_replicates);
   });
@@ -89,6 +92,15 @@ HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const
   head.k_dropped = static_cast<std::int64_t>(keys.captured.dropped_nonfinite);
   head.q_hash = captured.content_hash;
   head.k_hash = keys.captured.content_hash;
+  if (pair_checks)
+    timed(times, Stage::checks, [&] {
+      head.checks.ks_d = model.metrics.resid0_ks_d;
+      head.checks.lilliefors_p = lilliefors_survival(head.checks.ks_d, head.n_q_tokens);
+      const TextSums from_queries = pair_checks->finish(head.ap_overall, head.checks);
+      queries.x_nd.resize(0, 0);  // the shuffled queries need as much memory
+      check_shuffled(captured, keys, options, shuffle_generator(options.seed, id.layer, id.q_head, Side::queries),
+                     pairs, head.uncertainty, from_queries, head.checks);
+    });
   return head;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "plasticity/checks.h"
 #include "plasticity/dataset.h"
 #include "plasticity/uncertainty.h"
 
@@ -17,6 +18,7 @@ struct HeadResult {
   std::vector<CellResult> cells;
   std::vector<double> component_r2, component_weight;
   HeadUncertainty uncertainty;
+  HeadChecks checks;                              // missing without the option
   std::vector<std::int64_t> constant_components;  // R² of 1 by definition
   std::int64_t q_dropped = 0, k_dropped = 0;      // vectors with NaN or infinity that were left out
   std::string q_hash, k_hash;                     // of the files

@@ -10,7 +10,7 @@ namespace {
 
 // The unweighted mean over buckets of the mean vector of each bucket.
 template <class Vectors>
-Eigen::VectorXd mean_of_bucket_means(const Vectors& vectors, const CapturedVectors& keys) {
+Eigen::VectorXd mean_of_bucket_means(const Vectors& vectors, const CapturedVectors& keys, const RowLabels& labels) {
   struct Sum {
     Eigen::VectorXd total;
     std::int64_t count = 0;
@@ -18,7 +18,7 @@ Eigen::VectorXd mean_of_bucket_means(const Vectors& vectors, const CapturedVecto
   std::map<std::int64_t, Sum> sums;
   const auto dim = static_cast<Eigen::Index>(keys.dim);
   for (std::size_t row = 0; row < keys.rows; ++row) {
-    Sum& sum = sums[keys.bucket[row]];
+    Sum& sum = sums[labels.bucket[row]];
     if (sum.count++ == 0) sum.total = Eigen::VectorXd::Zero(dim);
     using Scalar = typename Vectors::value_type;
     const Eigen::Map<const Eigen::Matrix<Scalar, Eigen::Dynamic, 1>> vector(vectors.data() + row * keys.dim, dim);
@@ -29,13 +29,14 @@ Eigen::VectorXd mean_of_bucket_means(const Vectors& vectors, const CapturedVecto
   return mean / static_cast<double>(sums.size());
 }
 
-KeyBucket group_by_example(const CapturedVectors& keys, std::int64_t number, const std::vector<std::uint32_t>& rows) {
+KeyBucket group_by_example(const CapturedVectors& keys, const RowLabels& labels, std::int64_t number,
+                           const std::vector<std::uint32_t>& rows) {
   KeyBucket bucket;
   bucket.bucket = number;
   std::unordered_map<std::int64_t, std::size_t> place;
   double position_sum = 0;
   for (const std::uint32_t row : rows) {
-    position_sum += static_cast<double>(keys.position[row]);
+    position_sum += static_cast<double>(labels.position[row]);
     const auto [entry, is_new] = place.try_emplace(keys.example_id[row], bucket.examples.size());
     if (is_new) bucket.examples.push_back({keys.example_id[row], {}});
     bucket.examples[entry->second].rows.push_back(row);
@@ -48,6 +49,27 @@ KeyBucket group_by_example(const CapturedVectors& keys, std::int64_t number, con
     bucket.cumulative_pairs.push_back(total += count * (count - 1) / 2);
   }
   return bucket;
+}
+
+KeyGroups group(const CapturedVectors& keys, const RowLabels& labels, const std::vector<std::uint32_t>& used) {
+  KeyGroups groups;
+  groups.orientation_d = orientation(keys, labels);
+  std::map<std::int64_t, std::vector<std::uint32_t>> rows_of_bucket;
+  for (const std::uint32_t row : used) rows_of_bucket[labels.bucket[row]].push_back(row);
+  for (const auto& [bucket, rows] : rows_of_bucket)
+    groups.buckets.push_back(group_by_example(keys, labels, bucket, rows));
+  return groups;
+}
+
+template <class Scalar>
+void subtract(const Scalar* vectors, const std::vector<KeyPair>& pairs, RowMajorMatrix& delta_pd) {
+  const auto dim = static_cast<std::size_t>(delta_pd.cols());
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    const Scalar* first = vectors + pairs[p].first * dim;
+    const Scalar* second = vectors + pairs[p].second * dim;
+    double* out = delta_pd.row(static_cast<Eigen::Index>(p)).data();
+    for (std::size_t i = 0; i < dim; ++i) out[i] = static_cast<double>(first[i]) - static_cast<double>(second[i]);
+  }
 }
 
 }  // namespace
@@ -64,22 +86,22 @@ std::vector<std::uint32_t> sample_rows(std::size_t rows, std::int64_t max_rows, 
   return used;
 }
 
-Eigen::VectorXd orientation(const CapturedVectors& keys) {
-  const Eigen::VectorXd mean =
-      keys.vector64.empty() ? mean_of_bucket_means(keys.vector32, keys) : mean_of_bucket_means(keys.vector64, keys);
+Eigen::VectorXd orientation(const CapturedVectors& keys, const RowLabels& labels) {
+  const Eigen::VectorXd mean = keys.vector64.empty() ? mean_of_bucket_means(keys.vector32, keys, labels)
+                                                     : mean_of_bucket_means(keys.vector64, keys, labels);
   return mean.unaryExpr([](double value) { return value < 0 ? -1.0 : 1.0; });
 }
 
 Keys prepare_keys(CapturedVectors captured, std::int64_t max_rows, std::uint64_t seed) {
-  Keys keys;
-  keys.orientation_d = orientation(captured);
   const std::vector<std::uint32_t> used = sample_rows(captured.rows, max_rows, seed);
-  keys.rows_used = static_cast<std::int64_t>(used.size());
-  std::map<std::int64_t, std::vector<std::uint32_t>> rows_of_bucket;
-  for (const std::uint32_t row : used) rows_of_bucket[captured.bucket[row]].push_back(row);
-  for (const auto& [bucket, rows] : rows_of_bucket) keys.buckets.push_back(group_by_example(captured, bucket, rows));
+  Keys keys{group(captured, labels_of(captured), used), {}, static_cast<std::int64_t>(used.size()), {}};
   keys.captured = std::move(captured);
   return keys;
+}
+
+void shuffle_keys(Keys& keys, std::int64_t max_rows, std::uint64_t seed, NumpyGenerator generator) {
+  const ShuffledLabels labels(keys.captured, generator);
+  keys.shuffled = group(keys.captured, labels.view(), sample_rows(keys.captured.rows, max_rows, seed));
 }
 
 void draw_pairs(const KeyBucket& bucket, std::int64_t most, NumpyGenerator& generator, std::vector<KeyPair>& pairs) {
@@ -94,6 +116,14 @@ void draw_pairs(const KeyBucket& bucket, std::int64_t most, NumpyGenerator& gene
     pairs.push_back({rows[static_cast<std::size_t>(first)], rows[static_cast<std::size_t>(second)],
                      static_cast<std::uint32_t>(example)});
   }
+}
+
+void key_differences(const CapturedVectors& keys, const std::vector<KeyPair>& pairs, RowMajorMatrix& delta_pd) {
+  delta_pd.resize(static_cast<Eigen::Index>(pairs.size()), static_cast<Eigen::Index>(keys.dim));
+  if (keys.vector64.empty())
+    subtract(keys.vector32.data(), pairs, delta_pd);
+  else
+    subtract(keys.vector64.data(), pairs, delta_pd);
 }
 
 }  // namespace headscope

@@ -8,6 +8,8 @@
 
 #include "core/random.h"
 #include "formats/captured_vectors.h"
+#include "plasticity/labels.h"
+#include "stats/householder.h"
 
 namespace headscope {
 
@@ -26,11 +28,16 @@ struct KeyBucket {
   [[nodiscard]] std::int64_t total_pairs() const { return cumulative_pairs.empty() ? 0 : cumulative_pairs.back(); }
 };
 
-struct Keys {
-  CapturedVectors captured;
+// What the buckets of the rows decide.
+struct KeyGroups {
   Eigen::VectorXd orientation_d;   // +1 or -1 for each dimension
   std::vector<KeyBucket> buckets;  // ascending
+};
+
+struct Keys : KeyGroups {
+  CapturedVectors captured;
   std::int64_t rows_used = 0;
+  KeyGroups shuffled;  // of the same vectors with shuffled labels; empty without shuffle_keys()
 };
 
 struct KeyPair {
@@ -42,11 +49,17 @@ struct KeyPair {
 std::vector<std::uint32_t> sample_rows(std::size_t rows, std::int64_t max_rows, std::uint64_t seed);
 
 // For each dimension the sign of the unweighted mean over buckets of the bucket means; sign 0 counts as +1.
-Eigen::VectorXd orientation(const CapturedVectors& keys);
+Eigen::VectorXd orientation(const CapturedVectors& keys, const RowLabels& labels);
 
 Keys prepare_keys(CapturedVectors captured, std::int64_t max_rows, std::uint64_t seed);
 
+// Fills in `shuffled`, from the same rows with labels that the generator shuffles.
+void shuffle_keys(Keys& keys, std::int64_t max_rows, std::uint64_t seed, NumpyGenerator generator);
+
 // Draws min(most, total) pairs: an example in proportion to its number of pairs, then two of its keys.
 void draw_pairs(const KeyBucket& bucket, std::int64_t most, NumpyGenerator& generator, std::vector<KeyPair>& pairs);
+
+// First key minus second key, as captured: a row for each pair.
+void key_differences(const CapturedVectors& keys, const std::vector<KeyPair>& pairs, RowMajorMatrix& delta_pd);
 
 }  // namespace headscope

@@ -32,7 +32,8 @@ void validate(const PlasticityOptions& options) {
   check_ranges(options);
   checked_product({{"num_layers", options.num_layers.value_or(1)}, {"num_q_heads", options.num_q_heads.value_or(1)}},
                   most_heads_in_all, "heads");
-  std::set<std::string, std::less<>> names = {head_uncertainty_csv, cell_uncertainty_csv, head_replicates_csv};
+  std::set<std::string, std::less<>> names = {head_uncertainty_csv, cell_uncertainty_csv, head_replicates_csv,
+                                              head_checks_csv};
   for (const auto& [key, file] :
        {std::pair("output_csv", &options.output_csv), std::pair("bucket_csv", &options.bucket_csv),
         std::pair("component_csv", &options.component_csv)}) {

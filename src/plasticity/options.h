@@ -46,6 +46,8 @@ struct PlasticityOptions {
   std::uint64_t seed = 0;
   std::int64_t bootstrap_replicates = 200;  // a standard error is then known to about 5 %
 
+  bool checks = true;  // a value that is not checked is not to be trusted; costs about as much again
+
   // What to write, relative to the run folder.
   std::string output_csv = "head_metrics.csv";
   std::string bucket_csv = "head_bucket_plasticity.csv";
@@ -77,6 +79,7 @@ struct PlasticityOptions {
     visit("seed", self.seed, "Seed of every random choice");
     visit("bootstrap_replicates", self.bootstrap_replicates, "Bootstrap replicates over examples",
           SizeRange{0, most_draws, "replicates"});
+    visit("checks", self.checks, "Check the Gaussian model, the texts and the positions (head_checks.csv)");
     visit("output_csv", self.output_csv, "Table of heads");
     visit("bucket_csv", self.bucket_csv, "Table of cells (query bucket, key bucket)");
     visit("component_csv", self.component_csv, "Table of component weights");

@@ -18,10 +18,16 @@ namespace {
 std::variant<Keys, Error> read_keys(const Dataset& dataset, const HeadId& id, const PlasticityOptions& options,
                                     StageTimes& times) {
   try {
-    return timed(times, Stage::read, [&] {
+    Keys keys = timed(times, Stage::read, [&] {
       return prepare_keys(read_captured_vectors(dataset.key_file(id), {options.drop_nonfinite}),
                           options.max_tokens_per_head, options.seed);
     });
+    if (options.checks)
+      timed(times, Stage::checks, [&] {
+        shuffle_keys(keys, options.max_tokens_per_head, options.seed,
+                     shuffle_generator(options.seed, id.layer, id.k_head, Side::keys));
+      });
+    return keys;
   } catch (const Error& error) {
     return error;
   }

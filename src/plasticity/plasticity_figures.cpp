@@ -293,6 +293,8 @@ std::vector<Figure> plasticity_figures(const PlasticityTables& tables, const Pla
                          effective_components(tables),
                          {.label = {"effective number"}, .padding = 0.02, .include = {0, 1}}),
   };
+  if (tables.checks)
+    for (Figure& figure : check_figures(*tables.checks, tables.title)) figures.push_back(std::move(figure));
   if (options.per_head) add_pages(figures, cells, tables.title);
   return figures;
 }

@@ -20,7 +20,13 @@ struct PlasticityFigureOptions {
 //   plasticity_distance       against query bucket - key bucket
 //   component_weights         cumulative share of positional information, by layer
 //   component_concentration   effective number of components of every head
+//   gaussian_check            with checks: ap_overall against ap_empirical, with the diagonal. A head's bar is the
+//                             interval of its gap: where it does not cross the diagonal, the Gaussian model fails
+//   gaussian_gap              with checks: layer x query head, coloured by ap_gap
 std::vector<Figure> plasticity_figures(const PlasticityTables& tables, const PlasticityFigureOptions& options = {});
+
+// The last two, from the columns layer, q_head, ap_empirical, ap_gap and ap_gap_se.
+std::vector<Figure> check_figures(const Table& checks, const std::string& subject);
 
 // Two runs side by side, head by head.
 struct PlasticityComparison {

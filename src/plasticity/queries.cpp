@@ -54,10 +54,10 @@ std::optional<double> common_window(const CapturedVectors& captured, const std::
   return first;
 }
 
-std::vector<QueryBucket> bucket_ranges(const CapturedVectors& captured, const std::vector<std::uint32_t>& sorted_rows) {
+std::vector<QueryBucket> bucket_ranges(const RowLabels& labels, const std::vector<std::uint32_t>& sorted_rows) {
   std::vector<QueryBucket> buckets;
   for (std::size_t i = 0; i < sorted_rows.size(); ++i) {
-    const std::int64_t bucket = captured.bucket[sorted_rows[i]];
+    const std::int64_t bucket = labels.bucket[sorted_rows[i]];
     const auto place = static_cast<Eigen::Index>(i);
     if (buckets.empty() || buckets.back().bucket != bucket) buckets.push_back({bucket, place, place, 0});
     buckets.back().end = place + 1;
@@ -104,7 +104,8 @@ void test_first_component(const Queries& queries, QueryMetrics& metrics) {
   if (deviation <= 0) return;  // the metrics keep 0, 0 and 1
   metrics.resid0_skew = residual.skewness();
   metrics.resid0_kurt = residual.excess_kurtosis();
-  metrics.resid0_ks_p = ks_survival(ks_statistic(residuals, residual.mean, deviation), queries.x_nd.rows());
+  metrics.resid0_ks_d = ks_statistic(residuals, residual.mean, deviation);
+  metrics.resid0_ks_p = ks_survival(metrics.resid0_ks_d, queries.x_nd.rows());
 }
 
 // Step 9, semantic components: each column against a normal distribution of its own mean and deviation.
@@ -166,13 +167,13 @@ void fit_rotated(const Queries& queries, const PlasticityOptions& options, Query
 
 }  // namespace
 
-Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& orientation_d, std::int64_t max_rows,
-                        std::uint64_t seed) {
+Queries prepare_queries(const CapturedVectors& captured, const RowLabels& labels, const Eigen::VectorXd& orientation_d,
+                        std::int64_t max_rows, std::uint64_t seed) {
   std::vector<std::uint32_t> rows = sample_rows(captured.rows, max_rows, seed);
   Queries queries;
   queries.window = common_window(captured, rows);
   std::stable_sort(rows.begin(), rows.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return captured.bucket[a] < captured.bucket[b]; });
+                   [&](std::uint32_t a, std::uint32_t b) { return labels.bucket[a] < labels.bucket[b]; });
   const auto n = static_cast<Eigen::Index>(rows.size());
   queries.x_nd.resize(n, static_cast<Eigen::Index>(captured.dim));
   advise_huge_pages(queries.x_nd.data(), static_cast<std::size_t>(queries.x_nd.size()) * sizeof(double));
@@ -182,10 +183,11 @@ Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& 
     transpose_oriented(captured.vector64.data(), rows, orientation_d, queries.x_nd);
   queries.position_n.resize(n);
   for (Eigen::Index i = 0; i < n; ++i)
-    queries.position_n[i] = static_cast<double>(captured.position[rows[static_cast<std::size_t>(i)]]);
-  queries.buckets = bucket_ranges(captured, rows);
+    queries.position_n[i] = static_cast<double>(labels.position[rows[static_cast<std::size_t>(i)]]);
+  queries.buckets = bucket_ranges(labels, rows);
   for (QueryBucket& bucket : queries.buckets)
     bucket.mean_position = queries.position_n.segment(bucket.begin, bucket.size()).mean();
+  queries.rows = std::move(rows);
   return queries;
 }
 
@@ -203,6 +205,18 @@ QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, Stage
     reflect(model.rotation, queries.x_nd);
   });
   fit_rotated(queries, options, model, times);
+  return model;
+}
+
+QueryModel fit_for_cells(Queries& queries, Variant variant) {
+  QueryModel model;
+  model.rotation = reflection_onto(fit_lines(view(queries.position_n), queries.x_nd).beta);
+  reflect(model.rotation, queries.x_nd);
+  const Eigen::Index used = variant == Variant::seed ? 1 : queries.x_nd.cols();
+  const LineFits rotated = fit_lines(view(queries.position_n), queries.x_nd.leftCols(used));
+  model.alpha_d = rotated.alpha;
+  model.beta_d = rotated.beta;
+  model.resid_var_d = rotated.resid_variance;
   return model;
 }
 

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/missing.h"
 #include "formats/captured_vectors.h"
+#include "plasticity/labels.h"
 #include "plasticity/options.h"
 #include "plasticity/stages.h"
 #include "stats/householder.h"
@@ -28,6 +30,7 @@ struct QueryBucket {
 struct Queries {
   Eigen::MatrixXd x_nd;  // column-major: statistics run down columns
   Eigen::VectorXd position_n;
+  std::vector<std::uint32_t> rows;   // of the file, one for each row of x_nd
   std::vector<QueryBucket> buckets;  // ascending
   std::optional<double> window;      // sliding window, where there is one
 };
@@ -37,6 +40,7 @@ struct QueryMetrics {
   double r2_pos = 0, beta_norm = 0;
   double r2_scalar = 0, mae_baseline = 0, mae_proj = 0, mae_ratio = 1;
   double resid0_skew = 0, resid0_kurt = 0, resid0_ks_p = 1;
+  double resid0_ks_d = missing;  // the distance behind resid0_ks_p; in no column of head_metrics.csv
   double noise_med_abs_skew = 0, noise_med_abs_kurt = 0, noise_med_ks_p = 1, noise_frac_ks_p_lt_alpha = 0;
 };
 
@@ -66,10 +70,13 @@ struct QueryModel {
   QueryMetrics metrics;
 };
 
-Queries prepare_queries(const CapturedVectors& captured, const Eigen::VectorXd& orientation_d, std::int64_t max_rows,
-                        std::uint64_t seed);
+Queries prepare_queries(const CapturedVectors& captured, const RowLabels& labels, const Eigen::VectorXd& orientation_d,
+                        std::int64_t max_rows, std::uint64_t seed);
 
 // Fits the model and rotates `queries` in place.
 QueryModel fit_queries(Queries& queries, const PlasticityOptions& options, StageTimes& times);
+
+// The same without metrics, for the cells alone: the rotation, and the line of each component that the variant uses.
+QueryModel fit_for_cells(Queries& queries, Variant variant);
 
 }  // namespace headscope

@@ -323,6 +323,7 @@ std::vector<fs::path> draw_plasticity_run(const fs::path& run, const fs::path& o
   tables.components = table("component_csv");
   tables.title = title_of(run, manifest["config"], text_at(manifest, "rope"));
   if (fs::exists(run / head_uncertainty_csv)) tables.uncertainty = read_csv(run / head_uncertainty_csv);
+  if (fs::exists(run / head_checks_csv)) tables.checks = read_csv(run / head_checks_csv);
   return draw(plasticity_figures(tables, {per_head}), out / plots_name, theme_named(theme)).files;
 }
 

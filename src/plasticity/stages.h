@@ -9,11 +9,12 @@
 
 namespace headscope {
 
-enum class Stage { read, regress, normality, sample, plasticity, write };
+enum class Stage { read, regress, normality, sample, plasticity, checks, write };
 
 class StageTimes {
  public:
-  static constexpr std::array<std::string_view, 6> names = {"read", "regress", "ks", "sample", "plasticity", "write"};
+  static constexpr std::array<std::string_view, 7> names = {"read",       "regress", "ks",   "sample",
+                                                            "plasticity", "checks",  "write"};
 
   // From any thread.
   void add(Stage stage, std::chrono::nanoseconds time) {

@@ -1,5 +1,6 @@
 #include "plasticity/tables.h"
 
+#include <algorithm>
 #include <functional>
 
 namespace headscope {
@@ -103,23 +104,45 @@ Table component_table(const std::vector<HeadResult>& heads, Variant variant) {
 
 Table head_uncertainty_table(const std::vector<HeadResult>& heads) {
   TableOf table(heads);
-  // Columns of one estimate: its value, then its standard errors and interval, whose names begin with the prefix.
-  const auto estimate = [&](const std::string& name, const std::string& prefix, Estimate HeadUncertainty::*member) {
+  // Columns of one estimate: its value, then its standard errors and interval, whose names begin with the prefix. The
+  // interval is cut to the values that can be.
+  const auto estimate = [&](const std::string& name, const std::string& prefix, Estimate HeadUncertainty::*member,
+                            double least = 0) {
     const auto add = [&](const std::string& column, auto get) {
       table.add(column, [&](const HeadResult& head) { return std::invoke(get, head.uncertainty.*member); });
     };
     add(name, &Estimate::value);
     add(prefix + "se_pairs", &Estimate::se_pairs);
     add(prefix + "se_examples", &Estimate::se_examples);
-    add(prefix + "low", &Estimate::low);
-    add(prefix + "high", &Estimate::high);
+    // NaN stays NaN.
+    add(prefix + "low", [=](const Estimate& of) { return std::clamp(of.low(), least, 1.0); });
+    add(prefix + "high", [=](const Estimate& of) { return std::clamp(of.high(), least, 1.0); });
   };
   table.add("n_examples", [](const HeadResult& head) { return head.uncertainty.n_examples; });
   estimate("ap_overall", "", &HeadUncertainty::overall);
   estimate("ap_first_20", "ap_first_20_", &HeadUncertainty::first_20);
   estimate("ap_last_20", "ap_last_20_", &HeadUncertainty::last_20);
-  estimate("ap_drop", "ap_drop_", &HeadUncertainty::drop);
+  estimate("ap_drop", "ap_drop_", &HeadUncertainty::drop, -1);
   table.add("examples_hash", [](const HeadResult& head) { return head.uncertainty.examples_hash; });
+  return table.take();
+}
+
+Table check_table(const std::vector<HeadResult>& heads) {
+  TableOf table(heads);
+  const auto add = [&](const char* name, auto member) {
+    table.add(name, [member](const HeadResult& head) { return head.checks.*member; });
+  };
+  add("ap_empirical", &HeadChecks::ap_empirical);
+  add("ap_gap", &HeadChecks::ap_gap);
+  add("ap_own_text", &HeadChecks::ap_own_text);
+  add("ap_shuffled", &HeadChecks::ap_shuffled);
+  add("ap_other_text", &HeadChecks::ap_other_text);
+  add("ks_d", &HeadChecks::ks_d);
+  add("lilliefors_p", &HeadChecks::lilliefors_p);
+  add("ap_gap_se", &HeadChecks::ap_gap_se);
+  add("ap_shuffled_gap_se", &HeadChecks::ap_shuffled_gap_se);
+  add("ap_text_gap_se", &HeadChecks::ap_text_gap_se);
+  add("own_text_pairs", &HeadChecks::own_text_pairs);
   return table.take();
 }
 
@@ -135,11 +158,14 @@ Table replicate_table(const std::vector<HeadResult>& heads) {
 
 PlasticityTables figure_tables(const PlasticityResult& result, const std::string& title) {
   const Variant variant = result.options.variant;
+  std::optional<Table> checks;
+  if (result.options.checks) checks = check_table(result.heads);
   return {.heads = head_table(result.heads, variant),
           .cells = cell_table(result.heads, variant),
           .components = component_table(result.heads, variant),
           .title = title,
-          .uncertainty = head_uncertainty_table(result.heads)};
+          .uncertainty = head_uncertainty_table(result.heads),
+          .checks = std::move(checks)};
 }
 
 PlasticityComparison figure_tables(const Comparison& comparison) {
@@ -165,6 +191,7 @@ void write_plasticity(const PlasticityResult& result, const RunFolder& folder) {
   folder.write(head_uncertainty_csv, to_csv(head_uncertainty_table(heads)));
   folder.write(cell_uncertainty_csv, to_csv(cell_uncertainty_table(heads)));
   folder.write(head_replicates_csv, to_csv(replicate_table(heads)));
+  if (options.checks) folder.write(head_checks_csv, to_csv(check_table(heads)));
 }
 
 void write_comparison(const Comparison& comparison, const RunFolder& folder) {

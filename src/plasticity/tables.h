@@ -13,6 +13,7 @@ namespace headscope {
 inline constexpr const char* head_uncertainty_csv = "head_uncertainty.csv";
 inline constexpr const char* cell_uncertainty_csv = "cell_uncertainty.csv";
 inline constexpr const char* head_replicates_csv = "head_replicates.csv";
+inline constexpr const char* head_checks_csv = "head_checks.csv";
 inline constexpr const char* comparison_csv = "comparison.csv";
 
 // What the figures show. Rows are in order of layer, query head, then bucket pair or component.

@@ -12,7 +12,7 @@ namespace {
 using ExampleWeights = std::unordered_map<std::int64_t, Eigen::VectorXd>;  // by example id, one for each replicate
 
 // A cell's value in each replicate; NaN where none of its examples was drawn. Adds the weights that it needs.
-Eigen::VectorXd replicate_cell(const Cell& cell, const Keys& keys, std::uint64_t seed, Eigen::Index replicates,
+Eigen::VectorXd replicate_cell(const Cell& cell, const KeyGroups& keys, std::uint64_t seed, Eigen::Index replicates,
                                ExampleWeights& weights) {
   Eigen::VectorXd sum = Eigen::VectorXd::Zero(replicates), count = sum;
   for (const ExampleSum& example : cell.examples) {
@@ -94,7 +94,7 @@ double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64
   return weight;
 }
 
-HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
+HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const KeyGroups& keys, std::uint64_t seed,
                                      std::int64_t replicates) {
   HeadUncertainty result;
   ExampleWeights weights;

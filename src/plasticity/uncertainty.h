@@ -39,7 +39,7 @@ struct HeadUncertainty {
 double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64_t replicate);
 
 // Fills in se_examples of the cells. The bootstrap resamples the texts of the keys and keeps the fitted query model.
-HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const Keys& keys, std::uint64_t seed,
+HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const KeyGroups& keys, std::uint64_t seed,
                                      std::int64_t replicates);
 
 // Standard deviation (n - 1) of the values that are not NaN; missing for fewer than two.

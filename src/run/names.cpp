@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr const char* of_the_run =
     "{combined.json,surgery.parquet,surgery.csv,comparison.csv,head_metrics.csv,"
     "head_bucket_plasticity.csv,head_component_weights.csv,head_uncertainty.csv,cell_uncertainty.csv,"
-    "head_replicates.csv,finished_heads.journal}";
+    "head_replicates.csv,head_checks.csv,finished_heads.journal}";
 // A capture: a run of its own, or the data of a run of plasticity.
 constexpr const char* of_a_capture[] = {"{,data/}l#h#{q,k}/data.parquet",
                                         "{,data/}{parts/part-#.safetensors,_saver_state.json}"};
@@ -36,7 +36,8 @@ constexpr const char* role_places = "{,roles/@/,roles/@/train/,roles/@/step-#/,r
 constexpr const char* roles = "{roles.json,roles.parquet,role_timeline.parquet,role_transitions.parquet}";
 constexpr const char* figures =
     "{bucket_heatmap,bucket_heatmap_l#,component_concentration,component_weights,effective_rank,entropy_norm_scatter,"
-    "gamma_heatmap,key_magnitude_profile,key_norm_evolution,latent_redundancy,metric_*,norm_divergence,"
+    "gamma_heatmap,gaussian_check,gaussian_gap,key_magnitude_profile,key_norm_evolution,latent_redundancy,metric_*,"
+    "norm_divergence,"
     "outlier_magnitude,plasticity_by_layer,plasticity_comparison,plasticity_difference,plasticity_distance,plasticity_"
     "map,"
     "plasticity_ranked,qk_ratio,surgery_quantisation,surgery_removal}";

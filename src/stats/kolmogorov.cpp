@@ -357,4 +357,41 @@ double ks_survival(double d, std::int64_t n) {
   return probability(1 - (exact ? cdf_by_matrix(d, n) : cdf_by_pelz_good(d, n)));
 }
 
+namespace {
+
+// Coefficients from that of 1 to that of x^4.
+double quartic(const std::array<double, 5>& coefficients, double x) {
+  double value = 0;
+  for (std::size_t i = coefficients.size(); i-- > 0;) value = value * x + coefficients[i];
+  return value;
+}
+
+// Stephens (1974): the distribution of d times this hardly depends on n.
+double stephens_factor(double n) {
+  return std::sqrt(n) - 0.01 + 0.85 / std::sqrt(n);
+}
+
+double dallal_wilkinson(double d, double n) {
+  const double shifted = n + 2.78019;
+  return std::exp(-7.01256 * d * d * shifted + 2.99587 * d * std::sqrt(shifted) - 0.122119 + 0.974598 / std::sqrt(n) +
+                  1.67997 / n);
+}
+
+}  // namespace
+
+double lilliefors_survival(double d, std::int64_t n) {
+  constexpr double most = 100;  // samples in the tables of Dallal and Wilkinson
+  if (std::isnan(d) || n < 5) return missing;
+  const auto size = static_cast<double>(n);
+  const double modified = d * stephens_factor(size);
+  const double upper =
+      size <= most ? dallal_wilkinson(d, size) : dallal_wilkinson(modified / stephens_factor(most), most);
+  if (upper <= 0.1) return upper;
+  if (modified <= 0.302) return 1;
+  const double p = modified <= 0.5   ? quartic({2.76773, -19.828315, 80.709644, -138.55152, 81.218052}, modified)
+                   : modified <= 0.9 ? quartic({-4.901232, 40.662806, -97.490286, 94.029866, -32.355711}, modified)
+                                     : quartic({6.198765, -19.558097, 23.186922, -12.234627, 2.423045}, modified);
+  return std::clamp(p, 0.0, 1.0);
+}
+
 }  // namespace headscope

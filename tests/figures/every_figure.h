@@ -72,7 +72,7 @@ class FigureNumbers {
 
 inline std::vector<Figure> any_plasticity(const FigureTexts& texts, FigureNumbers numbers) {
   Integers layer, q_head, cell_layer, cell_head, q_bucket, k_bucket;
-  Numbers value, low, high, cell, weight;
+  Numbers value, low, high, cell, weight, empirical, gap, gap_error;
   for (std::int64_t i = 0; i < 6; ++i) {
     layer.push_back(numbers.integer(i / 2));
     q_head.push_back(numbers.integer(i % 2));
@@ -80,6 +80,9 @@ inline std::vector<Figure> any_plasticity(const FigureTexts& texts, FigureNumber
     low.push_back(numbers.number(value.back() - 0.1));
     high.push_back(numbers.number(value.back() + 0.1));
     weight.push_back(numbers.number(0.25));
+    empirical.push_back(numbers.number(value.back() - 0.05));
+    gap.push_back(numbers.number(0.05));
+    gap_error.push_back(numbers.number(0.01 * static_cast<double>(i)));
     for (std::int64_t k = 0; k < 2; ++k) {
       cell_layer.push_back(layer.back());
       cell_head.push_back(q_head.back());
@@ -96,6 +99,9 @@ inline std::vector<Figure> any_plasticity(const FigureTexts& texts, FigureNumber
   tables.components.add("layer", layer).add("q_head", q_head).add("weight", weight);
   tables.uncertainty = Table("uncertainty");
   tables.uncertainty->add("layer", layer).add("q_head", q_head).add("low", low).add("high", high);
+  tables.checks = Table("checks");
+  tables.checks->add("layer", layer).add("q_head", q_head).add("ap_empirical", empirical);
+  tables.checks->add("ap_gap", gap).add("ap_gap_se", gap_error);
   return plasticity_figures(tables, {.per_head = true});
 }
 

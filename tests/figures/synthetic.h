@@ -17,6 +17,7 @@ struct Shape {
   std::int64_t components = 16;
   double missing = 0;  // share of heads without values
   bool intervals = false;
+  bool checks = false;
   bool diagonal = false;  // column names of the diagonal variant
   bool all_equal = false;
   bool empty_first_key = true;  // logarithmic buckets: key bucket 0 has no pairs
@@ -34,7 +35,7 @@ inline double noise(std::uint64_t a, std::uint64_t b = 0, std::uint64_t c = 0, s
 inline PlasticityTables tables(const Shape& shape) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   Integers layer, q_head, cell_layer, cell_head, q_bucket, k_bucket, part_layer, part_head, component;
-  Numbers value, low, high, cell, weight;
+  Numbers value, low, high, cell, weight, empirical, gap, gap_error;
   for (std::int64_t l = 0; l < shape.layers; ++l) {
     for (std::int64_t h = 0; h < shape.q_heads; ++h) {
       const bool absent = noise(1, l, h) < shape.missing;
@@ -48,6 +49,9 @@ inline PlasticityTables tables(const Shape& shape) {
       const double half = 0.008 + 0.03 * noise(5, l, h);
       low.push_back(absent ? nan : std::max(base - half, 0.0));
       high.push_back(absent ? nan : std::min(base + half, 1.0));
+      gap.push_back(absent ? nan : shape.all_equal ? 0 : 0.1 * std::pow(2 * noise(12, l, h) - 1, 3));
+      gap_error.push_back(absent || !shape.intervals ? nan : 0.002 + 0.01 * noise(13, l, h));
+      empirical.push_back(value.back() - gap.back());
       for (std::int64_t q = 1; q < shape.buckets; ++q) {
         for (std::int64_t k = 0; k < q; ++k) {
           cell_layer.push_back(l);
@@ -78,6 +82,10 @@ inline PlasticityTables tables(const Shape& shape) {
   uncertainty.add("layer", layer).add("q_head", q_head).add("k_head", q_head).add("ap_overall", value);
   uncertainty.add("low", low).add("high", high);
   if (shape.intervals) result.uncertainty = uncertainty;
+  Table checks("checks");
+  checks.add("layer", layer).add("q_head", q_head).add("k_head", q_head).add("ap_empirical", empirical);
+  checks.add("ap_gap", gap).add("ap_gap_se", gap_error);
+  if (shape.checks) result.checks = checks;
   result.heads.add("layer", layer).add("q_head", q_head).add("k_head", q_head).add("ap_overall", value);
   result.cells.add("layer", cell_layer).add("q_head", cell_head).add("k_head", cell_head);
   result.cells.add("q_bucket", q_bucket)

@@ -393,7 +393,7 @@ DATASETS = [
     Dataset(
         "two_oblique_rows",
         one_head(lambda rng: of_n_rows(rng, Shape(d=4), 2), plain(d=4)),
-        noise_columns=frozenset({"q_resid0_skew", "q_resid0_kurt", "q_resid0_ks_p"}),
+        noise_columns=frozenset({"q_resid0_skew", "q_resid0_kurt", "q_resid0_ks_p", "ks_d"}),
     ),
     Dataset("one_query", one_head(lambda rng: of_n_rows(rng, Shape(d=4), 1), plain(d=4))),
     Dataset("one_key", one_head(plain(d=4), lambda rng: of_n_rows(rng, Shape(d=4), 1))),

@@ -8,7 +8,7 @@ statistics. Sums and products run in np.longdouble, so that a value printed here
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +34,11 @@ COMPONENT_COLUMNS = {
     "seed": ["layer", "q_head", "k_head", "component", "weight"],
     "diagonal": ["layer", "q_head", "k_head", "component", "component_r2", "component_weight"],
 }
+
+CHECK_COLUMNS = [
+    "layer", "q_head", "k_head", "ap_empirical", "ap_gap", "ap_own_text", "ap_shuffled", "ap_other_text", "ks_d",
+    "lilliefors_p", "ap_gap_se", "ap_shuffled_gap_se", "ap_text_gap_se", "own_text_pairs",
+]
 
 
 @dataclass(frozen=True)
@@ -329,7 +334,17 @@ def plasticity(m: np.ndarray, v: np.ndarray) -> np.ndarray:
     return 4 * stats.norm.cdf(z) * stats.norm.sf(z)
 
 
-def seed_cell(cell: Cell, queries: Rows, keys: Rows, line: Line, variance: np.ndarray) -> float:
+@dataclass
+class PairScores:
+    """Of every pair of a cell: the difference of its keys, mean and variance of q·delta, 4 p (1 - p); NaN: left out."""
+
+    delta: np.ndarray  # [pairs, d], rotated
+    m: np.ndarray
+    v: np.ndarray
+    value: np.ndarray
+
+
+def seed_pairs(cell: Cell, queries: Rows, keys: Rows, line: Line, variance: np.ndarray) -> PairScores:
     inside = queries.x[queries.bucket == cell.q_bucket]
     tau = bucket_position(queries, cell.q_bucket)
     semantic = inside[:, 1:]
@@ -340,16 +355,17 @@ def seed_cell(cell: Cell, queries: Rows, keys: Rows, line: Line, variance: np.nd
     first, rest = delta[:, 0], delta[:, 1:]
     m = first * (line.alpha[0] + line.beta[0] * tau) + rest @ mean
     v = first**2 * variance[0] + ((rest @ covariance) * rest).sum(axis=1)
-    return plasticity(m, np.where(v <= 0, np.longdouble(1e-12), v)).mean()
+    v = np.where(v <= 0, np.longdouble(1e-12), v)
+    return PairScores(delta, m, v, plasticity(m, v))
 
 
-def diagonal_cell(cell: Cell, queries: Rows, keys: Rows, line: Line, variance: np.ndarray) -> float:
+def diagonal_pairs(cell: Cell, queries: Rows, keys: Rows, line: Line, variance: np.ndarray) -> PairScores:
     tau = bucket_position(queries, cell.q_bucket)
     delta = key_differences(cell, keys)
     m = delta @ (line.alpha + line.beta * tau)
     v = delta**2 @ np.where(variance <= 0, np.longdouble(1e-12), variance)
-    kept = v > 0
-    return plasticity(m[kept], v[kept]).mean() if kept.any() else np.nan
+    v[v <= 0] = np.nan
+    return PairScores(delta, m, v, plasticity(m, v))
 
 
 def key_differences(cell: Cell, keys: Rows) -> np.ndarray:
@@ -357,7 +373,12 @@ def key_differences(cell: Cell, keys: Rows) -> np.ndarray:
     return keys.x[first] - keys.x[second]
 
 
-CELL_VALUE = {"seed": seed_cell, "diagonal": diagonal_cell}
+PAIR_SCORES = {"seed": seed_pairs, "diagonal": diagonal_pairs}
+
+
+def mean_of_pairs(values: np.ndarray) -> float:
+    kept = values[~np.isnan(values)]
+    return kept.mean() if len(kept) else np.nan
 
 
 # Step 12
@@ -380,64 +401,212 @@ def component_weights(r2: np.ndarray) -> np.ndarray:
     return positive / total if total > 0 else np.full(len(r2), np.longdouble(1) / len(r2))
 
 
+# Checks
+
+
+def mixed_seed(seed: int, index: int) -> int:
+    """SplitMix64, twice."""
+    def splitmix(x: int) -> int:
+        x = (x + 0x9E3779B97F4A7C15) % 2**64
+        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+        x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+        return x ^ (x >> 31)
+
+    return splitmix((splitmix(seed) + index) % 2**64)
+
+
+def shuffled(rows: Rows, seed: int, layer: int, head: int, side: int) -> Rows:
+    """Positions and buckets permuted among the rows of each text."""
+    generator = np.random.default_rng(mixed_seed(mixed_seed(mixed_seed(seed, layer), head), side))
+    bucket, position = rows.bucket.copy(), rows.position.copy()
+    for text in dict.fromkeys(rows.example_id.tolist()):
+        of_text = np.flatnonzero(rows.example_id == text)
+        order = generator.choice(len(of_text), len(of_text), replace=False)
+        bucket[of_text], position[of_text] = rows.bucket[of_text[order]], rows.position[of_text[order]]
+    return replace(rows, bucket=bucket, position=position)
+
+
+def share_plasticity(scores: np.ndarray) -> np.ndarray:
+    """4 p (1 - p) of each column, p the share of positive scores; a tie is one half."""
+    p = ((scores > 0).mean(axis=0) + (scores >= 0).mean(axis=0)) / 2
+    return 4 * p * (1 - p)
+
+
+def clustered_error(influence: dict[int, float], weight: float) -> float:
+    texts = len(influence)
+    if texts < 2:
+        return np.nan
+    return np.sqrt(sum(value**2 for value in influence.values()) * texts / (texts - 1)) / weight
+
+
+class TextSums(dict):
+    def __missing__(self, key: int) -> float:
+        return 0.0
+
+    def add(self, keys: np.ndarray, values: np.ndarray) -> None:
+        for key in np.unique(keys):
+            self[int(key)] += float(values[keys == key].sum())
+
+
+def query_influence(scores: PairScores, share: float, fitted: "Fitted", q_bucket: int, variant: str) -> np.ndarray:
+    """What each query moves of the Gaussian value of a cell, pair by pair and query by query."""
+    kept = ~np.isnan(scores.value)
+    delta, m, v = scores.delta[kept], scores.m[kept], scores.v[kept]
+    z = (m / np.sqrt(v)).astype(np.float64)
+    by_mean = share * 4 * stats.norm.pdf(z) * (1 - 2 * stats.norm.cdf(z)) / np.sqrt(v)
+    by_variance = -by_mean * z / (2 * np.sqrt(v))
+    queries, line = fitted.queries, fitted.line
+    lines = 1 if variant == "seed" else queries.x.shape[1]
+    t = queries.position - column_mean(queries.position)
+    reach = bucket_position(queries, q_bucket) - column_mean(queries.position)
+    pull = 1 / np.longdouble(len(t)) + (t * reach / (t**2).sum() if (t**2).sum() > 0 else 0)
+    residual = line.residual[:, :lines]
+    influence = pull * (residual @ (by_mean @ delta[:, :lines]))
+    influence += (residual**2 - (residual**2).mean(axis=0)) @ (by_variance @ delta[:, :lines] ** 2) / len(t)
+    inside = np.flatnonzero(queries.bucket == q_bucket)
+    y = queries.x[inside, lines:]
+    product = ((y - column_mean(y)) @ delta[:, lines:].T).astype(np.float64)
+    influence[inside] += (product @ by_mean + (product**2 - (product**2).mean(axis=0)) @ by_variance) / len(inside)
+    return influence
+
+
+def checks(fitted: "Fitted", cells: list[tuple[Cell, PairScores]], ap_overall: float, variant: str) -> dict:
+    """The columns that count queries."""
+    queries, keys = fitted.queries, fitted.keys
+    empirical, own, other, weights, text_weights = [], [], [], [], []
+    gap, text_gap, text_weight, own_pairs = TextSums(), TextSums(), TextSums(), 0
+    for cell, scores in cells:
+        kept = ~np.isnan(scores.value)
+        if not kept.any():
+            continue
+        inside = np.flatnonzero(queries.bucket == cell.q_bucket)
+        text = queries.example_id[inside]
+        weight = len(inside) if variant == "seed" else 1
+        share = weight / kept.sum()
+        first, second = np.array(cell.pairs)[kept].T
+        key_text = keys.example_id[first]
+        product = fitted.raw_queries[inside] @ (fitted.raw_keys[first] - fitted.raw_keys[second]).T
+        value = share_plasticity(product)
+        empirical.append(value.mean())
+        weights.append(weight)
+
+        difference = scores.value[kept] - value
+        gap.add(key_text, share * (difference - difference.mean()))
+        prefer = ((product > 0) + 0.5 * (product == 0)).astype(np.float64)
+        p = prefer.mean(axis=0)
+        gap.add(text, -share * (prefer - p) @ (4 * (1 - 2 * p)) / len(inside))
+        gap.add(queries.example_id, query_influence(scores, share, fitted, cell.q_bucket, variant))
+
+        by_text = {int(t): share_plasticity(product[text == t]) for t in np.unique(text)}
+        owns, others, of = [], [], []
+        for j, mine in enumerate(key_text):
+            if int(mine) in by_text and len(by_text) > 1:
+                owns.append(by_text[int(mine)][j])
+                others.append(np.mean([values[j] for t, values in by_text.items() if t != mine]))
+                of.append(mine)
+        if owns:
+            own_pairs += len(owns)
+            own.append(np.mean(owns))
+            other.append(np.mean(others))
+            text_weights.append(weight)
+            apart = np.array(owns) - np.array(others)
+            text_gap.add(np.array(of), weight * apart / len(owns))
+            text_weight.add(np.array(of), np.full(len(owns), weight / len(owns)))
+            for mine, j, mean_of_others in zip(of, np.flatnonzero(np.isin(key_text, list(by_text))), others):
+                for t, values in by_text.items():
+                    moved = 0 if t == mine else (values[j] - mean_of_others) / (len(by_text) - 1)
+                    text_gap[t] -= weight / len(owns) * moved
+    mean = lambda values, of: np.average(values, weights=of) if values else np.nan
+    ap_empirical = mean(empirical, weights)
+    for t, of_text in text_weight.items():
+        text_gap[t] -= of_text * (mean(own, text_weights) - mean(other, text_weights))
+    return {
+        "ap_empirical": ap_empirical,
+        "ap_gap": ap_overall - ap_empirical,
+        "ap_own_text": mean(own, text_weights),
+        "ap_other_text": mean(other, text_weights),
+        "ap_gap_se": clustered_error(gap, sum(weights)),
+        "ap_text_gap_se": clustered_error(text_gap, sum(text_weights)),
+        "own_text_pairs": own_pairs,
+    }
+
+
+def first_component_distance(residual: np.ndarray) -> dict[str, float]:
+    nothing = {"ks_d": np.nan, "lilliefors_p": np.nan}
+    if len(residual) < 2 or standard_deviation(residual) <= 0:
+        return nothing
+    z = ((residual - column_mean(residual)) / standard_deviation(residual)).astype(np.float64)
+    d = stats.kstest(z, "norm", method="exact").statistic
+    return {"ks_d": d, "lilliefors_p": lilliefors_p(d, len(z))}
+
+
+def lilliefors_p(d: float, n: int) -> float:
+    """Dallal and Wilkinson (1986) up to 0.1, R's nortest above; for n > 100 through Stephens' modified statistic."""
+    if n < 5:
+        return np.nan
+    modified = d * (np.sqrt(n) - 0.01 + 0.85 / np.sqrt(n))
+    size, at = (n, d) if n <= 100 else (100, modified / (10 - 0.01 + 0.085))
+    p = np.exp(-7.01256 * at**2 * (size + 2.78019) + 2.99587 * at * np.sqrt(size + 2.78019) - 0.122119
+               + 0.974598 / np.sqrt(size) + 1.67997 / size)
+    if p <= 0.1:
+        return p
+    if modified <= 0.302:
+        return 1.0
+    for most, polynomial in (
+        (0.5, (81.218052, -138.55152, 80.709644, -19.828315, 2.76773)),
+        (0.9, (-32.355711, 94.029866, -97.490286, 40.662806, -4.901232)),
+        (np.inf, (2.423045, -12.234627, 23.186922, -19.558097, 6.198765)),
+    ):
+        if modified <= most:
+            return float(np.clip(np.polyval(polynomial, modified), 0, 1))
+
+
 # All of it
 
 
-def analyse_head(
-    q_file: Path, k_file: Path, layer: int, q_head: int, config: Config, variant: str
-) -> tuple[dict, list[dict], list[dict]]:
-    """The row of head_metrics.csv, the rows of head_bucket_plasticity.csv and those of head_component_weights.csv.
+@dataclass
+class Fitted:
+    """Steps 2 to 8."""
 
-    Keys are the columns in order, floats are np.float64 or np.longdouble, and NaN stands for an empty field.
-    """
-    head = {"layer": layer, "q_head": q_head, "k_head": config.key_head(q_head)}
-    queries, keys = load(q_file), load(k_file)
+    queries: Rows  # sub-sampled, oriented and rotated
+    keys: Rows
+    raw_queries: np.ndarray  # the same rows as captured
+    raw_keys: np.ndarray
+    oriented: np.ndarray  # the queries before the rotation
+    window: float | None
+    original: Line
+    line: Line
+    variance: np.ndarray
+
+
+def fit(queries: Rows, keys: Rows, config: Config) -> Fitted:
     sign = orientation(keys)
     queries, keys = (subsample(rows, config.max_tokens_per_head, config.seed) for rows in (queries, keys))
-    queries.x, keys.x = queries.x * sign, keys.x * sign
+    raw_queries, raw_keys = queries.x, keys.x
+    oriented = queries.x * sign
     window = window_of(queries)
-
-    original = fit_line(queries.position, queries.x)
-    scalar = scalar_predictability(queries.position, queries.x, original.beta)
+    original = fit_line(queries.position, oriented)
     h = reflection(original.beta)
-    queries.x, keys.x = queries.x @ h, keys.x @ h
+    queries, keys = replace(queries, x=oriented @ h), replace(keys, x=keys.x * sign @ h)
     rotated = fit_line(queries.position, queries.x)
     variance = residual_variance(rotated.residual)
-
-    cells = _cell_rows(sample_cells(queries, keys, window, layer, q_head, config), queries, keys, rotated, variance, variant)
-    values = np.array([cell["value"] for cell in cells], dtype=np.float64)
-    sizes = np.array([(queries.bucket == cell["q_bucket"]).sum() for cell in cells])
-    metrics = head | {
-        "n_q_tokens": len(queries),
-        "n_k_tokens": len(keys),
-        "d_model": queries.x.shape[1],
-        "q_R2_pos": original.r2.mean(),
-        "q_beta_norm": np.sqrt((original.beta**2).sum()),
-        **scalar,
-        **first_component_normality(rotated.residual[:, 0]),
-        **semantic_normality(queries.x[:, 1:], config),
-        "ap_overall": head_value(values, sizes, variant),
-    }
-    weights = component_weights(original.r2)
-    components = [
-        {"component": j, "component_r2": original.r2[j], "component_weight": weights[j], "weight": weights[j]}
-        for j in range(len(weights))
-    ]
-    return (
-        _columns(metrics, METRIC_COLUMNS[variant]),
-        [_columns(head | cell, CELL_COLUMNS[variant]) for cell in cells],
-        [_columns(head | component, COMPONENT_COLUMNS[variant]) for component in components],
-    )
+    return Fitted(queries, keys, raw_queries, raw_keys, oriented, window, original, rotated, variance)
 
 
-def _cell_rows(
-    cells: list[Cell], queries: Rows, keys: Rows, line: Line, variance: np.ndarray, variant: str
-) -> list[dict]:
-    rows = []
-    for cell in cells:
+def evaluate(
+    fitted: Fitted, layer: int, q_head: int, config: Config, variant: str
+) -> tuple[list[dict], list[tuple[Cell, PairScores]], float]:
+    """Steps 10 to 12: the rows of the cells, the cells with pairs, and the head's value."""
+    queries, keys = fitted.queries, fitted.keys
+    rows, with_pairs = [], []
+    for cell in sample_cells(queries, keys, fitted.window, layer, q_head, config):
         if variant == "seed" and (queries.bucket == cell.q_bucket).sum() < 2:
             continue  # no covariance; its pairs were drawn all the same
-        value = CELL_VALUE[variant](cell, queries, keys, line, variance) if cell.pairs else np.nan
+        value = np.nan
+        if cell.pairs:
+            scores = PAIR_SCORES[variant](cell, queries, keys, fitted.line, fitted.variance)
+            value = mean_of_pairs(scores.value)
+            with_pairs.append((cell, scores))
         rows.append(
             {
                 "q_bucket": cell.q_bucket,
@@ -448,7 +617,60 @@ def _cell_rows(
                 "ap_bucket": value,
             }
         )
-    return rows
+    values = np.array([row["value"] for row in rows], dtype=np.float64)
+    sizes = np.array([(queries.bucket == row["q_bucket"]).sum() for row in rows])
+    return rows, with_pairs, head_value(values, sizes, variant)
+
+
+@dataclass
+class Head:
+    """What the tables hold of a head. Keys are the columns in order, floats are np.float64 or np.longdouble, and NaN
+    stands for an empty field."""
+
+    metrics: dict
+    cells: list[dict]
+    components: list[dict]
+    checks: dict  # without ap_shuffled_gap_se, which needs the bootstrap
+
+
+def analyse_head(q_file: Path, k_file: Path, layer: int, q_head: int, config: Config, variant: str) -> Head:
+    k_head = config.key_head(q_head)
+    head = {"layer": layer, "q_head": q_head, "k_head": k_head}
+    captured = load(q_file), load(k_file)
+    fitted = fit(*captured, config)
+    queries = fitted.queries
+    cells, with_pairs, ap_overall = evaluate(fitted, layer, q_head, config, variant)
+    metrics = head | {
+        "n_q_tokens": len(queries),
+        "n_k_tokens": len(fitted.keys),
+        "d_model": queries.x.shape[1],
+        "q_R2_pos": fitted.original.r2.mean(),
+        "q_beta_norm": np.sqrt((fitted.original.beta**2).sum()),
+        **scalar_predictability(queries.position, fitted.oriented, fitted.original.beta),
+        **first_component_normality(fitted.line.residual[:, 0]),
+        **semantic_normality(queries.x[:, 1:], config),
+        "ap_overall": ap_overall,
+    }
+    without_order = fit(
+        shuffled(captured[0], config.seed, layer, q_head, 0), shuffled(captured[1], config.seed, layer, k_head, 1), config
+    )
+    check = head | {
+        **checks(fitted, with_pairs, ap_overall, variant),
+        "ap_shuffled": evaluate(without_order, layer, q_head, config, variant)[2],
+        **first_component_distance(fitted.line.residual[:, 0]),
+        "ap_shuffled_gap_se": np.nan,
+    }
+    weights = component_weights(fitted.original.r2)
+    components = [
+        {"component": j, "component_r2": fitted.original.r2[j], "component_weight": weights[j], "weight": weights[j]}
+        for j in range(len(weights))
+    ]
+    return Head(
+        _columns(metrics, METRIC_COLUMNS[variant]),
+        [_columns(head | cell, CELL_COLUMNS[variant]) for cell in cells],
+        [_columns(head | component, COMPONENT_COLUMNS[variant]) for component in components],
+        _columns(check, CHECK_COLUMNS),
+    )
 
 
 def _columns(row: dict, names: list[str]) -> dict:

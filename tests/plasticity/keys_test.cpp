@@ -22,13 +22,19 @@ CapturedVectors captured(std::vector<std::int64_t> bucket, std::vector<std::int6
   return vectors;
 }
 
+Eigen::VectorXd orient(std::vector<std::int64_t> bucket, std::vector<std::int64_t> example,
+                       std::vector<float> first_component) {
+  const CapturedVectors keys = captured(std::move(bucket), std::move(example), std::move(first_component));
+  return orientation(keys, labels_of(keys));
+}
+
 TEST(Orientation, IsTheSignOfTheMeanOfBucketMeansNotOfAllRows) {
   // Bucket 0 has mean -1 from three rows, bucket 1 mean +2 from one row: the mean over buckets is positive, over rows
   // negative.
-  const Eigen::VectorXd sign = orientation(captured({0, 0, 0, 1}, {0, 0, 0, 0}, {-1, -1, -1, 2}));
+  const Eigen::VectorXd sign = orient({0, 0, 0, 1}, {0, 0, 0, 0}, {-1, -1, -1, 2});
   EXPECT_EQ(sign[0], 1);
   EXPECT_EQ(sign[1], 1);  // sign 0 counts as +1
-  EXPECT_EQ(orientation(captured({0, 1}, {0, 0}, {-3, 2}))[0], -1);
+  EXPECT_EQ(orient({0, 1}, {0, 0}, {-3, 2})[0], -1);
 }
 
 TEST(Keys, CandidatesAreExamplesWithTwoKeysInOrderOfFirstAppearance) {

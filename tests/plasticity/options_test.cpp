@@ -105,6 +105,7 @@ TEST(HeadRecord, SurvivesExactly) {
   head.uncertainty.overall = {0.5, 0.01, missing};
   head.uncertainty.replicates = {0.49, missing};
   head.constant_components = {7};
+  head.checks = {.ap_empirical = 0.1, .ap_gap = -1.0 / 3, .ks_d = 1e-3, .own_text_pairs = 12};
   head.uncertainty.examples_hash = "x00";
   const HeadResult again = from_record(to_record(head));
   EXPECT_EQ(to_record(again), to_record(head));
@@ -115,6 +116,9 @@ TEST(HeadRecord, SurvivesExactly) {
   EXPECT_TRUE(std::isnan(again.cells[1].plasticity));
   EXPECT_TRUE(std::isnan(again.uncertainty.replicates[1]));
   EXPECT_EQ(again.constant_components, head.constant_components);
+  EXPECT_EQ(again.checks.ap_gap, -1.0 / 3);
+  EXPECT_TRUE(std::isnan(again.checks.ap_shuffled));
+  EXPECT_EQ(again.checks.own_text_pairs, 12);
   expect_error(Fault::input, "start again with --overwrite", [] { from_record("{\"scalars\": []}"); });
 }
 

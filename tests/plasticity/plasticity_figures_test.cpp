@@ -25,14 +25,18 @@ using ::testing::Not;
 const std::vector<std::string> names = {"plasticity_map",         "plasticity_by_layer", "plasticity_ranked",
                                         "bucket_heatmap",         "plasticity_distance", "component_weights",
                                         "component_concentration"};
+const std::vector<std::string> names_of_checks = {"gaussian_check", "gaussian_gap"};
 
 TEST(PlasticityFigures, WritesEveryFigureInBothFormatsWithItsScript) {
   const TemporaryFolder folder;
   const auto files =
-      draw(plasticity_figures(synthetic::tables({.intervals = true})), folder.path(), light_theme()).files;
+      draw(plasticity_figures(synthetic::tables({.intervals = true, .checks = true})), folder.path(), light_theme())
+          .files;
   std::set<std::string> written;
   for (const fs::path& file : files) written.insert(file.filename());
-  for (const std::string& name : names) {
+  std::vector<std::string> all = names;
+  all.insert(all.end(), names_of_checks.begin(), names_of_checks.end());
+  for (const std::string& name : all) {
     for (const char* ending : {".png", ".svg", ".gp"}) EXPECT_TRUE(written.contains(name + ending)) << name << ending;
     EXPECT_EQ(png_size(folder.path() / (name + ".png")).first, 1600u) << name;
     EXPECT_GT(bytes_of(folder.path() / (name + ".svg")).size(), 2000u) << name;
@@ -50,17 +54,18 @@ TEST(PlasticityFigures, PerHeadAddsAPageForEachLayer) {
 class EveryShape : public ::testing::TestWithParam<std::pair<const char*, Shape>> {};
 INSTANTIATE_TEST_SUITE_P(
     PlasticityFigures, EveryShape,
-    ::testing::Values(std::pair{"OneHead", Shape{.layers = 1, .q_heads = 1}},
+    ::testing::Values(std::pair{"OneHead", Shape{.layers = 1, .q_heads = 1, .checks = true}},
                       std::pair{"OneLayer", Shape{.layers = 1, .q_heads = 8, .intervals = true}},
                       std::pair{"OneHeadEachLayer", Shape{.layers = 8, .q_heads = 1}},
                       std::pair{"TwoBucketsOneComponent",
                                 Shape{.buckets = 2, .components = 1, .empty_first_key = false}},
-                      std::pair{"AllEqual", Shape{.all_equal = true}}, std::pair{"AllMissing", Shape{.missing = 1}},
+                      std::pair{"AllEqual", Shape{.checks = true, .all_equal = true}},
+                      std::pair{"AllMissing", Shape{.missing = 1, .checks = true}},
                       std::pair{"TwoBucketsAllEmpty", Shape{.buckets = 2}},
                       std::pair{"NoRows", Shape{.layers = 0, .q_heads = 0, .buckets = 0, .components = 0}},
                       std::pair{"NoCells", Shape{.buckets = 1}},
-                      std::pair{"SomeMissing", Shape{.missing = 0.3, .intervals = true}},
-                      std::pair{"Many", Shape{.layers = 36, .q_heads = 32, .intervals = true}}),
+                      std::pair{"SomeMissing", Shape{.missing = 0.3, .intervals = true, .checks = true}},
+                      std::pair{"Many", Shape{.layers = 36, .q_heads = 32, .intervals = true, .checks = true}}),
     [](const auto& shape) { return shape.param.first; });
 
 TEST_P(EveryShape, DrawsWithoutWarnings) {
@@ -169,6 +174,41 @@ TEST(PlasticityFigures, NarrowMapsHaveAThirdDecimal) {
   tables.cells.add("layer", Integers{0, 0}).add("q_head", Integers{0, 0}).add("q_bucket", Integers{1, 2});
   tables.cells.add("k_bucket", Integers{0, 0}).add("plasticity", Numbers{0.981, 0.984});
   EXPECT_EQ(plasticity_figures(tables, {})[3].panels[0].labels[1].text[0], "0.984");
+}
+
+// Three heads: one whose gap is within its error, one beyond it, one without an error.
+PlasticityTables three_checked_heads() {
+  PlasticityTables tables = synthetic::tables({});
+  tables.checks = Table("checks");
+  tables.checks->add("layer", Integers{0, 1, 2}).add("q_head", Integers{1, 2, 3});
+  tables.checks->add("ap_empirical", Numbers{0.5, 0.6, 0.7}).add("ap_gap", Numbers{0.01, -0.2, 0.1});
+  tables.checks->add("ap_gap_se", Numbers{0.006, 0.1, std::nan("")});
+  return tables;
+}
+
+TEST(GaussianCheck, MarksAndNamesTheHeadsWhoseGapIsBeyondItsError) {
+  const TemporaryFolder folder;
+  draw_one(three_checked_heads(), "gaussian_check", folder.path());
+  const auto apart = columns_of(folder.path() / "gaussian_check.apart.dat");
+  EXPECT_THAT(apart.at("name"), ElementsAre("L1H2"));
+  EXPECT_NEAR(numbers_of(apart.at("ap_overall"))[0], 0.4, 1e-15);
+  EXPECT_NEAR(numbers_of(apart.at("bar_high"))[0], 0.4 + 1.959963984540054 * 0.1, 1e-15);
+  const auto agreeing = columns_of(folder.path() / "gaussian_check.agreeing.dat");
+  EXPECT_THAT(agreeing.at("name"), ElementsAre("L0H1", "L2H3"));
+  const std::string svg = bytes_of(folder.path() / "gaussian_check.svg");
+  EXPECT_THAT(svg, HasSubstr(">L1H2<"));
+  EXPECT_THAT(svg, Not(HasSubstr(">L0H1<")));
+}
+
+TEST(GaussianCheck, MapShowsTheGap) {
+  const TemporaryFolder folder;
+  draw_one(three_checked_heads(), "gaussian_gap", folder.path());
+  EXPECT_THAT(columns_of(folder.path() / "gaussian_gap.tiles.dat").at("value"), ElementsAre("0.01", "-0.2", "0.1"));
+}
+
+TEST(GaussianCheck, IsLeftOutOfRunsWithoutChecks) {
+  EXPECT_EQ(plasticity_figures(synthetic::tables({}), {}).size(), names.size());
+  EXPECT_EQ(plasticity_figures(synthetic::tables({.checks = true}), {}).size(), names.size() + names_of_checks.size());
 }
 
 TEST(PlasticityFigures, TitleIsShownAsItIs) {

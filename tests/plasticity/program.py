@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "oracle"))
 METRICS_CSV = "head_metrics.csv"
 CELLS_CSV = "head_bucket_plasticity.csv"
 COMPONENTS_CSV = "head_component_weights.csv"
-CSV_FILES = (METRICS_CSV, CELLS_CSV, COMPONENTS_CSV)
+CHECKS_CSV = "head_checks.csv"
+CSV_FILES = (METRICS_CSV, CELLS_CSV, COMPONENTS_CSV, CHECKS_CSV)
 
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 

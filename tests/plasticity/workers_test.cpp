@@ -130,7 +130,37 @@ TEST(FigureTables, AreThoseThatTheRunFolderHolds) {
     EXPECT_EQ(to_csv(tables.cells), read_file(run.place() / options.bucket_csv));
     EXPECT_EQ(to_csv(tables.components), read_file(run.place() / options.component_csv));
     EXPECT_EQ(to_csv(tables.uncertainty.value()), read_file(run.place() / head_uncertainty_csv));
+    EXPECT_EQ(to_csv(tables.checks.value()), read_file(run.place() / head_checks_csv));
   }
+}
+
+TEST(FigureTables, HaveNoChecksWithoutTheOption) {
+  const TemporaryFolder folder;
+  write_heads(folder / "data");
+  PlasticityOptions options;
+  options.checks = false;
+  const PlasticityResult result = compute_plasticity(options, open_dataset(folder / "data", options));
+  RunFolder run({folder / "run"}, {"plasticity", nlohmann::ordered_json::object(), nlohmann::ordered_json::object()});
+  write_plasticity(result, run);
+  EXPECT_FALSE(fs::exists(run.place() / head_checks_csv));
+  EXPECT_FALSE(figure_tables(result, "run").checks);
+  EXPECT_EQ(result.times.seconds(static_cast<std::size_t>(Stage::checks)), 0);
+}
+
+TEST(FigureTables, IntervalsStayWhereTheValuesCanBe) {
+  PlasticityResult result;
+  HeadResult& head = result.heads.emplace_back();
+  head.uncertainty.overall = {0.95, 0.01, 0.1};
+  head.uncertainty.first_20 = {0.05, 0.01, 0.1};
+  head.uncertainty.last_20 = {0.5, 0.01, missing};
+  head.uncertainty.drop = {-0.9, 0.1, 0.2};
+  const Table table = figure_tables(result, "").uncertainty.value();
+  EXPECT_EQ(table.numbers("high")[0], 1);
+  EXPECT_NEAR(table.numbers("low")[0], 0.95 - 0.1959963984540054, 1e-15);
+  EXPECT_EQ(table.numbers("ap_first_20_low")[0], 0);
+  EXPECT_NEAR(table.numbers("ap_last_20_high")[0], 0.5195996398454005, 1e-12);
+  EXPECT_EQ(table.numbers("ap_drop_low")[0], -1);
+  EXPECT_NEAR(table.numbers("ap_drop_high")[0], -0.9 + 2 * 0.1959963984540054, 1e-15);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "core/random.h"
 #include "stats/distributions.h"
 #include "stats/oracle.h"
+#include "stats/sample_moments.h"
 
 namespace headscope {
 namespace {
@@ -174,6 +175,82 @@ TEST(KsSurvival, FallsWithoutJumps) {
       previous = p;
     }
   }
+}
+
+// D of n normal samples standardised with their own mean and deviation.
+std::vector<double> lilliefors_distances(std::size_t n, int samples, std::uint64_t seed) {
+  NumpyGenerator generator(seed);
+  std::vector<double> distances, x(n);
+  for (int i = 0; i < samples; ++i) {
+    for (double& value : x) value = shapes()[1].sample(generator);
+    const SampleMoments moments = sample_moments(x);
+    distances.push_back(ks_statistic(x, moments.mean, std::sqrt(moments.variance())));
+  }
+  return distances;
+}
+
+TEST(LillieforsSurvival, IsTheShareOfNormalSamplesThatAreFarther) {
+  for (const auto& [n, samples] : {std::pair<std::size_t, int>{20, 20000}, {100, 10000}, {1000, 3000}}) {
+    const std::vector<double> distances = lilliefors_distances(n, samples, n);
+    for (const double level : {0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9}) {
+      const auto below = std::ranges::count_if(distances, [&, size = static_cast<std::int64_t>(n)](double d) {
+        return lilliefors_survival(d, size) <= level;
+      });
+      // Four deviations of a binomial share, and a twentieth of the level or of its complement for the approximation,
+      // twice that for n = 1000, whose sample is small, too.
+      const double share = static_cast<double>(below) / samples;
+      const double chance = 4 * std::sqrt(level * (1 - level) / samples);
+      EXPECT_NEAR(share, level, chance + (n > 100 ? 0.1 : 0.05) * std::min(level, 1 - level))
+          << "n = " << n << ", level " << level;
+    }
+  }
+}
+
+TEST(LillieforsSurvival, HasThePublishedCriticalValues) {
+  // Lilliefors (1967, J. Am. Stat. Assoc. 62), table 1: n = 20, and sqrt(n) D for n > 30. They come from simulations of
+  // a thousand samples: their levels are known to about a fifth.
+  EXPECT_NEAR(lilliefors_survival(0.174, 20), 0.1, 0.02);
+  EXPECT_NEAR(lilliefors_survival(0.190, 20), 0.05, 0.01);
+  EXPECT_NEAR(lilliefors_survival(0.231, 20), 0.01, 0.005);
+  for (const std::int64_t n : {50, 100, 1000, 20'000}) {
+    const double root = std::sqrt(static_cast<double>(n));
+    EXPECT_NEAR(lilliefors_survival(0.805 / root, n), 0.1, 0.025) << n;
+    EXPECT_NEAR(lilliefors_survival(0.886 / root, n), 0.05, 0.01) << n;
+    EXPECT_NEAR(lilliefors_survival(1.031 / root, n), 0.01, 0.002) << n;
+  }
+  // Stephens (1974), table 1A: the modified statistic at 15, 10, 5, 2.5 and 1 %.
+  for (const auto& [modified, level] :
+       {std::pair(0.775, 0.15), {0.819, 0.1}, {0.895, 0.05}, {0.955, 0.025}, {1.035, 0.01}})
+    EXPECT_NEAR(lilliefors_survival(modified / (200 - 0.01 + 0.85 / 200), 40'000) / level, 1, 0.15) << level;
+}
+
+TEST(LillieforsSurvival, AgreesWithStatsmodels) {
+  // statsmodels 0.15, lilliefors(x, pvalmethod="approx"): Dallal and Wilkinson's formula for n <= 100.
+  EXPECT_NEAR(lilliefors_survival(0.09715731728586463, 100), 0.02106, 5e-6);
+  EXPECT_NEAR(lilliefors_survival(0.08232477163164587, 100), 0.09142, 5e-6);
+  // Above 0.1 it interpolates in a table of its own.
+  EXPECT_NEAR(lilliefors_survival(0.07787463962096886, 100), 0.15238, 0.015);
+  EXPECT_NEAR(lilliefors_survival(0.12059854080500637, 20), 0.61326, 0.015);
+  EXPECT_NEAR(lilliefors_survival(0.0034520131787991737, 20'000), 0.79218, 0.03);
+}
+
+TEST(LillieforsSurvival, FallsFromOneToZero) {
+  for (const std::int64_t n : {5, 20, 100, 101, 1000}) {
+    double previous = 1;
+    for (double d = 0; d < 1; d += 1e-3) {
+      const double p = lilliefors_survival(d, n);
+      // The two formulas do not meet exactly at 0.1.
+      EXPECT_LE(p, previous + 0.01) << "n = " << n << ", d = " << d;
+      EXPECT_GE(p, 0);
+      previous = p;
+    }
+    EXPECT_EQ(lilliefors_survival(0, n), 1);
+    EXPECT_LT(previous, 1e-6);
+    EXPECT_LT(lilliefors_survival(0.9 / std::sqrt(static_cast<double>(n)), n),
+              0.5 * ks_survival(0.9 / std::sqrt(static_cast<double>(n)), n));
+  }
+  EXPECT_TRUE(std::isnan(lilliefors_survival(missing, 20)));
+  EXPECT_TRUE(std::isnan(lilliefors_survival(0.3, 4)));
 }
 
 }  // namespace
