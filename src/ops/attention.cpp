@@ -39,9 +39,15 @@ at::Tensor composed_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd
 // Torch's own; with a mask [queries, keys], or causal.
 at::Tensor fused_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
                            const std::optional<at::Tensor>& mask, double scale) {
-  return heads_before_time(at::scaled_dot_product_attention(
-      heads_before_time(q_bthd), heads_before_time(k_bthd), heads_before_time(v_bthd), mask, /*dropout_p=*/0,
-      /*is_causal=*/!mask, scale, /*enable_gqa=*/q_bthd.size(2) != k_bthd.size(2)));
+  const std::int64_t group = q_bthd.size(2) / k_bthd.size(2);
+  // A GPU has no kernel for grouped queries in float32: torch would make the matrix of all scores.
+  const bool repeat = group > 1 && q_bthd.is_cuda() && q_bthd.scalar_type() == at::kFloat;
+  const auto of_group = [&](const at::Tensor& x_bthd) {
+    return heads_before_time(repeat ? x_bthd.repeat_interleave(group, 2) : x_bthd);
+  };
+  return heads_before_time(at::scaled_dot_product_attention(heads_before_time(q_bthd), of_group(k_bthd), of_group(v_bthd),
+                                                            mask, /*dropout_p=*/0, /*is_causal=*/!mask, scale,
+                                                            /*enable_gqa=*/group > 1 && !repeat));
 }
 
 // Whether somebody will ask for gradients of these.
