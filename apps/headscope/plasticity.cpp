@@ -48,7 +48,7 @@ void capture_first(PlasticityFlags& flags, ResumedRun& run) {
       options_over<CaptureOptions>(captured, flags.capture, resolve_options<CaptureOptions>);
   const CapturePlan plan = torch_half().describe_capture(inputs, options);
   job.data.clear();
-  job.model = CaptureFirst{.title = plan.title,
+  job.model = CaptureFirst{.title = folder_name(inputs.model),
                            .layers = plan.layers,
                            .q_heads = plan.heads,
                            .k_heads = plan.key_heads,

@@ -456,7 +456,7 @@ CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& opti
   const LoadedModel loaded = load_model(inputs.model, at::kMeta);
   const DecoderConfig& model = loaded.model.config;
   sides_of(model, options);
-  return {model.layers, model.heads, model.kv_heads, title_of(loaded), rope_text(options),
+  return {model.layers, model.heads, model.kv_heads, rope_text(options),
           config_of(inputs, options, choose_device(options.device))};
 }
 

@@ -83,7 +83,7 @@ std::vector<Figure> check_figures(const Table& checks, const std::string& subjec
   const std::vector<CheckedHead> heads = checked_heads(checks);
   // Gaps below 0.01 are not worth a colour scale of their own.
   const Axis axis{.kind = Axis::around, .label = {"gap in plasticity", "(model − count)"}, .least = 0.01};
-  return {gap_scatter({"gaussian_check", "Gaussian model and counted queries", subject}, heads),
+  return {gap_scatter({"gaussian_check", "Gaussian against counted", subject}, heads),
           head_map({"gaussian_gap", "Where the Gaussian model fails", subject}, {heads.begin(), heads.end()},
                    {ColourScale::diverging, axis})};
 }

@@ -31,13 +31,12 @@ ordered_json definitions(Variant variant) {
       {"head", "mean over non-empty cells, weight = number of queries in the query bucket"}};
 }
 
-// What figures say of a run. The folder of the data that a run makes says nothing of a model.
+// What figures say of a run: the model, where it was captured in the run, otherwise run and data. The folder of the data that a
+// run makes says nothing.
 std::string title_of(const fs::path& run, const ordered_json& config, const std::string& rope) {
-  const ordered_json captured = config.value(capture_key, ordered_json::object());
   const std::string folder = text_at(config, "model_dir");
-  const std::string title = run_title(run, !captured.empty()         ? text_at(captured, "title")
-                                           : folder == own_data_name ? ""
-                                                                     : folder);
+  const std::string title = config.contains(capture_key) ? text_at(config[capture_key], "title")
+                                                         : run_title(run, folder == own_data_name ? "" : folder);
   return rope == "before" || rope == "after" ? fmt::format("{}, {} RoPE", title, rope) : title;
 }
 
