@@ -1,4 +1,5 @@
-// Signs of many scalar products of rounded vectors, in whole numbers: exact, and twice as fast as float32.
+// Signs of many scalar products of rounded vectors, in whole numbers: exact, and with AVX2 half as fast again as
+// float32.
 #pragma once
 
 #include <algorithm>
