@@ -9,10 +9,8 @@
 namespace headscope {
 namespace {
 
-// Differences of two keys, oriented and rotated; each pair has one row.
-void rotated_differences(const CapturedVectors& vectors, const KeyGroups& keys, const std::vector<KeyPair>& pairs,
-                         const Reflection& rotation, RowMajorMatrix& delta_pd) {
-  key_differences(vectors, pairs, delta_pd);
+// Differences of two keys, oriented and rotated.
+void rotate(const KeyGroups& keys, const Reflection& rotation, RowMajorMatrix& delta_pd) {
   delta_pd.array().rowwise() *= keys.orientation_d.transpose().array();
   reflect(rotation, Eigen::Ref<RowMajorMatrix>(delta_pd));
 }
@@ -127,7 +125,7 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
   const bool seed_variant = options.variant == Variant::seed;
   std::vector<Cell> cells;
   std::vector<KeyPair> pairs;
-  RowMajorMatrix delta_pd;
+  RowMajorMatrix delta_pd, captured_pd;
   for (const QueryBucket& query : queries.buckets) {
     if (query.bucket <= 0) continue;                           // nothing lies before the first bucket
     const bool reported = !seed_variant || query.size() >= 2;  // no covariance of one row
@@ -147,13 +145,15 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
       if (seed_variant) cell.weight = static_cast<double>(query.size());
       if (!pairs.empty()) {
         const PairScores scores = timed(times, Stage::plasticity, [&] {
-          rotated_differences(vectors, keys, pairs, model.rotation, delta_pd);
+          key_differences(vectors, pairs, delta_pd);
+          if (observe) captured_pd = delta_pd;
+          rotate(keys, model.rotation, delta_pd);
           return pair_scores(score, delta_pd);
         });
         timed(times, Stage::plasticity, [&] { fill_cell(cell, pairs, scores.plasticity_p); });
         if (observe && !cell.empty())
           timed(times, Stage::checks, [&] {
-            observe({cell, query, pairs, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
+            observe({cell, query, pairs, captured_pd, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
           });
       }
       cells.push_back(std::move(cell));

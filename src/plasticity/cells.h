@@ -40,7 +40,8 @@ struct CellPairs {
   const Cell& cell;
   const QueryBucket& queries;
   const std::vector<KeyPair>& pairs;
-  const RowMajorMatrix& delta_pd;       // key differences in the basis of the queries
+  const RowMajorMatrix& captured_pd;    // key differences as captured; only with an observer
+  const RowMajorMatrix& delta_pd;       // the same in the basis of the queries
   const Eigen::VectorXd& mean_p;        // of q·Δ under the model
   const Eigen::VectorXd& variance_p;    // as it was used: positive, or NaN for a pair that is left out
   const Eigen::VectorXd& plasticity_p;  // NaN for a pair that is left out

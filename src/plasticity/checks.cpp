@@ -74,8 +74,7 @@ void PairChecks::add(const CellPairs& cell) {
     bucket_.emplace(captured_, queries_, cell.queries);
     bucket_number_ = cell.queries.bucket;
   }
-  key_differences(keys_.captured, cell.pairs, delta_pd_);
-  const BucketQueries::Counts halves_tp = bucket_->count_halves(delta_pd_);
+  const BucketQueries::Counts halves_tp = bucket_->count_halves(cell.captured_pd);
   add_gap(cell, halves_tp);
   add_texts(cell, halves_tp);
 }

@@ -72,7 +72,6 @@ class PairChecks {
   QueryInfluence gaussian_;
   std::optional<BucketQueries> bucket_;
   std::int64_t bucket_number_ = -1;
-  RowMajorMatrix delta_pd_;
   Mean empirical_, own_, other_;
   std::int64_t own_text_pairs_ = 0;
   TextSums gap_, text_gap_;  // influences, times the weight of all cells

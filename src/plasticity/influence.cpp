@@ -1,5 +1,6 @@
 #include "plasticity/influence.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -53,13 +54,21 @@ void QueryInfluence::finish_bucket() {
   if (bucket_ == nullptr || !semantic_) return;
   const Eigen::Index n = bucket_->size();
   const auto rows = queries_.x_nd.block(bucket_->begin, line_c_.size(), n, linear_s_.size());
-  const Eigen::MatrixXd y_ns = rows.rowwise() - rows.colwise().mean();
+  const Eigen::RowVectorXd mean_s = rows.colwise().mean();
   // With the diagonal halved, yᵀMy = 2 yᵀLy.
   quadratic_ss_.diagonal() /= 2;
-  const Eigen::MatrixXd image_ns = y_ns * quadratic_ss_.triangularView<Eigen::Lower>();
-  const Eigen::VectorXd square_n = 2 * image_ns.cwiseProduct(y_ns).rowwise().sum();
+  constexpr Eigen::Index tile_rows = 256;  // stay in the second-level cache
+  Eigen::VectorXd linear_n(n), square_n(n);
+  Eigen::MatrixXd y_ns, image_ns;
+  for (Eigen::Index first = 0; first < n; first += tile_rows) {
+    const Eigen::Index count = std::min(tile_rows, n - first);
+    y_ns = rows.middleRows(first, count).rowwise() - mean_s;
+    image_ns.noalias() = y_ns * quadratic_ss_.triangularView<Eigen::Lower>();
+    linear_n.segment(first, count).noalias() = y_ns * linear_s_;
+    square_n.segment(first, count) = 2 * image_ns.cwiseProduct(y_ns).rowwise().sum();
+  }
   influence_n_.segment(bucket_->begin, n) +=
-      (y_ns * linear_s_ + (square_n.array() - square_n.mean()).matrix()) / static_cast<double>(n);
+      (linear_n.array() + square_n.array() - square_n.mean()).matrix() / static_cast<double>(n);
 }
 
 Eigen::VectorXd QueryInfluence::finish(double weight) {

@@ -46,7 +46,7 @@ struct PlasticityOptions {
   std::uint64_t seed = 0;
   std::int64_t bootstrap_replicates = 200;  // a standard error is then known to about 5 %
 
-  bool checks = true;  // a value that is not checked is not to be trusted; costs about as much again
+  bool checks = true;  // a value alone does not say whether to trust it
 
   // What to write, relative to the run folder.
   std::string output_csv = "head_metrics.csv";

@@ -16,11 +16,13 @@ auto row_of(const std::vector<Scalar, UninitialisedAllocator<Scalar>>& vectors, 
       .template cast<double>();
 }
 
-// Scaled so that its rounded form has a length of at most longest_row; zeros, whose products are within any limit, where
-// no number does that. Returns a bound of the length of what rounding took away, and of what float64 rounds.
+// Scaled so that its rounded form has a length of at most longest_row; zeros, whose products are within any limit,
+// where no number does that. Returns a bound of the length of what rounding took away, and of what float64 rounds.
 template <class Row>
 double round_row(const Row& row, std::int16_t* out) {
-  const double half = std::sqrt(static_cast<double>(row.size())) / 2, scale = (longest_row - half) / row.stableNorm();
+  const double half = std::sqrt(static_cast<double>(row.size())) / 2, squared = row.squaredNorm();
+  const bool in_range = squared > 1e-280 && squared < 1e280;  // no square was lost
+  const double scale = (longest_row - half) / (in_range ? std::sqrt(squared) : row.stableNorm());
   if (!std::isfinite(scale)) {
     std::fill_n(out, row.size(), std::int16_t{0});
     return 0;
