@@ -113,7 +113,8 @@ Options setup_over(const RunFolderOptions& folder, const char* command, const st
 // A number with as many digits as make sense: "0.61 M", "49.2 M".
 std::string millions(std::int64_t count);
 
-// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head. Values go to `entries`,
+// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head, --no-checks for checks, which is
+// true unless said otherwise. Values go to `entries`,
 // to be applied after the configuration file.
 template <class Options>
 void add_option_flags(CLI::App& command, const Options& defaults, std::vector<ConfigEntry>& entries) {
@@ -122,13 +123,14 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
     std::string flag = "--" + name;
     std::replace(flag.begin(), flag.end(), '_', '-');
     if constexpr (std::is_same_v<T, bool>) {
+      if (value) flag.insert(2, "no-");  // what is on can be turned off
       command
           .add_flag_callback(
               flag,
-              [&entries, name, flag] {
-                entries.push_back({name, "true", flag});
+              [&entries, name, flag, turned = value ? "false" : "true"] {
+                entries.push_back({name, turned, flag});
               },
-              help)
+              value ? fmt::format("Do not: {}", help) : help)
           ->group("Configuration");
     } else {
       const nlohmann::json shown = json_value(value);
