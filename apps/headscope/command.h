@@ -130,7 +130,7 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
               [&entries, name, flag, turned = value ? "false" : "true"] {
                 entries.push_back({name, turned, flag});
               },
-              value ? fmt::format("Do not: {}", help) : help)
+              value ? fmt::format("Leave out: {}", help) : help)
           ->group("Configuration");
     } else {
       const nlohmann::json shown = json_value(value);

@@ -79,7 +79,7 @@ struct PlasticityOptions {
     visit("seed", self.seed, "Seed of every random choice");
     visit("bootstrap_replicates", self.bootstrap_replicates, "Bootstrap replicates over examples",
           SizeRange{0, most_draws, "replicates"});
-    visit("checks", self.checks, "Check the Gaussian model, the texts and the positions (head_checks.csv)");
+    visit("checks", self.checks, "Checks of the Gaussian model, of texts and of positions (head_checks.csv)");
     visit("output_csv", self.output_csv, "Table of heads");
     visit("bucket_csv", self.bucket_csv, "Table of cells (query bucket, key bucket)");
     visit("component_csv", self.component_csv, "Table of component weights");
