@@ -35,13 +35,13 @@ void choose_vector_functions() {
   at::zeros({1}).exp_();
 }
 
-ComputeDevice cpu() {
+ComputeDevice cpu_device() {
   const int threads = at::get_num_threads();
   return {at::kCPU, at::kFloat, fmt::format("cpu, {} thread{}", threads, threads == 1 ? "" : "s"), threads};
 }
 
 #ifdef HEADSCOPE_CUDA
-ComputeDevice cuda() {
+ComputeDevice cuda_device() {
   // The fastest of the fused kernels on Hopper, with native grouped queries; the others remain where it does not apply.
   at::globalContext().setSDPPriorityOrder({static_cast<std::int64_t>(at::SDPBackend::cudnn_attention),
                                            static_cast<std::int64_t>(at::SDPBackend::flash_attention),
@@ -63,13 +63,13 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   at::set_num_threads(static_cast<int>(threads > 0 ? threads : default_threads()));
   choose_vector_functions();
 #ifdef HEADSCOPE_CUDA
-  if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda();
+  if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda_device();
   if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");
 #else
   if (name == "cuda")
     fail_input("--device cuda: this program was built without CUDA; use the one for GPUs (docs/gpu.md)");
 #endif
-  return cpu();
+  return cpu_device();
 }
 
 void synchronize(const ComputeDevice& device) {
