@@ -7,6 +7,7 @@
 #include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
+#include "ops/silu_product.h"
 #include "ops/squared_relu.h"
 
 namespace headscope {
@@ -107,8 +108,11 @@ at::Tensor feed_forward(const Decoder& model, std::int64_t index, const at::Tens
   const DecoderLayer& layer = model.layers[static_cast<std::size_t>(index)];
   const at::Tensor h_btm = c.norms_before() ? normed(model, layer.feed_forward_norm, x_btm) : x_btm;
   const at::Tensor up = applied(layer.up, h_btm);
-  const at::Tensor inner =
-      c.gated ? activated(c.activation, applied(layer.gate, h_btm)) * up : activated(c.activation, up);
+  const auto gated = [&] {
+    const at::Tensor gate = applied(layer.gate, h_btm);
+    return c.activation == Activation::silu ? silu_product(gate, up) : activated(c.activation, gate) * up;
+  };
+  const at::Tensor inner = c.gated ? gated() : activated(c.activation, up);
   const at::Tensor out_btm = applied(layer.down, inner);
   return c.norms_after() ? normed(model, layer.feed_forward_out_norm, out_btm) : out_btm;
 }

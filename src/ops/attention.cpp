@@ -1,11 +1,11 @@
 #include "ops/attention.h"
 
-#include <ATen/core/grad_mode.h>
-
 #include <limits>
 
 #include "ops/cpu/attention.h"
+#include "ops/cpu/elementwise.h"
 #include "ops/device.h"
+#include "ops/gradients.h"
 
 namespace headscope {
 namespace {
@@ -50,9 +50,8 @@ at::Tensor fused_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
                                                             /*enable_gqa=*/group > 1 && !repeat));
 }
 
-// Whether somebody will ask for gradients of these.
-bool needs_gradients(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
-  return at::GradMode::is_enabled() && (a.requires_grad() || b.requires_grad() || c.requires_grad());
+cpu::HeadRows rows_of(const at::Tensor& x_bthd) {
+  return {x_bthd.const_data_ptr<float>(), x_bthd.stride(0), x_bthd.stride(1), x_bthd.stride(2)};
 }
 
 // The tiled pass of a CPU, in float32.
@@ -61,9 +60,6 @@ at::Tensor tiled_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
   const auto in_float = [](const at::Tensor& x) {
     const at::Tensor y = x.to(at::kFloat);
     return y.stride(-1) == 1 ? y : y.contiguous();
-  };
-  const auto rows_of = [](const at::Tensor& x) {
-    return cpu::HeadRows{x.const_data_ptr<float>(), x.stride(0), x.stride(1), x.stride(2)};
   };
   const at::Tensor q = in_float(q_bthd), k = in_float(k_bthd), v = in_float(v_bthd);
   at::Tensor mixed = at::empty({q.size(0), q.size(1), q.size(2), v.size(3)}, q.options());
@@ -97,6 +93,14 @@ at::Tensor rotary_table(std::int64_t positions, std::int64_t d, double base, at:
 
 at::Tensor rotate(const at::Tensor& x_bthd, const at::Tensor& table, bool halves) {
   const std::int64_t time = x_bthd.size(1), turning = 2 * table.size(1), staying = x_bthd.size(-1) - turning;
+  if (takes_cpu_kernels(x_bthd) && x_bthd.stride(-1) == 1 && table.scalar_type() == at::kComplexFloat &&
+      table.is_contiguous()) {
+    at::Tensor turned = at::empty(x_bthd.sizes(), x_bthd.options());
+    cpu::rotate(rows_of(x_bthd), x_bthd.size(0), time, x_bthd.size(2), x_bthd.size(3),
+                at::view_as_real(table).const_data_ptr<float>(), table.size(1), halves,
+                turned.mutable_data_ptr<float>());
+    return turned;
+  }
   if (staying > 0)
     return at::cat({rotate(x_bthd.narrow(-1, 0, turning), table, halves), x_bthd.narrow(-1, turning, staying)}, -1);
   at::Tensor pairs = x_bthd.to(inner_type(x_bthd.scalar_type()));

@@ -1,6 +1,8 @@
 #include "ops/rms_norm.h"
 
+#include "ops/cpu/elementwise.h"
 #include "ops/device.h"
+#include "ops/gradients.h"
 
 #ifdef HEADSCOPE_CUDA
 #include "ops/cuda/inputs.h"
@@ -134,6 +136,13 @@ class RmsNorm : public torch::autograd::Function<RmsNorm> {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& gain, double eps) {
+  const bool one_gain = !gain.defined() || (gain.dim() == 1 && gain.is_contiguous());
+  if (takes_cpu_kernels(x, gain) && one_gain && x.is_contiguous()) {
+    at::Tensor y = at::empty_like(x);
+    cpu::rms_norm(x.const_data_ptr<float>(), gain.defined() ? gain.const_data_ptr<float>() : nullptr,
+                  y.mutable_data_ptr<float>(), x.numel() / x.size(-1), x.size(-1), static_cast<float>(eps));
+    return y;
+  }
   return RmsNorm::apply(x, gain.defined() ? std::optional(gain) : std::nullopt, eps);
 }
 

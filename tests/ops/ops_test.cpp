@@ -9,6 +9,7 @@
 #include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
+#include "ops/silu_product.h"
 #include "ops/squared_relu.h"
 #include "support/expect_error.h"
 #include "support/gradients.h"
@@ -189,6 +190,27 @@ TEST(Attention, InTilesKeepsNaNAndIgnoresLaterKeys) {
   const at::Tensor after = causal_attention(q, k, k, {1, 0, 0});
   EXPECT_TRUE(at::equal(after.narrow(1, 0, 24), before.narrow(1, 0, 24)));  // of tiles that end before it
   EXPECT_TRUE(at::isnan(after[0][35]).all().item<bool>());
+}
+
+// Kernels of a CPU, which passes without gradients take, against the composed bodies in float64.
+TEST(CpuKernels, AreTheComposedOperations) {
+  const auto error = [](const at::Tensor& single, const at::Tensor& exact) {
+    return (single.to(at::kDouble) - exact).abs().max().item<double>();
+  };
+  for (const std::int64_t d : {1, 7, 16, 100, 576}) {
+    const at::Tensor x = random_tensor({2, 300, d}, 1), gain = random_tensor({d}, 2);
+    EXPECT_LT(error(rms_norm(x.to(at::kFloat), gain.to(at::kFloat), 1e-5), rms_norm(x, gain, 1e-5)), 2e-5) << d;
+    EXPECT_LT(error(rms_norm(x.to(at::kFloat), {}, 1e-5), rms_norm(x, {}, 1e-5)), 1e-5) << d;
+    const at::Tensor up = random_tensor({2, 300, d}, 3), gate = x * 30;  // beyond what exp bears in float32, both ways
+    EXPECT_LT(error(silu_product(gate.to(at::kFloat), up.to(at::kFloat)), at::silu(gate) * up), 1e-4) << d;
+  }
+  for (const bool halves : {false, true})
+    for (const std::int64_t turning : {8, 12}) {
+      const at::Tensor x = random_tensor({2, 700, 5, 12}, 1).narrow(2, 1, 3);  // a slice of heads
+      const at::Tensor table = rotary_table(800, turning, 10000, at::kDouble);
+      EXPECT_LT(error(rotate(x.to(at::kFloat), table.to(at::kComplexFloat), halves), rotate(x, table, halves)), 2e-6)
+          << halves << " " << turning;
+    }
 }
 
 TEST(Linear, WithAPackedWeightIsTheSameProduct) {
