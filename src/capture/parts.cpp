@@ -1,5 +1,6 @@
 #include "capture/parts.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/parallel.h"
@@ -19,8 +20,8 @@ constexpr std::size_t tensors_of_a_side = 4;
 constexpr std::array<const char*, tensors_of_a_side> tensor_endings = {"", ".example_id", ".position", ".token"};
 
 TensorMetadata metadata_of(const PartState& state) {
-  return {{"weights", state.weights},
-          {"tokens", state.tokens},
+  return {{"weights", state.weights_hash},
+          {"tokens", state.tokens_hash},
           {"next_example", std::to_string(state.next_example)},
           {"texts", std::to_string(state.texts)},
           {"text_tokens", std::to_string(state.text_tokens)}};
@@ -74,8 +75,8 @@ SideRows rows_of(const Safetensors& part, const fs::path& file, const CapturedSi
   const std::vector<std::int64_t> shape = {std::ssize(side.heads), std::ssize(rows.position), dim};
   if (vectors.type != TensorType::f32 || vectors.shape != shape || rows.example_id.size() != rows.rows() ||
       rows.token.size() != rows.rows())
-    fail_input("{}: {} has shape {}; expected {}; start again with --overwrite", file.string(), name,
-               shape_text(vectors.shape), shape_text(shape));
+    fail_input("{}: {} is {} of shape {} with {} positions; expected F32 of {}; start again with --overwrite", file.string(),
+               name, type_name(vectors.type), shape_text(vectors.shape), rows.rows(), shape_text(shape));
   rows.vectors = vectors.bytes;
   for (const std::int32_t position : rows.position) rows.bucket.push_back(sampler.bucket(position));
   return rows;
@@ -84,13 +85,21 @@ SideRows rows_of(const Safetensors& part, const fs::path& file, const CapturedSi
 // The rows of one of the side's heads.
 void append(CaptureWriter& writer, const SideRows& rows, std::size_t head, std::int64_t dim,
             const std::function<std::string(std::uint32_t)>& piece) {
-  std::vector<float> vectors(rows.rows() * static_cast<std::size_t>(dim));
-  const std::size_t bytes = vectors.size() * sizeof(float);
-  if (bytes > 0) std::memcpy(vectors.data(), rows.vectors.data() + head * bytes, bytes);
+  constexpr std::size_t most = 4096;  // rows at a time: the bytes of the file do not depend on it
+  const auto width = static_cast<std::size_t>(dim);
+  std::vector<float> vectors;
   std::vector<std::string> texts;
-  if (piece)
-    for (const std::uint32_t token : rows.token) texts.push_back(piece(token));
-  writer.append({rows.bucket, rows.example_id, rows.position, vectors, texts});
+  for (std::size_t first = 0; first < rows.rows(); first += most) {
+    const std::size_t count = std::min(most, rows.rows() - first), from = (head * rows.rows() + first) * width;
+    vectors.resize(count * width);
+    std::memcpy(vectors.data(), rows.vectors.data() + from * sizeof(float), vectors.size() * sizeof(float));
+    texts.clear();
+    for (std::size_t row = first; piece && row < first + count; ++row) texts.push_back(piece(rows.token[row]));
+    const auto part = [&](const std::vector<std::int32_t>& column) {
+      return std::span(column).subspan(first, count);
+    };
+    writer.append({part(rows.bucket), part(rows.example_id), part(rows.position), vectors, texts});
+  }
 }
 
 }  // namespace
@@ -99,23 +108,11 @@ PartWriter::PartWriter(const fs::path& file, std::span<const CapturedSide> sides
                        const PositionSampler& sampler, std::span<const CapturedText> texts, const PartState& state)
     : dim_(dim) {
   std::vector<TensorView> tensors;
-  std::vector<std::vector<std::int32_t>> examples, positions;
-  std::vector<std::vector<std::uint32_t>> tokens;
   for (const CapturedSide& side : sides) {
-    auto& kept = kept_.emplace_back();
     auto& first = first_row_.emplace_back(1, 0);
-    auto& example = examples.emplace_back();
-    auto& position = positions.emplace_back();
-    auto& token = tokens.emplace_back();
-    for (const CapturedText& text : texts) {
-      kept.push_back(sampler.kept(text.example_id, side.layer, side.kind, std::ssize(text.tokens)));
-      for (const std::int32_t at : kept.back()) {
-        example.push_back(static_cast<std::int32_t>(text.example_id));
-        position.push_back(at);
-        token.push_back(text.tokens[static_cast<std::size_t>(at)]);
-      }
-      first.push_back(std::ssize(position));
-    }
+    for (const CapturedText& text : texts)
+      first.push_back(first.back() +
+                      std::ssize(sampler.kept(text.example_id, side.layer, side.kind, std::ssize(text.tokens))));
     const std::string name = side_name(side);
     const std::int64_t rows = first.back();
     tensors.push_back({name, TensorType::f32, {std::ssize(side.heads), rows, dim}, {}});
@@ -125,12 +122,24 @@ PartWriter::PartWriter(const fs::path& file, std::span<const CapturedSide> sides
   }
   make_folder(file.parent_path());
   file_.emplace(file, tensors, metadata_of(state));
-  for (std::size_t side = 0; side < sides.size(); ++side) {
-    const std::size_t tensor = side * tensors_of_a_side;
-    file_->write(tensor + 1, 0, std::as_bytes(std::span(examples[side])));
-    file_->write(tensor + 2, 0, std::as_bytes(std::span(positions[side])));
-    file_->write(tensor + 3, 0, std::as_bytes(std::span(tokens[side])));
-  }
+  for (std::size_t side = 0; side < sides.size(); ++side) write_index(side, sides[side], sampler, texts);
+}
+
+// Which rows the side has. Memory holds those of one side.
+void PartWriter::write_index(std::size_t index, const CapturedSide& side, const PositionSampler& sampler,
+                             std::span<const CapturedText> texts) {
+  std::vector<std::int32_t> examples, positions;
+  std::vector<std::uint32_t> tokens;
+  for (const CapturedText& text : texts)
+    for (const std::int32_t at : sampler.kept(text.example_id, side.layer, side.kind, std::ssize(text.tokens))) {
+      examples.push_back(static_cast<std::int32_t>(text.example_id));
+      positions.push_back(at);
+      tokens.push_back(text.tokens[static_cast<std::size_t>(at)]);
+    }
+  const std::size_t tensor = index * tensors_of_a_side;
+  file_->write(tensor + 1, 0, std::as_bytes(std::span(examples)));
+  file_->write(tensor + 2, 0, std::as_bytes(std::span(positions)));
+  file_->write(tensor + 3, 0, std::as_bytes(std::span(tokens)));
 }
 
 void PartWriter::write(std::size_t side, std::size_t text, std::size_t head, std::span<const float> vectors) {

@@ -37,7 +37,7 @@ struct CapturedText {
 
 // What the parts of one capture share, and how far it has come.
 struct PartState {
-  std::string weights, tokens;            // hashes of the model and of all texts' tokens
+  std::string weights_hash, tokens_hash;  // of the model, and of all texts' tokens
   std::int64_t next_example = 0;          // that the next part begins with
   std::int64_t texts = 0, text_tokens = 0;  // of all parts up to this one
 };
@@ -48,26 +48,28 @@ class PartWriter {
   PartWriter(const std::filesystem::path& file, std::span<const CapturedSide> sides, std::int64_t dim,
              const PositionSampler& sampler, std::span<const CapturedText> texts, const PartState& state);
 
-  // The positions of a text (its place among `texts`) that are kept.
-  [[nodiscard]] std::span<const std::int32_t> positions(std::size_t side, std::size_t text) const {
-    return kept_.at(side).at(text);
+  // How many positions of a text (its place among `texts`) are kept.
+  [[nodiscard]] std::size_t rows(std::size_t side, std::size_t text) const {
+    return static_cast<std::size_t>(first_row_.at(side).at(text + 1) - first_row_[side][text]);
   }
-  // Their vectors, of one of the side's heads: [positions, dim].
+  // Their vectors, of one of the side's heads: [rows, dim].
   void write(std::size_t side, std::size_t text, std::size_t head, std::span<const float> vectors);
 
   void commit() { file_->commit(); }
 
  private:
+  void write_index(std::size_t index, const CapturedSide& side, const PositionSampler& sampler,
+                   std::span<const CapturedText> texts);
+
   std::int64_t dim_;
-  std::vector<std::vector<std::vector<std::int32_t>>> kept_;  // by side and text
-  std::vector<std::vector<std::int64_t>> first_row_;          // by side and text; the last is the number of rows
+  std::vector<std::vector<std::int64_t>> first_row_;  // by side and text; the last is the number of rows
   std::optional<SafetensorsWriter> file_;
 };
 
 std::filesystem::path part_file(const std::filesystem::path& folder, std::size_t index);
 
 // How many parts there are, and the state that the last one has; nothing where there is none. Throws Error(Fault::input) when
-// one is damaged.
+// it is damaged.
 struct PartsSoFar {
   std::size_t count = 0;
   std::optional<PartState> state;

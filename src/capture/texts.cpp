@@ -12,17 +12,17 @@ namespace headscope {
 namespace {
 
 void for_each_source_text(const TextSource& source, const OnDocument& visit) {
-  if (!source.language) {
-    for (const std::filesystem::path& file : source.files)
-      if (!for_each_document(file, source.text_column, visit, EmptyDocuments::visited)) return;
+  const SplitRanges split(source.validation_share.value_or(0), 0, std::numeric_limits<std::int64_t>::max());
+  const OnDocument visit_held_out = [&](std::string_view text, const DocumentPlace& place) {
+    return (source.validation_share && !split.wants(split_hash(text))) || visit(text, place);
+  };
+  if (source.language) {
+    const Language language(*source.language);
+    for (std::uint64_t index = 0; visit_held_out(language.document(index).text, {}); ++index) continue;
     return;
   }
-  const Language language(source.language->seed);
-  const SplitRanges split(source.language->validation_share, 0, std::numeric_limits<std::int64_t>::max());
-  for (std::uint64_t index = 0;; ++index) {
-    const std::string text = language.document(index).text;
-    if (split.wants(split_hash(text)) && !visit(text, {})) return;
-  }
+  for (const std::filesystem::path& file : source.files)
+    if (!for_each_document(file, source.text_column, visit_held_out, EmptyDocuments::visited)) return;
 }
 
 }  // namespace
@@ -45,14 +45,11 @@ void for_each_tokenized(const TextSource& source, TextTokenizer& tokenizer, cons
 TextSurvey survey(const TextSource& source, TextTokenizer& tokenizer, const TextLimits& limits) {
   TextSurvey found;
   ContentHash hash;
-  std::int64_t last = -1;
   for_each_tokenized(source, tokenizer, limits, [&](std::int64_t example_id, const std::vector<std::uint32_t>& tokens) {
     const std::int64_t length = std::ssize(tokens), head[2] = {example_id, length};
     hash.add(std::as_bytes(std::span(head)));
     hash.add(std::as_bytes(std::span(tokens)));
     ++found.texts;
-    found.without += example_id - last - 1;
-    last = example_id;
     found.tokens += length;
     found.longest = std::max(found.longest, length);
     if (length == limits.tokens) ++found.at_limit;

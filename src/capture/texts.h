@@ -12,15 +12,12 @@
 
 namespace headscope {
 
-// Files of text, or the held-out documents of the embedded language, which never end.
+// Files of text, or the documents of the embedded language, which never end.
 struct TextSource {
   std::vector<std::filesystem::path> files;
   std::string text_column;
-  struct Language {
-    std::uint64_t seed = 0;
-    double validation_share = 0;
-  };
-  std::optional<Language> language = {};
+  std::optional<std::uint64_t> language = {};     // its seed; then there are no files
+  std::optional<double> validation_share = {};  // only the texts that a training with this share held out (data/split.h)
 };
 
 struct TextLimits {
@@ -38,7 +35,6 @@ void for_each_tokenized(const TextSource& source, TextTokenizer& tokenizer, cons
 // All of them, read once before anything is computed: a damaged line at the end of a file shows now.
 struct TextSurvey {
   std::int64_t texts = 0;        // with a token at least
-  std::int64_t without = 0;      // those without
   std::int64_t at_limit = 0;     // as long as the limit: cut, or just as long
   std::int64_t tokens = 0, longest = 0;
   std::uint32_t largest_id = 0;

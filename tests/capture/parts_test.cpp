@@ -46,10 +46,11 @@ void write_part(const std::filesystem::path& file, const std::vector<CapturedTex
     for (std::size_t t = texts.size(); t-- > 0;)
       for (std::size_t head = 0; head < of[side].heads.size(); ++head) {
         std::vector<float> vectors;
-        for (const std::int32_t position : part.positions(side, t))
+        for (std::size_t position = 0; position < part.rows(side, t); ++position)
           for (std::int64_t i = 0; i < dim; ++i)
             vectors.push_back(
-                value(of[side].layer, of[side].kind, of[side].heads[head], texts[t].example_id, position, i));
+                value(of[side].layer, of[side].kind, of[side].heads[head], texts[t].example_id,
+                                    static_cast<std::int64_t>(position), i));
         part.write(side, t, head, vectors);
       }
   part.commit();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/atomic_file.h"
+#include "data/split.h"
 #include "data/tokens.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -55,9 +56,27 @@ TEST(CapturedTexts, TheSurveyCountsAndHashesThem) {
 }
 
 TEST(CapturedTexts, TheEmbeddedLanguageGivesItsHeldOutDocuments) {
-  const Visited few = visited({{}, "", TextSource::Language{0, 0.02}}, {64, 3});
+  const Visited few = visited({{}, "", 0, 0.02}, {64, 3});
   ASSERT_EQ(few.size(), 3U);
   EXPECT_EQ(few[2].first, 2);
+}
+
+TEST(CapturedTexts, OfATrainingsFileThoseThatItHeldOut) {
+  const TemporaryFolder folder;
+  std::string lines;
+  std::vector<std::string> held_out;
+  const SplitRanges split(0.25, 0, 1 << 30);
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = "text " + std::to_string(i * i);
+    lines += "{\"text\": \"" + text + "\"}\n";
+    if (split.wants(split_hash(text))) held_out.push_back(text);
+  }
+  write_file(folder / "a.jsonl", lines);
+  const Visited found = visited({{folder / "a.jsonl"}, "text", {}, 0.25}, {100, {}});
+  ASSERT_EQ(found.size(), held_out.size());
+  EXPECT_GT(found.size(), 20U);
+  EXPECT_LT(found.size(), 80U);
+  for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].second, held_out[i].size() + 1);
 }
 
 }  // namespace
