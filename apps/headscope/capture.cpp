@@ -1,6 +1,7 @@
 #include "capture/options.h"
 
 #include "command.h"
+#include "core/lists.h"
 #include "core/text.h"
 #include "torch_half.h"
 
@@ -11,6 +12,7 @@ using nlohmann::ordered_json;
 
 struct CaptureFlags {
   CaptureJob job;
+  std::filesystem::path config;
   std::vector<ConfigEntry> entries;  // from flags and --set
 };
 
@@ -23,7 +25,13 @@ void resolve(CaptureFlags& flags) {
     add_resumed_inputs(run.manifest["config"], inputs);
     std::erase_if(run.entries, is_capture_input);
   }
-  flags.job.options = options_over<CaptureOptions>(run, flags.entries, resolve_options<CaptureOptions>);
+  std::vector<ConfigEntry> entries = all_entries(flags.config, flags.entries);
+  for (const ConfigEntry& entry : entries) {
+    if (entry.key == "model" && inputs.model.empty()) inputs.model = entry.value;
+    if (entry.key == "data" && inputs.data.empty()) inputs.data = comma_separated(entry.value);
+  }
+  std::erase_if(entries, is_capture_input);
+  flags.job.options = options_over<CaptureOptions>(run, entries, resolve_options<CaptureOptions>);
   if (inputs.model.empty())
     fail_input("no model: give the folder or GGUF file of a published one, or RUN (see 'headscope capture --help')");
 }
@@ -35,7 +43,7 @@ void print_text(const CaptureOutcome& outcome) {
   }
   const CaptureSummary& summary = outcome.summary;
   fmt::print("{}: queries and keys {} RoPE: {} vectors of {} files, from {} of {} texts in {} ({} tokens/s)\n",
-             summary.title, summary.rope, with_separators(summary.rows), with_separators(summary.files),
+             visible(summary.title), summary.rope, with_separators(summary.rows), with_separators(summary.files),
              tokens_text(summary.tokens), with_separators(summary.texts), format_duration(summary.seconds),
              with_separators(static_cast<std::int64_t>(summary.tokens_per_second)));
   fmt::print("captured: {}\nanalyse it: headscope plasticity {}\n", visible(outcome.out),
@@ -87,7 +95,9 @@ void add_capture(CLI::App& app, CommonFlags& common, Command& chosen) {
                    "The folder or GGUF file of a published model, RUN/checkpoints/step-N, or RUN for the newest")
       ->type_name("MODEL");
   command
-      ->add_option("--data", inputs.data, "Text: .txt, .jsonl, .parquet, or folders of it [what RUN held out]")
+      ->add_option("--data", inputs.data, "Text: .txt, .jsonl (also packed: .gz, .zst), .parquet, or folders of it [what RUN held out]")
+      ->type_name("FILE");
+  command->add_option("--config", flags->config, "YAML configuration, such as config.yaml of a capture; flags override it")
       ->type_name("FILE");
   add_out_flags(*command, flags->job.folder);
   add_option_flags(*command, CaptureOptions{}, flags->entries);

@@ -32,8 +32,9 @@ std::vector<KeyTable> all_tables(const std::string& preset) {
           {"surgery", config_keys(SurgeryOptions())}};
 }
 
-// Those that `asked` names: a key, a part ("optim"), or the last part of a key.
+// Those that `asked` names: a key, a part ("optim"), the last part of a key, or a command.
 void keep_asked(std::vector<KeyTable>& tables, const std::string& asked) {
+  const std::vector<KeyTable> all = tables;
   std::vector<std::string> known;
   bool found = false;
   for (KeyTable& table : tables) {
@@ -43,7 +44,13 @@ void keep_asked(std::vector<KeyTable>& tables, const std::string& asked) {
     });
     found = found || !table.keys.empty();
   }
-  if (!found) fail_unknown_key({asked, "", "config"}, known, Setup::usual_words());
+  if (!found) {
+    tables = all;
+    std::erase_if(tables, [&](const KeyTable& table) {
+      return (", " + table.commands + ",").find(", " + asked + ",") == std::string::npos;
+    });
+    if (tables.empty()) fail_unknown_key({asked, "", "config"}, known, Setup::usual_words());
+  }
   std::erase_if(tables, [](const KeyTable& table) { return table.keys.empty(); });
 }
 
@@ -91,7 +98,7 @@ void add_config(CLI::App& app, CommonFlags& common, Command& chosen) {
   };
   auto flags = std::make_shared<Flags>();
   auto* command = app.add_subcommand("config", "List the keys of the configuration: default, range and meaning");
-  command->add_option("key", flags->asked, "A key, or a part such as optim [all]")->type_name("KEY|PART");
+  command->add_option("key", flags->asked, "A command, a key, or a part such as optim [all]")->type_name("KEY|PART");
   command->add_option("--preset", flags->preset, "Whose values are shown: tiny, 88m or 1.5b [tiny]")->type_name("NAME");
   command->add_flag("--markdown", flags->markdown, "As tables of Markdown");
   add_common_flags(*command, common);

@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/lists.h"
 #include "core/text.h"
 #include "plasticity/run.h"
 #include "torch_half.h"
@@ -21,6 +22,21 @@ struct PlasticityFlags {
   bool no_figures = false;
   std::shared_ptr<Console> console;
 };
+
+// The entries of a configuration that say how a model is captured: those of an earlier run, for example. Flags win.
+void take_capture_entries(PlasticityFlags& flags, std::vector<ConfigEntry>& entries) {
+  const std::string prefix = fmt::format("{}.", capture_key);
+  std::vector<ConfigEntry> of_capture;
+  for (ConfigEntry entry : entries) {
+    if (!entry.key.starts_with(prefix)) continue;
+    entry.key.erase(0, prefix.size());
+    if (entry.key == "model" && flags.job.data.empty()) flags.job.data = entry.value;
+    if (entry.key == "data" && flags.texts.empty()) flags.texts = comma_separated(entry.value);
+    if (!is_capture_input(entry)) of_capture.push_back(entry);
+  }
+  flags.capture.insert(flags.capture.begin(), of_capture.begin(), of_capture.end());
+  std::erase_if(entries, [&](const ConfigEntry& entry) { return entry.key.starts_with(prefix); });
+}
 
 // Where text is given, DATA is a model: its queries and keys are captured first. A run that is gone on with says how.
 void capture_first(PlasticityFlags& flags, ResumedRun& run) {
@@ -48,7 +64,7 @@ void capture_first(PlasticityFlags& flags, ResumedRun& run) {
       options_over<CaptureOptions>(captured, flags.capture, resolve_options<CaptureOptions>);
   const CapturePlan plan = torch_half().describe_capture(inputs, options);
   job.data.clear();
-  job.model = CaptureFirst{.title = folder_name(inputs.model),
+  job.model = CaptureFirst{.title = plan.title,
                            .layers = plan.layers,
                            .q_heads = plan.heads,
                            .k_heads = plan.key_heads,
@@ -67,6 +83,7 @@ PlasticityOptions options_of(PlasticityFlags& flags, Console& console) {
   for (const std::string& key : ignored)
     console.warn(fmt::format("{}: '{}' is ignored: nothing is downloaded", flags.config.string(), key));
   entries.insert(entries.end(), flags.entries.begin(), flags.entries.end());
+  take_capture_entries(flags, entries);
   ResumedRun run =
       resumed_run(flags.job.folder, plasticity_command, RunWrites::as_it_goes, {"dataset_local_root", "max_workers"});
   if (!flags.job.data.empty() || flags.job.demo) run.missing.clear();  // there is something to start with
@@ -217,7 +234,11 @@ void add_compare(CLI::App& plasticity, CommonFlags& common, Command& chosen) {
     if (job->run_1.empty() || job->run_2.empty())
       fail_input("two run folders are needed: plasticity compare RUN1 RUN2");
     choose_out(job->folder, common, "plasticity-compare");
-    print(run_comparison(*job), common);
+    const CompareOutcome outcome = run_comparison(*job);
+    if (!outcome.differ.empty())
+      Console(common.console)
+          .warn(fmt::format("the runs differ in more than their heads: {}", fmt::join(outcome.differ, "; ")));
+    print(outcome, common);
     return 0;
   });
 }

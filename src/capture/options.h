@@ -48,7 +48,7 @@ struct CaptureOptions {
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("sampler", self.sampler, "Which positions are kept: log (fewer the later), uniform (a share of all), all");
-    visit("bucket_size", self.bucket_size, "Positions of a bucket; of log, of the first one (a power of two)",
+    visit("bucket_size", self.bucket_size, "Positions of a bucket; of log, rounded up to a power of two: the first bucket has twice as many",
           SizeRange{1, 1 << 24, "positions"});
     visit("base_rate", self.base_rate, "Rows kept of a bucket and text, on average", positive_up_to(1e9));
     visit("max_length", self.max_length, "Tokens of a text; what is longer is cut at its end",
@@ -66,7 +66,7 @@ struct CaptureOptions {
     visit("batch_tokens", self.batch_tokens, "Tokens of a batch of texts (default: 2048 on a CPU, 65536 on a GPU)",
           SizeRange{1, 1 << 26, "tokens"});
     visit("part_tokens", self.part_tokens,
-          "Tokens between two moments at which a capture can go on (default: 32768 on a CPU, 1048576 on a GPU)",
+          "Tokens between two moments at which a capture can go on (default: 16384 on a CPU, 1048576 on a GPU)",
           SizeRange{1, 1LL << 40, "tokens"});
   }
 };

@@ -20,8 +20,11 @@ constexpr std::size_t tensors_of_a_side = 4;
 constexpr std::array<const char*, tensors_of_a_side> tensor_endings = {"", ".example_id", ".position", ".token"};
 
 TensorMetadata metadata_of(const PartState& state) {
-  return {{"weights", state.weights_hash},
+  return {{"model", state.model_hash},
           {"tokens", state.tokens_hash},
+          {"options", state.options_hash},
+          {"part", std::to_string(state.part)},
+          {"first_example", std::to_string(state.first_example)},
           {"next_example", std::to_string(state.next_example)},
           {"texts", std::to_string(state.texts)},
           {"text_tokens", std::to_string(state.text_tokens)}};
@@ -41,7 +44,14 @@ PartState state_of(const Safetensors& part, const fs::path& file) {
       fail_input("{}: is damaged: '{}' is no number; start again with --overwrite", file.string(), name);
     return value;
   };
-  return {text("weights"), text("tokens"), number("next_example"), number("texts"), number("text_tokens")};
+  return {.model_hash = text("model"),
+          .tokens_hash = text("tokens"),
+          .options_hash = text("options"),
+          .part = number("part"),
+          .first_example = number("first_example"),
+          .next_example = number("next_example"),
+          .texts = number("texts"),
+          .text_tokens = number("text_tokens")};
 }
 
 // The numbers of a tensor; a file may start them at any byte.
@@ -157,10 +167,17 @@ fs::path part_file(const fs::path& folder, std::size_t index) {
 PartsSoFar parts_in(const fs::path& folder) {
   PartsSoFar parts;
   std::error_code ignored;
-  while (fs::exists(part_file(folder, parts.count), ignored)) ++parts.count;
-  if (parts.count == 0) return parts;
-  const fs::path last = part_file(folder, parts.count - 1);
-  parts.state = state_of(Safetensors(last), last);
+  for (; fs::exists(part_file(folder, parts.count), ignored); ++parts.count) {
+    const fs::path file = part_file(folder, parts.count);
+    const PartState state = state_of(Safetensors(file), file);
+    const PartState before = parts.state.value_or(PartState{state.model_hash, state.tokens_hash, state.options_hash});
+    if (state.part != static_cast<std::int64_t>(parts.count) || state.first_example != before.next_example ||
+        state.model_hash != before.model_hash || state.tokens_hash != before.tokens_hash ||
+        state.options_hash != before.options_hash)
+      fail_input("{}: does not follow the part before it, or is of another capture; remove it and go on with --resume",
+                 file.string());
+    parts.state = state;
+  }
   return parts;
 }
 
@@ -198,6 +215,7 @@ JoinedHeads join_parts(const fs::path& folder, const fs::path& out, std::span<co
         append(writer, rows_of(parts[i], files[i], side, dim, sampler), head, dim, piece);
       writer.commit();
     });
+    for (const Safetensors& part : parts) part.forget();
   }
   return joined;
 }

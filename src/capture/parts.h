@@ -37,8 +37,9 @@ struct CapturedText {
 
 // What the parts of one capture share, and how far it has come.
 struct PartState {
-  std::string weights_hash, tokens_hash;  // of the model, and of all texts' tokens
-  std::int64_t next_example = 0;          // that the next part begins with
+  std::string model_hash, tokens_hash, options_hash;  // of weights and configuration, of all texts' tokens, of what is asked
+  std::int64_t part = 0;                              // its number
+  std::int64_t first_example = 0, next_example = 0;   // that it and the next one begin with
   std::int64_t texts = 0, text_tokens = 0;  // of all parts up to this one
 };
 
@@ -69,7 +70,7 @@ class PartWriter {
 std::filesystem::path part_file(const std::filesystem::path& folder, std::size_t index);
 
 // How many parts there are, and the state that the last one has; nothing where there is none. Throws Error(Fault::input) when
-// it is damaged.
+// one is damaged, or is not of the same capture and right behind the one before it.
 struct PartsSoFar {
   std::size_t count = 0;
   std::optional<PartState> state;

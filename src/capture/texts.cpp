@@ -12,9 +12,9 @@ namespace headscope {
 namespace {
 
 void for_each_source_text(const TextSource& source, const OnDocument& visit) {
-  const SplitRanges split(source.validation_share.value_or(0), 0, std::numeric_limits<std::int64_t>::max());
   const OnDocument visit_held_out = [&](std::string_view text, const DocumentPlace& place) {
-    return (source.validation_share && !split.wants(split_hash(text))) || visit(text, place);
+    const bool left_out = source.validation_share && !in_validation(split_hash(text), *source.validation_share);
+    return left_out || visit(text, place);
   };
   if (source.language) {
     const Language language(*source.language);

@@ -53,6 +53,10 @@ MappedFile::MappedFile(const std::filesystem::path& file) {
   bytes_ = {static_cast<const std::byte*>(memory), opened.size};
 }
 
+void MappedFile::forget() const {
+  if (!bytes_.empty()) ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
+
 MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }

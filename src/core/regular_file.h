@@ -100,6 +100,9 @@ class MappedFile {
   }
   ~MappedFile();
 
+  // Gives the pages back to the system; they come again when they are touched.
+  void forget() const;
+
   // They start at the beginning of a page. Moving the object does not move them.
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
 

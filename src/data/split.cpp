@@ -18,6 +18,10 @@ std::uint64_t piece_hash(std::uint64_t document_hash, std::uint64_t piece) {
   return piece == 0 ? document_hash : XXH3_64bits_withSeed(&document_hash, sizeof document_hash, piece);
 }
 
+bool in_validation(std::uint64_t hash, double validation_share) {
+  return static_cast<double>(hash >> 11) * 0x1p-53 < validation_share;
+}
+
 SplitRanges::SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation)
     : share_(validation_share) {
   train_.wanted = wanted_train;
@@ -31,7 +35,7 @@ void SplitRanges::Part::add(TokenRange range) {
 }
 
 bool SplitRanges::in_validation(std::uint64_t hash) const {
-  return static_cast<double>(hash >> 11) * 0x1p-53 < share_;
+  return headscope::in_validation(hash, share_);
 }
 
 bool SplitRanges::wants(std::uint64_t hash) const {

@@ -21,6 +21,9 @@ std::uint64_t split_hash(std::span<const std::uint32_t> tokens);
 // Of the piece of that index of a document; the document's own for the first.
 std::uint64_t piece_hash(std::uint64_t document_hash, std::uint64_t piece);
 
+// Whether a piece of this hash belongs to validation.
+bool in_validation(std::uint64_t hash, double validation_share);
+
 // Takes pieces until both parts have the wanted number of tokens. The number wanted of one part does not change the
 // other part; a larger number only appends.
 class SplitRanges {

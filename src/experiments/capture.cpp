@@ -11,8 +11,10 @@
 #include "core/lists.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "formats/content_hash.h"
 #include "formats/model_files.h"
 #include "model/load.h"
+#include "model/rope.h"
 #include "ops/device.h"
 #include "ops/large_tensors.h"
 #include "ops/torch_errors.h"
@@ -33,7 +35,7 @@ struct Sizes {
 };
 Sizes sizes_of(const CaptureOptions& options, const ComputeDevice& device) {
   const bool cpu = device.device.is_cpu();
-  return {options.batch_tokens.value_or(cpu ? 2048 : 65536), options.part_tokens.value_or(cpu ? 32768 : 1 << 20)};
+  return {options.batch_tokens.value_or(cpu ? 2048 : 65536), options.part_tokens.value_or(cpu ? 16384 : 1 << 20)};
 }
 
 std::string rope_text(const CaptureOptions& options) {
@@ -82,10 +84,15 @@ TextSource source_of(const CaptureInputs& inputs, const CaptureOptions& options,
   if (data.path.empty()) {
     if (!options.max_documents)
       fail_input("the embedded language never ends: say how many texts with --max-documents, or give text with --data");
-    return {{}, "", TextSource::Language{data.language_seed, data.validation_share}};
+    return {{}, "", data.language_seed, data.validation_share};
   }
   const fs::path path = data.validation.empty() ? data.path : data.validation;
-  return {document_files(std::array{path}), data.text_column};
+  if (path.extension() == ".bin")
+    fail_input("{}: was trained on tokens ({}), and texts are captured; give text with --data", loaded.checkpoint.string(),
+               path.string());
+  TextSource source{document_files(std::array{path}), data.text_column};
+  if (data.validation.empty()) source.validation_share = data.validation_share;
+  return source;
 }
 
 std::string tokenizer_of(const CaptureOptions& options, const LoadedModel& loaded) {
@@ -104,17 +111,31 @@ std::int64_t length_limit(const CaptureOptions& options, const LoadedModel& load
 }
 
 std::string source_name(const CaptureInputs& inputs, const TextSource& source) {
-  if (source.language) return fmt::format("embedded language, seed {}", source.language->seed);
-  if (!inputs.data.empty()) return fmt::format("{}", fmt::join(inputs.data, ", "));
+  if (source.language) return fmt::format("embedded language, seed {}", *source.language);
+  std::vector<std::string> names;  // the same from every folder
+  for (const std::string& path : inputs.data) names.push_back(absolute_folder(path).string());
+  if (!names.empty()) return fmt::format("{}", fmt::join(names, ", "));
   return source.files.front().string();
 }
 
-ordered_json config_of(const CaptureInputs& inputs, const CaptureOptions& options, const ComputeDevice& device) {
+// The file that says what the weights mean; of a GGUF file it is the same one.
+std::string configuration_of(const LoadedModel& loaded) {
+  const fs::path file = loaded.checkpoint / (loaded.architecture.empty() ? "state.json" : "config.json");
+  std::error_code ignored;
+  return fs::is_regular_file(file, ignored) ? read_file(file) : "";
+}
+
+ordered_json config_of(const CaptureInputs& inputs, const CaptureOptions& options, const std::string& device) {
   ordered_json config = {{"model", absolute_folder(inputs.model).string()}, {"data", ordered_json::array()}};
   for (const std::string& path : inputs.data) config["data"].push_back(absolute_folder(path).string());
   config.update(to_json(options));
-  config["device"] = device.name();
+  config["device"] = device;
   return config;
+}
+
+// What auto means here. Another one is not looked for yet: a capture that is complete needs none.
+std::string device_name(const CaptureOptions& options) {
+  return options.device == "auto" ? choose_device("auto").name() : options.device;
 }
 
 // "8 MB", "1.61 GB"
@@ -125,17 +146,25 @@ std::string bytes_text(double bytes) {
 // A batch: places of texts in the part.
 using Batch = std::vector<std::size_t>;
 
-// Texts of similar length together, the longest first, so that little is padding.
-std::vector<Batch> batches_of(const std::vector<CapturedText>& texts, std::int64_t batch_tokens) {
+// Texts of similar length together, the longest first, so that little is padding. The frequencies of RoPE may depend on the
+// length of a text: only texts with the same ones share a batch, whose length decides.
+std::vector<Batch> batches_of(const std::vector<CapturedText>& texts, std::int64_t batch_tokens,
+                              const DecoderConfig& model) {
   std::vector<std::size_t> order(texts.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return texts[i].tokens.size(); });
+  const auto frequencies = [&](std::size_t i) {
+    const std::int64_t length = std::ssize(texts[i].tokens);
+    return std::pair(frequency_set(model, model.rope, length),
+                     model.sliding_rope ? frequency_set(model, *model.sliding_rope, length) : 0);
+  };
+  const auto fits = [&](const Batch& batch, std::size_t i) {
+    const auto padded = static_cast<std::int64_t>(texts[batch.front()].tokens.size() * (batch.size() + 1));
+    return padded <= batch_tokens && frequencies(batch.front()) == frequencies(i);
+  };
   std::vector<Batch> batches;
   for (const std::size_t i : order) {
-    const auto padded = [&](const Batch& batch) {
-      return static_cast<std::int64_t>(texts[batch.front()].tokens.size() * (batch.size() + 1));
-    };
-    if (batches.empty() || padded(batches.back()) > batch_tokens) batches.emplace_back();
+    if (batches.empty() || !fits(batches.back(), i)) batches.emplace_back();
     batches.back().push_back(i);
   }
   return batches;
@@ -173,6 +202,8 @@ class Capture {
       fail_input("{}: its tokens go up to {}; the model's vocabulary is {}: give its own tokenizer", name,
                  survey_.largest_id, loaded_.model.config.vocabulary);
     weights_ = ModelFiles(loaded_.checkpoint).weights_hash();
+    model_hash_ = content_hash(weights_ + configuration_of(loaded_));
+    check_that_rows_are_kept(name);
     memory_ = memory_plan();
     pack_weights(loaded_.model, sizes_.batch_tokens);
   }
@@ -225,18 +256,45 @@ class Capture {
             head / group, options_.heads));
   }
 
+  // Before a folder is touched: the sampler knows what it will keep.
+  void check_that_rows_are_kept(const std::string& name) {
+    bool any = false;
+    for_each_tokenized(source_, tokenizer_, limits_, [&](std::int64_t id, const std::vector<std::uint32_t>& tokens) {
+      for (const CapturedSide& side : sides_)
+        any = any || !sampler_.kept(id, side.layer, side.kind, std::ssize(tokens)).empty();
+      return !any;
+    });
+    if (!any)
+      fail_input(
+          "{}: none of its {} tokens would be kept: sampler {} keeps about {:.2g} of a text; give more text, a larger "
+          "--base-rate, or --sampler all",
+          name, survey_.tokens, json_value(options_.sampler).get<std::string>(),
+          sampler_.expected(survey_.tokens / survey_.texts));
+  }
+
   // The state of the parts that are there, which must be of the same model and text.
   PartState begin(const fs::path& parts) {
     const PartsSoFar found = parts_in(parts);
     next_part_ = found.count;
-    if (!found.state) return {.weights = weights_, .tokens = survey_.hash};
-    if (found.state->weights != weights_)
-      fail_input("{}: its weights changed since the capture began; start again with --overwrite",
+    if (!found.state) return {.model_hash = model_hash_, .tokens_hash = survey_.hash, .options_hash = options_hash()};
+    if (found.state->model_hash != model_hash_)
+      fail_input("{}: its weights or its configuration changed since the capture began; start again with --overwrite",
                  loaded_.checkpoint.string());
-    if (found.state->tokens != survey_.hash)
+    if (found.state->options_hash != options_hash())
+      fail_input("{}: its parts are of a capture with other options; start again with --overwrite", parts.string());
+    if (found.state->tokens_hash != survey_.hash)
       fail_input("{}: is not the text that the capture began with; start again with --overwrite",
                  source_name(inputs_, source_));
     return *found.state;
+  }
+
+  // Of what decides which vectors a part holds.
+  [[nodiscard]] std::string options_hash() const {
+    ordered_json options = to_json(options_);
+    for (const char* key : {"tokenizer", "text_column", "max_documents", "token_str"}) options.erase(key);
+    options["device"] = device_.name();
+    options["longest"] = limits_.tokens;
+    return content_hash(options.dump());
   }
 
   void say_what_is_needed(const PartState& state) {
@@ -245,31 +303,41 @@ class Capture {
     for (const CapturedSide& side : sides_) vectors += rows * static_cast<double>(side.heads.size());
     const double disk = vectors * static_cast<double>(model().d_k) * sizeof(float);
     console_.info(fmt::format(
-        "{} texts, {}{}; memory: at most {} (weights {}, batches {}, program {}); disk: about {}, twice that at the end",
-        with_separators(survey_.texts), tokens_text(survey_.tokens),
-        survey_.at_limit > 0 ? fmt::format(" ({} cut to {} tokens)", with_separators(survey_.at_limit), limits_.tokens)
-                             : "",
-        bytes_text(memory_.total()), bytes_text(memory_.weights), bytes_text(memory_.batch), bytes_text(memory_.rest),
-        bytes_text(disk)));
+        "{} texts, {}{}; memory: {}; disk: about {}, twice that at the end", with_separators(survey_.texts),
+        tokens_text(survey_.tokens),
+        survey_.at_limit > 0
+            ? fmt::format(" ({} texts have the most that is taken, {} tokens)", with_separators(survey_.at_limit),
+                          limits_.tokens)
+            : "",
+        memory_text(), bytes_text(disk)));
     if (state.texts > 0)
-      console_.info(fmt::format("going on behind {} texts", with_separators(state.texts)));
+      console_.info(fmt::format("{} texts are captured already", with_separators(state.texts)));
   }
 
   // A pass keeps a few tensors of the residual stream and of the queries, keys and values, and up to four of the
-  // feed-forward. Freed ones are kept for the next (LargeTensors). Of the rest, most is torch.
+  // feed-forward. Freed ones are kept for the next (LargeTensors). Of the rest, most is torch; writing the files of heads takes
+  // some megabytes a core.
   [[nodiscard]] MemoryPlan memory_plan() const {
     const DecoderConfig& c = model();
     MemoryPlan plan;
     for_each_parameter(loaded_.model, [&](const std::string&, ParameterKind, const at::Tensor& value) {
       plan.weights += static_cast<double>(value.numel() * value.element_size());
     });
-    const auto tokens = static_cast<double>(
-        std::min(std::max(sizes_.batch_tokens, survey_.longest), survey_.tokens));
+    const auto tokens = static_cast<double>(std::min(std::max(sizes_.batch_tokens, survey_.longest), survey_.tokens));
     const double width = 6 * static_cast<double>(c.d_model) + 6 * static_cast<double>(c.query_rows() + 2 * c.key_rows()) +
                          4 * static_cast<double>(c.d_ff);
     plan.batch = tokens * width * sizeof(float) + static_cast<double>(LargeTensors::most_kept);
-    plan.rest = 0.5e9 + static_cast<double>(available_cores()) * 100e6;
+    plan.rest = 0.5e9 + static_cast<double>(available_cores()) * 100e6 + 20 * static_cast<double>(sizes_.part_tokens);
     return plan;
+  }
+
+  // "at most 1.6 GB (weights 539 MB, batches 395 MB, program 700 MB)", or what of it is on the GPU.
+  [[nodiscard]] std::string memory_text() const {
+    if (!device_.device.is_cpu())
+      return fmt::format("at most {} on the GPU and {} beside it", bytes_text(memory_.weights + memory_.batch),
+                         bytes_text(memory_.weights + memory_.rest + 1.5e9));  // the libraries of CUDA
+    return fmt::format("at most {} (weights {}, batches {}, program {})", bytes_text(memory_.total()),
+                       bytes_text(memory_.weights), bytes_text(memory_.batch), bytes_text(memory_.rest));
   }
 
   void capture_parts(const fs::path& parts, PartState& state, const std::string& hint) {
@@ -279,7 +347,8 @@ class Capture {
     std::int64_t tokens = 0;
     const auto flush = [&] {
       if (texts.empty()) return;
-      state.next_example = texts.back().example_id + 1;
+      state.part = static_cast<std::int64_t>(next_part_);
+      state.first_example = std::exchange(state.next_example, texts.back().example_id + 1);
       state.texts += std::ssize(texts);
       state.text_tokens += tokens;
       capture_part(part_file(parts, next_part_++), texts, state, hint, progress);
@@ -300,15 +369,20 @@ class Capture {
   void capture_part(const fs::path& file, const std::vector<CapturedText>& texts, const PartState& state,
                     const std::string& hint, Progress& progress) {
     PartWriter part(file, sides_, model().d_k, sampler_, texts, state);
-    for (const Batch& batch : batches_of(texts, sizes_.batch_tokens)) {
-      if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted; " + hint);
-      capture_batch(part, texts, batch);
+    for (const Batch& batch : batches_of(texts, sizes_.batch_tokens, model())) {
+      capture_batch(part, texts, batch, [&] {
+        if (interrupt_requested())
+          throw Error(Fault::interrupted, fmt::format("interrupted, {} of {} texts are kept; {}",
+                                                      with_separators(state.texts - std::ssize(texts)),
+                                                      with_separators(survey_.texts), hint));
+      });
       for (std::size_t i = 0; i < batch.size(); ++i) progress.step();
     }
     part.commit();
   }
 
-  void capture_batch(PartWriter& part, const std::vector<CapturedText>& texts, const Batch& batch) {
+  void capture_batch(PartWriter& part, const std::vector<CapturedText>& texts, const Batch& batch,
+                     const std::function<void()>& before_layer) {
     const std::int64_t rows = std::ssize(batch), time = std::ssize(texts[batch.front()].tokens);
     at::Tensor tokens_bt = at::zeros({rows, time}, at::kLong);
     for (std::int64_t b = 0; b < rows; ++b)
@@ -317,8 +391,9 @@ class Capture {
     std::size_t side = 0;
     observe_heads(loaded_.model, tokens_bt, type_, sides_.back().layer,
                   [&](std::int64_t layer, const HeadVectors& vectors) {
+                    before_layer();
                     for (; side < sides_.size() && sides_[side].layer == layer; ++side)
-                      keep(part, side, batch, vectors_of(sides_[side].kind, vectors));
+                      write_kept(part, side, texts, batch, vectors_of(sides_[side].kind, vectors));
                   });
   }
 
@@ -328,12 +403,16 @@ class Capture {
   }
 
   // Writes the vectors of the positions that are kept. They come to the host in one copy for all texts of the batch.
-  void keep(PartWriter& part, std::size_t side, const Batch& batch, const at::Tensor& x_bthd) const {
+  void write_kept(PartWriter& part, std::size_t side, const std::vector<CapturedText>& texts, const Batch& batch,
+                  const at::Tensor& x_bthd) const {
     const std::vector<std::int64_t>& heads = sides_[side].heads;
     std::vector<std::int64_t> places;  // rows of [b·t]
-    for (std::size_t b = 0; b < batch.size(); ++b)
-      for (const std::int32_t position : part.positions(side, batch[b]))
+    for (std::size_t b = 0; b < batch.size(); ++b) {
+      const CapturedText& text = texts[batch[b]];
+      for (const std::int32_t position :
+           sampler_.kept(text.example_id, sides_[side].layer, sides_[side].kind, std::ssize(text.tokens)))
         places.push_back(static_cast<std::int64_t>(b) * x_bthd.size(1) + position);
+    }
     if (places.empty()) return;
     const auto on_device = [&](const std::vector<std::int64_t>& numbers) {
       return at::tensor(numbers, at::kLong).to(x_bthd.device());
@@ -349,7 +428,7 @@ class Capture {
     for (std::size_t head = 0; head < heads.size(); ++head) {
       std::size_t row = head * places.size();
       for (const std::size_t text : batch) {
-        const std::size_t count = part.positions(side, text).size();
+        const std::size_t count = part.rows(side, text);
         if (count > 0) part.write(side, text, head, {kept_hnd.const_data_ptr<float>() + row * d, count * d});
         row += count;
       }
@@ -363,12 +442,6 @@ class Capture {
                    options_.token_str ? std::function<std::string(std::uint32_t)>(piece) : nullptr, [&] {
                      if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted; " + hint);
                    });
-    if (joined.heads == 0)
-      fail_input(
-          "{}: none of its {} tokens was kept: sampler {} keeps about {:.2g} of a text; give more text, a larger "
-          "--base-rate, or --sampler all",
-          source_name(inputs_, source_), survey_.tokens, json_value(options_.sampler).get<std::string>(),
-          sampler_.expected(survey_.tokens / survey_.texts));
     if (!joined.without_rows.empty())
       console_.warn(fmt::format("{} of {} heads have no row and no file (first: {}): of so little text none was kept",
                                 joined.without_rows.size(),
@@ -381,7 +454,13 @@ class Capture {
     ordered_json counts = ordered_json::object();
     for (const auto& [bucket, rows] : joined.rows_by_bucket) counts[std::to_string(bucket)] = rows;
     return {{"bucket_counts", counts},
-            {"headscope", {{"texts", summary.texts}, {"tokens", summary.tokens}, {"rows", summary.rows}, {"files", summary.files}}},
+            {"headscope",
+             {{"texts", summary.texts},
+              {"tokens", summary.tokens},
+              {"rows", summary.rows},
+              {"files", summary.files},
+              {"weights_xxh3_128", weights_},
+              {"tokens_xxh3_128", survey_.hash}}},
             {"model_metadata",
              {{"attention_scope", "all_attention"},
               {"dataset_name", ""},
@@ -411,7 +490,7 @@ class Capture {
   const TextLimits limits_;
   const Sizes sizes_;
   TextSurvey survey_;
-  std::string weights_;
+  std::string weights_, model_hash_;
   MemoryPlan memory_;
   std::size_t next_part_ = 0;
 };
@@ -419,7 +498,9 @@ class Capture {
 void remove_parts(const fs::path& folder) {
   std::error_code ignored;  // the capture is complete with them, too
   const fs::path parts = folder / parts_name;
-  for (std::size_t i = parts_in(parts).count; i > 0; --i) fs::remove(part_file(parts, i - 1), ignored);
+  std::size_t count = 0;
+  while (fs::exists(part_file(parts, count), ignored)) ++count;
+  for (; count > 0; --count) fs::remove(part_file(parts, count - 1), ignored);
   fs::remove(parts, ignored);
 }
 
@@ -437,7 +518,7 @@ CaptureOutcome run_capture(const CaptureJob& job, Console& console) {
   std::vector<fs::path> inputs(job.inputs.data.begin(), job.inputs.data.end());
   inputs.emplace_back(job.inputs.model);
   RunFolder folder(job.folder, {.command = capture_command,
-                                .config = config_of(job.inputs, job.options, choose_device(job.options.device)),
+                                .config = config_of(job.inputs, job.options, device_name(job.options)),
                                 .facts = capture.facts(),
                                 .writes = RunWrites::as_it_goes,
                                 .inputs = inputs});
@@ -456,8 +537,8 @@ CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& opti
   const LoadedModel loaded = load_model(inputs.model, at::kMeta);
   const DecoderConfig& model = loaded.model.config;
   sides_of(model, options);
-  return {model.layers, model.heads, model.kv_heads, rope_text(options),
-          config_of(inputs, options, choose_device(options.device))};
+  return {model.layers, model.heads, model.kv_heads, title_of(loaded), rope_text(options),
+          config_of(inputs, options, device_name(options))};
 }
 
 void capture_into(const CaptureInputs& inputs, const CaptureOptions& options, const fs::path& folder,
@@ -466,7 +547,7 @@ void capture_into(const CaptureInputs& inputs, const CaptureOptions& options, co
   const at::NoGradGuard no_gradients;
   const LargeTensors memory;
   std::error_code ignored;
-  if (fs::exists(folder / state_file_name, ignored) && parts_in(folder / parts_name).count == 0) return;  // all is there
+  if (fs::exists(folder / state_file_name, ignored) && !fs::exists(folder / parts_name, ignored)) return;  // all is there
   Capture(inputs, options, console).run(folder, hint);
   remove_parts(folder);
 }

@@ -12,7 +12,7 @@ CaptureOutcome run_capture(const CaptureJob& job, Console& console);
 // The same as a part of another command's run.
 struct CapturePlan {
   std::int64_t layers = 0, heads = 0, key_heads = 0;  // of the model
-  std::string rope;
+  std::string title, rope;
   nlohmann::ordered_json config;  // resolved
 };
 CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& options);

@@ -8,6 +8,7 @@
 #include "core/json_text.h"
 #include "core/lists.h"
 #include "formats/capture_writer.h"
+#include "run/names.h"
 #include "run/run_folder.h"
 
 namespace headscope {
@@ -48,6 +49,9 @@ void refuse_unfinished(const fs::path& root) {
   if (!is_run(root)) return;
   const ordered_json manifest = read_manifest(root);
   const std::string command = text_at(manifest, "command");
+  std::error_code ignored;
+  if (fs::exists(root / replaced_name, ignored) || fs::exists(root / publishing_name, ignored))
+    fail_input("{}: another run is taking its place, or a kill stopped that; {}", root.string(), resume_hint(command, root));
   if (command == "capture" && !is_complete(root))
     fail_input("{}: the capture is not finished (status {}); {}", root.string(), text_at(manifest, "status"),
                resume_hint(command, root));

@@ -83,6 +83,18 @@ Dataset dataset_of(const PlasticityJob& job) {
   return dataset;
 }
 
+// Of little text a capture may keep no row of a head.
+void leave_out_missing(Dataset& dataset) {
+  std::erase_if(dataset.heads, [&](const HeadId& head) {
+    std::error_code ignored;
+    const bool there = fs::exists(dataset.query_file(head), ignored) && fs::exists(dataset.key_file(head), ignored);
+    if (!there) dataset.missing.push_back(head.name() + "q");
+    return !there;
+  });
+  if (dataset.heads.empty())
+    fail_input("{}: no head has both queries and keys; give more text, or a larger --base-rate", dataset.root.string());
+}
+
 // Computes the heads that the journal does not hold, and adds each to the journal when it is finished.
 PlasticityResult compute_with_journal(const PlasticityJob& job, const PlasticityOptions& options,
                                       const Dataset& dataset, const RunFolder& folder, Console& console) {
@@ -160,6 +172,12 @@ void warn_about(const PlasticityResult& result, const Dataset& dataset, const In
     console.warn(
         "no head has a plasticity: no bucket of keys before a bucket of queries holds two keys of one text (columns "
         "example_id, position and bucket say which)");
+  const auto few = std::ranges::count_if(heads, [](const HeadResult& head) { return head.n_q_tokens < 4 * head.dim; });
+  if (few > 0)
+    console.warn(
+        fmt::format("{} of {} heads have few queries for their dimensions (the first head: {} of {}): values are too small and rest on "
+                    "little; capture more text, or with a larger --base-rate",
+                    few, heads.size(), heads.front().n_q_tokens, heads.front().dim));
   if (!heads.empty()) warn_about_failures(result.failures, console);  // otherwise they are the error itself
   const auto is_constant = [](const HeadResult& head) { return !head.constant_components.empty(); };
   const auto first = std::find_if(heads.begin(), heads.end(), is_constant);
@@ -177,6 +195,25 @@ void warn_about(const PlasticityResult& result, const Dataset& dataset, const In
 
 HeadId head_of_row(const Table& table, std::size_t row) {
   return {table.integers("layer")[row], table.integers("q_head")[row], table.integers("k_head")[row]};
+}
+
+// What makes two runs measure something else: "rope: after, before".
+std::vector<std::string> settings_that_differ(const ordered_json& one, const ordered_json& other) {
+  std::vector<std::string> differ;
+  const auto compare = [&](const std::string& name, const std::string& a, const std::string& b) {
+    if (a != b) differ.push_back(fmt::format("{}: {}, {}", name, a.empty() ? "not known" : a, b.empty() ? "not known" : b));
+  };
+  compare("rope", text_at(one, "rope"), text_at(other, "rope"));
+  compare("variant", text_at(one, "variant"), text_at(other, "variant"));
+  const auto captured = [](const ordered_json& manifest, const char* key) {
+    const auto found = manifest.at("config").find(capture_key);
+    if (found == manifest.at("config").end() || !found->contains(key)) return std::string();
+    const ordered_json& value = (*found)[key];
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  for (const char* key : {"title", "sampler", "bucket_size", "base_rate", "max_length"})
+    compare(key, captured(one, key), captured(other, key));
+  return differ;
 }
 
 ComparedRun read_compared_run(const fs::path& folder) {
@@ -213,7 +250,7 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
   validate(job.options);
   const Theme& theme = theme_named(job.theme);  // an unknown name is refused before the work, not after it
   check_out(job.folder, plasticity_command, RunWrites::as_it_goes);
-  const Dataset dataset = dataset_of(job);
+  Dataset dataset = dataset_of(job);
   const PlasticityOptions options = resolved(job.options, dataset);
   RunFolder folder(job.folder, description(job, options, dataset));
   const auto remove_journal = [&] {
@@ -232,7 +269,10 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
 
   folder.live([&] {
     if (job.demo) write_demo(dataset, options);
-    if (job.model) job.model->capture(dataset.root, resume_hint(plasticity_command, folder.path()));
+    if (job.model) {
+      job.model->capture(dataset.root, resume_hint(plasticity_command, folder.path()));
+      leave_out_missing(dataset);
+    }
     outcome.result = compute_with_journal(job, options, dataset, folder, console);
     const PlasticityResult& result = outcome.result;
     timed(outcome.result.times, Stage::write, [&] { write_plasticity(result, folder); });
@@ -289,6 +329,7 @@ CompareOutcome run_comparison(const CompareJob& job) {
   const Theme theme = theme_named(job.theme);
   const ComparedRun run_1 = read_compared_run(job.run_1), run_2 = read_compared_run(job.run_2);
   CompareOutcome outcome;
+  outcome.differ = settings_that_differ(read_manifest(job.run_1), read_manifest(job.run_2));
   outcome.comparison = compare(run_1, run_2);
   const Comparison& comparison = outcome.comparison;
   if (comparison.heads.empty()) fail_input("{} and {} have no head in common", job.run_1.string(), job.run_2.string());

@@ -73,6 +73,7 @@ struct CompareJob {
 
 struct CompareOutcome {
   std::filesystem::path out;
+  std::vector<std::string> differ;  // settings that make the runs measure something else
   Comparison comparison;
 };
 

@@ -59,8 +59,8 @@ void write_part(const std::filesystem::path& file, const std::vector<CapturedTex
 TEST(CaptureParts, BecomeOneFileForEachHeadInTheOrderOfTexts) {
   const TemporaryFolder folder;
   const auto parts = folder / "parts";
-  write_part(part_file(parts, 0), {text(0, 5), text(2, 1)}, {"w", "t", 3, 2, 6});
-  write_part(part_file(parts, 1), {text(7, 9)}, {"w", "t", 8, 3, 15});
+  write_part(part_file(parts, 0), {text(0, 5), text(2, 1)}, {"m", "t", "o", 0, 0, 3, 2, 6});
+  write_part(part_file(parts, 1), {text(7, 9)}, {"m", "t", "o", 1, 3, 8, 3, 15});
   const PartsSoFar found = parts_in(parts);
   EXPECT_EQ(found.count, 2U);
   EXPECT_EQ(found.state->next_example, 8);
@@ -97,22 +97,34 @@ TEST(CaptureParts, APartThatWasNotCommittedIsNotThere) {
   const auto parts = folder / "parts";
   {
     const std::vector<CapturedText> texts = {text(0, 5)};
-    PartWriter part(part_file(parts, 0), sides(), dim, PositionSampler(options()), texts, {"w", "t", 1, 1, 5});
+    PartWriter part(part_file(parts, 0), sides(), dim, PositionSampler(options()), texts, {"m", "t", "o", 0, 0, 1, 1, 5});
   }
   EXPECT_EQ(parts_in(parts).count, 0U);
   EXPECT_TRUE(std::filesystem::is_empty(parts));
+}
+
+TEST(CaptureParts, PartsOfOtherCapturesOrInAnotherOrderAreRefused) {
+  const PartState first{"m", "t", "o", 0, 0, 3, 2, 6};
+  for (const PartState& second :
+       {PartState{"m", "t", "o", 0, 0, 3, 2, 6}, PartState{"m", "t", "o", 1, 4, 8, 3, 15}, PartState{"n", "t", "o", 1, 3, 8, 3, 15},
+        PartState{"m", "u", "o", 1, 3, 8, 3, 15}, PartState{"m", "t", "p", 1, 3, 8, 3, 15}}) {
+    const TemporaryFolder folder;
+    write_part(part_file(folder.path(), 0), {text(0, 5), text(2, 1)}, first);
+    write_part(part_file(folder.path(), 1), {text(7, 9)}, second);
+    expect_error(Fault::input, "part-00001.safetensors: does not follow", [&] { parts_in(folder.path()); });
+  }
 }
 
 TEST(CaptureParts, AFileThatIsNoPartIsRefused) {
   const TemporaryFolder folder;
   const std::vector<float> one = {1};
   const std::vector<TensorView> tensors = {{"l02q", TensorType::f32, {1}, std::as_bytes(std::span(one))}};
-  write_safetensors(part_file(folder.path(), 0), tensors, {{"weights", "w"}});
+  write_safetensors(part_file(folder.path(), 0), tensors, {{"model", "m"}});
   expect_error(Fault::input, "part-00000.safetensors: is no part of a capture: it says nothing of 'tokens'",
                [&] { parts_in(folder.path()); });
   write_safetensors(part_file(folder.path(), 0), tensors,
-                    {{"weights", "w"}, {"tokens", "t"}, {"next_example", "x"}, {"texts", "1"}, {"text_tokens", "1"}});
-  expect_error(Fault::input, "'next_example' is no number", [&] { parts_in(folder.path()); });
+                    {{"model", "m"}, {"tokens", "t"}, {"options", "o"}, {"part", "x"}});
+  expect_error(Fault::input, "'part' is no number", [&] { parts_in(folder.path()); });
 }
 
 TEST(CaptureWriter, BytesDoNotDependOnHowRowsCame) {

@@ -65,11 +65,10 @@ TEST(CapturedTexts, OfATrainingsFileThoseThatItHeldOut) {
   const TemporaryFolder folder;
   std::string lines;
   std::vector<std::string> held_out;
-  const SplitRanges split(0.25, 0, 1 << 30);
   for (int i = 0; i < 200; ++i) {
     const std::string text = "text " + std::to_string(i * i);
     lines += "{\"text\": \"" + text + "\"}\n";
-    if (split.wants(split_hash(text))) held_out.push_back(text);
+    if (in_validation(split_hash(text), 0.25)) held_out.push_back(text);
   }
   write_file(folder / "a.jsonl", lines);
   const Visited found = visited({{folder / "a.jsonl"}, "text", {}, 0.25}, {100, {}});

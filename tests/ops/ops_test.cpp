@@ -167,9 +167,10 @@ TEST(Attention, InTilesIsTheComposedOne) {
         (causal_attention(together, single(k), single(v), c.scores).to(at::kDouble) - expected).abs().max().item<double>();
     // Scores of up to about 30 have an error of 30·2^-24 each; values are about 1.
     EXPECT_LT(difference, 1e-5) << c.t << " " << c.d << " " << c.scores.window << " " << c.scores.cap;
-    const at::Tensor half =
-        causal_attention(q.to(at::kBFloat16), k.to(at::kBFloat16), v.to(at::kBFloat16), c.scores).to(at::kDouble);
-    EXPECT_LT((half - expected).abs().max().item<double>(), 0.3);  // inputs have eight bits
+    const at::Tensor q8 = q.to(at::kBFloat16), k8 = k.to(at::kBFloat16), v8 = v.to(at::kBFloat16);
+    const at::Tensor rounded = causal_attention(q8.to(at::kDouble), k8.to(at::kDouble), v8.to(at::kDouble), c.scores);
+    const double error = (causal_attention(q8, k8, v8, c.scores).to(at::kDouble) - rounded).abs().max().item<double>();
+    EXPECT_LT(error, 0x1p-8 * rounded.abs().max().item<double>());  // the result is rounded to eight bits
   }
 }
 
@@ -220,8 +221,8 @@ TEST(Linear, WithAPackedWeightIsTheSameProduct) {
                        bias = random_tensor({80}, 3, at::kFloat);
       const at::Tensor packed = packed_weight(weight, 64);
       const at::Tensor exact = at::linear(x.to(at::kDouble), weight.to(at::kDouble));
-      // Sums of 48 products of numbers near 1, and a result rounded to 8 bits.
-      const double tolerance = type == at::kFloat ? 48 * float32_eps * 4 : 0.25;
+      // Sums of 48 products of numbers near 1; results, and sums with the bias, rounded to 8 bits.
+      const double tolerance = type == at::kFloat ? 48 * float32_eps * 4 : 0x1p-7 * exact.abs().max().item<double>();
       EXPECT_LT((apply_linear(x, packed, {}).to(at::kDouble) - exact).abs().max().item<double>(), tolerance);
       EXPECT_LT((apply_linear(x, packed, bias).to(at::kDouble) - exact - bias.to(at::kDouble)).abs().max().item<double>(), tolerance);
       EXPECT_EQ(apply_linear(x, packed, {}).scalar_type(), type);
