@@ -107,6 +107,18 @@ TEST(Gpu, AttentionIsCudnnsWithGroupedQueries) {
   EXPECT_THAT(y.grad_fn()->next_edge(0).function->name(), ::testing::HasSubstr("Cudnn"));
 }
 
+TEST(Gpu, AttentionWithGroupsInFloat32AndWithWindows) {
+  const std::vector<at::Tensor> qkv = {random_tensor({2, 1300, 6, 64}, 1), random_tensor({2, 1300, 2, 64}, 2),
+                                       random_tensor({2, 1300, 2, 64}, 3)};
+  for (const std::int64_t window : {0, 100, 1200}) {
+    const auto attend = [&](const auto& x) {
+      return causal_attention(x[0], x[1], x[2], {.scale = 0.125, .window = window});
+    };
+    expect_same(qkv, at::kFloat, 10 * f32_tolerance, attend);
+    expect_same(qkv, at::kBFloat16, 2 * bf16_tolerance, attend);
+  }
+}
+
 TEST(Gpu, LinearCrossEntropy) {
   const at::Tensor targets = at::arange(100) % 1000;
   expect_same(
