@@ -152,9 +152,7 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
         });
         timed(times, Stage::plasticity, [&] { fill_cell(cell, pairs, scores.plasticity_p); });
         if (observe && !cell.empty())
-          timed(times, Stage::checks, [&] {
-            observe({cell, query, pairs, captured_pd, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
-          });
+          observe({cell, query, pairs, captured_pd, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
       }
       cells.push_back(std::move(cell));
     }
