@@ -92,6 +92,7 @@ void PairChecks::add_texts(const CellPairs& cell, const BucketQueries::Counts& h
     own_sum += own;
     other_sum += other;
     differences.emplace_back(mine, own - other);
+    own_text_queries_ += texts[static_cast<std::size_t>(mine)].size;
     value_t[mine] = other;
     moved_t.array() += (value_t.array() - other) / others;
   }
@@ -117,6 +118,8 @@ void PairChecks::finish(double ap_overall, const TextSums& from_queries, HeadChe
   checks.ap_own_text = own_.value();
   checks.ap_other_text = other_.value();
   checks.own_text_pairs = own_text_pairs_;
+  if (own_text_pairs_ > 0)
+    checks.own_text_queries = static_cast<double>(own_text_queries_) / static_cast<double>(own_text_pairs_);
   if (empirical_.weight == 0) return;
   for (std::size_t text = 0; text < from_queries.examples().size(); ++text)
     gap_[from_queries.examples()[text]] += from_queries.values()[text] * empirical_.weight;

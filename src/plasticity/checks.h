@@ -25,6 +25,7 @@ struct HeadChecks {
   double ap_shuffled_gap_se = missing;  // of ap_overall - ap_shuffled
   double ap_text_gap_se = missing;      // of ap_own_text - ap_other_text
   std::int64_t own_text_pairs = 0;
+  double own_text_queries = missing;  // mean over these pairs: queries of the own text in the bucket
 };
 
 // The checks that count queries, from the cells of a head as they are evaluated.
@@ -54,7 +55,7 @@ class PairChecks {
   std::optional<BucketQueries> bucket_;
   std::int64_t bucket_number_ = -1;
   Mean empirical_, own_, other_;
-  std::int64_t own_text_pairs_ = 0;
+  std::int64_t own_text_pairs_ = 0, own_text_queries_ = 0;  // the queries summed over the pairs
   TextSums gap_, text_gap_;  // influences, times the weight of all cells
   TextSums text_weight_;     // of the keys' texts in the comparison of own and other texts
 };

@@ -33,14 +33,14 @@ void visit_scalars(Head& head, Visit&& visit) {
        {&checks.ap_empirical, &checks.ap_gap, &checks.ap_own_text, &checks.ap_shuffled, &checks.ap_other_text,
         &checks.ks_d, &checks.lilliefors_p, &checks.ap_gap_se, &checks.ap_shuffled_gap_se, &checks.ap_text_gap_se})
     visit(*value);
-  visit(checks.own_text_pairs);
+  visit(checks.own_text_pairs), visit(checks.own_text_queries);
   visit(head.q_hash), visit(head.k_hash), visit(u.examples_hash);
 }
 
 template <class CellType, class Visit>
 void visit_cell(CellType& cell, Visit&& visit) {
   visit(cell.q_bucket), visit(cell.k_bucket), visit(cell.n_pairs), visit(cell.n_examples);
-  visit(cell.plasticity), visit(cell.se_pairs), visit(cell.se_examples);
+  visit(cell.plasticity), visit(cell.se_pairs), visit(cell.se_examples), visit(cell.n_queries);
 }
 
 using nlohmann::json;
