@@ -40,11 +40,41 @@ std::map<HeadKey, std::vector<double>> sorted_weights(const Table& components) {
   return weights;
 }
 
-// The mean over each head's cells at each distance; cells without a value do not count.
+// Which places of a figure few heads have: fewer than half of those of the layers that have the place at all, where a
+// layer counts as many heads as have its most common place. A bucket of few positions that only some heads kept would
+// show a value of these alone, and of few queries. Layers whose window does not reach a place do not count there.
+template <class Place>
+class RarePlaces {
+ public:
+  void add(const Place& place, std::int64_t layer) {
+    most_[layer] = std::max(most_[layer], ++heads_[place][layer]);
+  }
+  [[nodiscard]] bool contains(const Place& place) const {
+    const auto found = heads_.find(place);
+    if (found == heads_.end()) return false;
+    std::int64_t heads = 0, expected = 0;
+    for (const auto& [layer, count] : found->second) {
+      heads += count;
+      expected += most_.at(layer);
+    }
+    return 2 * heads < expected;
+  }
+
+ private:
+  std::map<Place, std::map<std::int64_t, std::int64_t>> heads_;  // by layer
+  std::map<std::int64_t, std::int64_t> most_;                    // of each layer
+};
+
+// The mean over each head's cells at each distance; cells without a value do not count, nor distances that few heads
+// have.
 std::map<std::int64_t, std::map<HeadKey, Mean>> heads_by_distance(const std::vector<BucketCell>& cells) {
   std::map<std::int64_t, std::map<HeadKey, Mean>> means;
   for (const BucketCell& cell : cells)
     if (std::isfinite(cell.value)) means[cell.q_bucket - cell.k_bucket][{cell.layer, cell.q_head}].add(cell.value);
+  RarePlaces<std::int64_t> rare;
+  for (const auto& [distance, heads] : means)
+    for (const auto& [head, mean] : heads) rare.add(distance, head.first);
+  std::erase_if(means, [&](const auto& distance) { return rare.contains(distance.first); });
   return means;
 }
 
@@ -120,11 +150,17 @@ std::vector<BucketCell> bucket_cells(const PlasticityTables& tables) {
 }
 
 std::vector<BucketCell> mean_over_heads(const std::vector<BucketCell>& cells) {
-  std::map<std::pair<std::int64_t, std::int64_t>, Mean> means;
+  using Buckets = std::pair<std::int64_t, std::int64_t>;  // of queries, of keys
+  std::map<Buckets, Mean> means;
+  RarePlaces<Buckets> rare;
   for (const BucketCell& cell : cells) {
-    Mean& mean = means[{cell.q_bucket, cell.k_bucket}];
-    if (std::isfinite(cell.value)) mean.add(cell.value);
+    const Buckets buckets(cell.q_bucket, cell.k_bucket);
+    Mean& mean = means[buckets];
+    if (!std::isfinite(cell.value)) continue;
+    mean.add(cell.value);
+    rare.add(buckets, cell.layer);
   }
+  std::erase_if(means, [&](const auto& cell) { return rare.contains(cell.first); });
   std::vector<BucketCell> result;
   for (const auto& [buckets, mean] : means)
     result.push_back(

@@ -56,10 +56,13 @@ struct BucketCell {
   std::int64_t n_heads = 0;
 };
 std::vector<BucketCell> bucket_cells(const PlasticityTables& tables);
-std::vector<BucketCell> mean_over_heads(const std::vector<BucketCell>& cells);  // in order of query and key bucket
+
+// In order of query and key bucket. Cells that few heads have are left out: fewer than half as many as have the most
+// common cell of the same layers. Cells that no head has a value in are kept.
+std::vector<BucketCell> mean_over_heads(const std::vector<BucketCell>& cells);
 
 // Plasticity by distance = q_bucket - k_bucket. A head's value at a distance is the plain mean of its cells there; mean
-// and quartiles are over heads.
+// and quartiles are over heads. Distances that few heads have are left out, as such cells are above.
 struct DistanceSummary : Quartiles {
   std::int64_t distance = 0;
   double mean = missing;

@@ -142,6 +142,7 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
       cell.q_bucket = query.bucket;
       cell.k_bucket = keys.buckets[k].bucket;
       cell.key_bucket_index = k;
+      cell.n_queries = query.size();
       if (seed_variant) cell.weight = static_cast<double>(query.size());
       if (!pairs.empty()) {
         const PairScores scores = timed(times, Stage::plasticity, [&] {
@@ -152,9 +153,7 @@ std::vector<Cell> evaluate_cells(const Queries& queries, const QueryModel& model
         });
         timed(times, Stage::plasticity, [&] { fill_cell(cell, pairs, scores.plasticity_p); });
         if (observe && !cell.empty())
-          timed(times, Stage::checks, [&] {
-            observe({cell, query, pairs, captured_pd, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
-          });
+          observe({cell, query, pairs, captured_pd, delta_pd, scores.mean_p, scores.variance_p, scores.plasticity_p});
       }
       cells.push_back(std::move(cell));
     }

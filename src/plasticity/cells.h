@@ -17,6 +17,7 @@ struct CellResult {
   double plasticity = missing;   // mean over pairs
   double se_pairs = missing;     // standard error of that mean
   double se_examples = missing;  // bootstrap over examples; estimate_uncertainty() fills it in
+  std::int64_t n_queries = 0;    // of the query bucket, in use
 };
 
 // The plasticities of a cell's pairs that fall into one example.

@@ -1,6 +1,7 @@
 #include "plasticity/checks.h"
 
 #include <cmath>
+#include <unordered_map>
 
 namespace headscope {
 namespace {
@@ -11,65 +12,25 @@ double share_plasticity(int halves, Eigen::Index n) {
   return 4 * p * (1 - p);
 }
 
-// Adds up the influences of the queries of each text.
-TextSums by_text(const Eigen::VectorXd& influence_n, const CapturedVectors& captured, const Queries& queries) {
-  TextSums sums;
-  for (std::size_t i = 0; i < queries.rows.size(); ++i)
-    sums[captured.example_id[queries.rows[i]]] += influence_n[static_cast<Eigen::Index>(i)];
-  return sums;
-}
-
-double total_weight(const std::vector<Cell>& cells) {
-  double weight = 0;
-  for (const Cell& cell : cells)
-    if (!cell.empty()) weight += cell.weight;
-  return weight;
-}
-
-// The standard deviation over replicates of first - second. The replicates draw the texts of the keys; with the weights
-// w of the same draws, the texts of the queries add Σ (w - 1) influence.
-double replicate_error(const HeadUncertainty& first, const HeadUncertainty& second, const TextSums& influence,
-                       std::uint64_t seed) {
+// The standard deviation over replicates of first - second: both draw the same texts.
+double replicate_error(const HeadUncertainty& first, const HeadUncertainty& second) {
   if (first.replicates.empty() || first.replicates.size() != second.replicates.size()) return missing;
   Eigen::ArrayXd difference(std::ssize(first.replicates));
-  for (std::size_t r = 0; r < first.replicates.size(); ++r) {
-    double value = first.replicates[r] - second.replicates[r];
-    for (std::size_t text = 0; text < influence.examples().size(); ++text)
-      value += (bootstrap_weight(seed, influence.examples()[text], r) - 1) * influence.values()[text];
-    difference[static_cast<Eigen::Index>(r)] = value;
-  }
+  for (std::size_t r = 0; r < first.replicates.size(); ++r)
+    difference[static_cast<Eigen::Index>(r)] = first.replicates[r] - second.replicates[r];
   return sample_deviation(difference);
 }
 
 }  // namespace
 
-double& TextSums::operator[](std::int64_t example_id) {
-  const auto [entry, is_new] = place_.try_emplace(example_id, values_.size());
-  if (is_new) {
-    examples_.push_back(example_id);
-    values_.push_back(0);
-  }
-  return values_[entry->second];
-}
-
-double TextSums::standard_error() const {
-  const auto texts = static_cast<double>(values_.size());
-  if (texts < 2) return missing;
-  double squares = 0;
-  for (const double influence : values_) squares += influence * influence;
-  return std::sqrt(squares * texts / (texts - 1));
-}
-
-PairChecks::PairChecks(const CapturedVectors& captured, const Queries& queries, const QueryModel& model,
-                       const Keys& keys, Variant variant)
-    : captured_(captured), queries_(queries), keys_(keys), gaussian_(queries, model, variant) {}
+PairChecks::PairChecks(const CapturedVectors& captured, const Queries& queries, const Keys& keys)
+    : captured_(captured), queries_(queries), keys_(keys) {}
 
 std::int64_t PairChecks::text_of(const CellPairs& cell, std::size_t pair) const {
   return keys_.buckets[cell.cell.key_bucket_index].examples[cell.pairs[pair].example].example_id;
 }
 
 void PairChecks::add(const CellPairs& cell) {
-  gaussian_.add(cell);
   if (!bucket_ || bucket_number_ != cell.queries.bucket) {
     bucket_.emplace(captured_, queries_, cell.queries);
     bucket_number_ = cell.queries.bucket;
@@ -131,6 +92,7 @@ void PairChecks::add_texts(const CellPairs& cell, const BucketQueries::Counts& h
     own_sum += own;
     other_sum += other;
     differences.emplace_back(mine, own - other);
+    own_text_queries_ += texts[static_cast<std::size_t>(mine)].size;
     value_t[mine] = other;
     moved_t.array() += (value_t.array() - other) / others;
   }
@@ -150,29 +112,28 @@ void PairChecks::add_texts(const CellPairs& cell, const BucketQueries::Counts& h
     text_gap_[texts[t].example_id] -= share * moved_t[static_cast<Eigen::Index>(t)];
 }
 
-TextSums PairChecks::finish(double ap_overall, HeadChecks& checks) {
+void PairChecks::finish(double ap_overall, const TextSums& from_queries, HeadChecks& checks) {
   checks.ap_empirical = empirical_.value();
   checks.ap_gap = ap_overall - checks.ap_empirical;
   checks.ap_own_text = own_.value();
   checks.ap_other_text = other_.value();
   checks.own_text_pairs = own_text_pairs_;
-  TextSums from_queries;
-  if (empirical_.weight == 0) return from_queries;
-  from_queries = by_text(gaussian_.finish(empirical_.weight), captured_, queries_);
+  if (own_text_pairs_ > 0)
+    checks.own_text_queries = static_cast<double>(own_text_queries_) / static_cast<double>(own_text_pairs_);
+  if (empirical_.weight == 0) return;
   for (std::size_t text = 0; text < from_queries.examples().size(); ++text)
     gap_[from_queries.examples()[text]] += from_queries.values()[text] * empirical_.weight;
   checks.ap_gap_se = gap_.standard_error() / empirical_.weight;
-  if (own_.weight == 0) return from_queries;
+  if (own_.weight == 0) return;
   const double text_gap = checks.ap_own_text - checks.ap_other_text;
   for (std::size_t text = 0; text < text_weight_.examples().size(); ++text)
     text_gap_[text_weight_.examples()[text]] -= text_gap * text_weight_.values()[text];
   checks.ap_text_gap_se = text_gap_.standard_error() / own_.weight;
-  return from_queries;
 }
 
 void check_shuffled(const CapturedVectors& captured, const Keys& keys, const PlasticityOptions& options,
                     NumpyGenerator shuffle, NumpyGenerator pairs, const HeadUncertainty& uncertainty,
-                    const TextSums& from_queries, HeadChecks& checks) {
+                    HeadChecks& checks) {
   StageTimes unused;  // all of it counts as checks
   const ShuffledLabels labels(captured, shuffle);
   Queries queries =
@@ -183,13 +144,9 @@ void check_shuffled(const CapturedVectors& captured, const Keys& keys, const Pla
                                            [&](const CellPairs& cell) { influence.add(cell); });
   checks.ap_shuffled = weighted_mean(cells);
   if (std::isnan(checks.ap_shuffled)) return;
-  TextSums difference = from_queries;
-  const TextSums shuffled = by_text(influence.finish(total_weight(cells)), captured, queries);
-  for (std::size_t text = 0; text < shuffled.examples().size(); ++text)
-    difference[shuffled.examples()[text]] -= shuffled.values()[text];
-  checks.ap_shuffled_gap_se = replicate_error(
-      uncertainty, estimate_uncertainty(cells, keys.shuffled, options.seed, options.bootstrap_replicates), difference,
-      options.seed);
+  checks.ap_shuffled_gap_se =
+      replicate_error(uncertainty, estimate_uncertainty(cells, keys.shuffled, options.seed,
+                                                        options.bootstrap_replicates, influence.finish(captured)));
 }
 
 }  // namespace headscope

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "core/missing.h"
@@ -26,34 +25,18 @@ struct HeadChecks {
   double ap_shuffled_gap_se = missing;  // of ap_overall - ap_shuffled
   double ap_text_gap_se = missing;      // of ap_own_text - ap_other_text
   std::int64_t own_text_pairs = 0;
-};
-
-// A number for each text of a head, 0 at first.
-class TextSums {
- public:
-  double& operator[](std::int64_t example_id);
-  // Infinitesimal jackknife over texts: Σ of the squared influences times T / (T - 1). Missing for fewer than two
-  // texts.
-  [[nodiscard]] double standard_error() const;
-  [[nodiscard]] const std::vector<std::int64_t>& examples() const { return examples_; }  // in order of first use
-  [[nodiscard]] const std::vector<double>& values() const { return values_; }
-
- private:
-  std::unordered_map<std::int64_t, std::size_t> place_;
-  std::vector<std::int64_t> examples_;
-  std::vector<double> values_;
+  double own_text_queries = missing;  // mean over these pairs: queries of the own text in the bucket
 };
 
 // The checks that count queries, from the cells of a head as they are evaluated.
 class PairChecks {
  public:
-  PairChecks(const CapturedVectors& captured, const Queries& queries, const QueryModel& model, const Keys& keys,
-             Variant variant);
+  PairChecks(const CapturedVectors& captured, const Queries& queries, const Keys& keys);
 
   void add(const CellPairs& cell);
 
-  // Fills in what the cells added give. Returns what the queries of each text move of ap_overall.
-  TextSums finish(double ap_overall, HeadChecks& checks);
+  // Fills in what the cells added give. `from_queries` is what the queries of each text move of ap_overall.
+  void finish(double ap_overall, const TextSums& from_queries, HeadChecks& checks);
 
  private:
   // Mean over cells of a mean over pairs.
@@ -69,20 +52,19 @@ class PairChecks {
   const CapturedVectors& captured_;
   const Queries& queries_;
   const Keys& keys_;
-  QueryInfluence gaussian_;
   std::optional<BucketQueries> bucket_;
   std::int64_t bucket_number_ = -1;
   Mean empirical_, own_, other_;
-  std::int64_t own_text_pairs_ = 0;
+  std::int64_t own_text_pairs_ = 0, own_text_queries_ = 0;  // the queries summed over the pairs
   TextSums gap_, text_gap_;  // influences, times the weight of all cells
   TextSums text_weight_;     // of the keys' texts in the comparison of own and other texts
 };
 
 // What a head's value is when positions and buckets are shuffled within texts, queries and keys each on their own, and
-// everything but the tests of normality is done again. `from_queries` is what PairChecks::finish returned; the queries
-// of `captured` are the generator's to shuffle.
+// everything but the tests of normality is done again. `uncertainty` is that of the head as captured; the queries of
+// `captured` are the generator's to shuffle.
 void check_shuffled(const CapturedVectors& captured, const Keys& keys, const PlasticityOptions& options,
                     NumpyGenerator shuffle, NumpyGenerator pairs, const HeadUncertainty& uncertainty,
-                    const TextSums& from_queries, HeadChecks& checks);
+                    HeadChecks& checks);
 
 }  // namespace headscope

@@ -33,14 +33,14 @@ void visit_scalars(Head& head, Visit&& visit) {
        {&checks.ap_empirical, &checks.ap_gap, &checks.ap_own_text, &checks.ap_shuffled, &checks.ap_other_text,
         &checks.ks_d, &checks.lilliefors_p, &checks.ap_gap_se, &checks.ap_shuffled_gap_se, &checks.ap_text_gap_se})
     visit(*value);
-  visit(checks.own_text_pairs);
+  visit(checks.own_text_pairs), visit(checks.own_text_queries);
   visit(head.q_hash), visit(head.k_hash), visit(u.examples_hash);
 }
 
 template <class CellType, class Visit>
 void visit_cell(CellType& cell, Visit&& visit) {
   visit(cell.q_bucket), visit(cell.k_bucket), visit(cell.n_pairs), visit(cell.n_examples);
-  visit(cell.plasticity), visit(cell.se_pairs), visit(cell.se_examples);
+  visit(cell.plasticity), visit(cell.se_pairs), visit(cell.se_examples), visit(cell.n_queries);
 }
 
 using nlohmann::json;
@@ -70,14 +70,17 @@ HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const
   const NumpyGenerator pairs(options.seed + 10007 * static_cast<std::uint64_t>(id.layer) +
                              379 * static_cast<std::uint64_t>(id.q_head));
   std::optional<PairChecks> pair_checks;
-  CellObserver observe;
-  if (options.checks) {
-    pair_checks.emplace(captured, queries, model, keys, options.variant);
-    observe = [&](const CellPairs& cell) { pair_checks->add(cell); };
-  }
-  std::vector<Cell> cells = evaluate_cells(queries, model, keys.captured, keys, options, pairs, times, observe);
-  head.uncertainty = timed(times, Stage::plasticity, [&] {
-    return estimate_uncertainty(cells, keys, options.seed, options.bootstrap_replicates);
+  if (options.checks) pair_checks.emplace(captured, queries, keys);
+  QueryInfluence influence(queries, model, options.variant);
+  std::vector<Cell> cells =
+      evaluate_cells(queries, model, keys.captured, keys, options, pairs, times, [&](const CellPairs& cell) {
+        timed(times, Stage::plasticity, [&] { influence.add(cell); });
+        if (pair_checks) timed(times, Stage::checks, [&] { pair_checks->add(cell); });
+      });
+  TextSums from_queries;
+  timed(times, Stage::plasticity, [&] {
+    from_queries = influence.finish(captured);
+    head.uncertainty = estimate_uncertainty(cells, keys, options.seed, options.bootstrap_replicates, from_queries);
   });
   head.n_q_tokens = queries.x_nd.rows();
   head.n_k_tokens = keys.rows_used;
@@ -96,10 +99,10 @@ HeadResult analyse_head(const HeadId& id, const CapturedVectors& captured, const
     timed(times, Stage::checks, [&] {
       head.checks.ks_d = model.metrics.resid0_ks_d;
       head.checks.lilliefors_p = lilliefors_survival(head.checks.ks_d, head.n_q_tokens);
-      const TextSums from_queries = pair_checks->finish(head.ap_overall, head.checks);
+      pair_checks->finish(head.ap_overall, from_queries, head.checks);
       queries.x_nd.resize(0, 0);  // the shuffled queries need as much memory
       check_shuffled(captured, keys, options, shuffle_generator(options.seed, id.layer, id.q_head, Side::queries),
-                     pairs, head.uncertainty, from_queries, head.checks);
+                     pairs, head.uncertainty, head.checks);
     });
   return head;
 }

@@ -8,6 +8,23 @@
 
 namespace headscope {
 
+double& TextSums::operator[](std::int64_t example_id) {
+  const auto [entry, is_new] = place_.try_emplace(example_id, values_.size());
+  if (is_new) {
+    examples_.push_back(example_id);
+    values_.push_back(0);
+  }
+  return values_[entry->second];
+}
+
+double TextSums::standard_error() const {
+  const auto texts = static_cast<double>(values_.size());
+  if (texts < 2) return missing;
+  double squares = 0;
+  for (const double influence : values_) squares += influence * influence;
+  return std::sqrt(squares * texts / (texts - 1));
+}
+
 QueryInfluence::QueryInfluence(const Queries& queries, const QueryModel& model, Variant variant)
     : queries_(queries),
       model_(model),
@@ -28,6 +45,7 @@ void QueryInfluence::add(const CellPairs& cell) {
       quadratic_ss_ = Eigen::MatrixXd::Zero(semantic, semantic);
     }
   }
+  weight_ += cell.cell.weight;
   const double share = cell.cell.weight / static_cast<double>(cell.cell.n_pairs);
   const Eigen::Index pairs = cell.mean_p.size();
   Eigen::VectorXd by_mean_p = Eigen::VectorXd::Zero(pairs), by_variance_p = by_mean_p;  // share df/dm, share df/dv
@@ -71,7 +89,9 @@ void QueryInfluence::finish_bucket() {
       (linear_n.array() + square_n.array() - square_n.mean()).matrix() / static_cast<double>(n);
 }
 
-Eigen::VectorXd QueryInfluence::finish(double weight) {
+TextSums QueryInfluence::finish(const CapturedVectors& captured) {
+  TextSums by_text;
+  if (weight_ == 0) return by_text;
   finish_bucket();
   bucket_ = nullptr;
   const auto rows = static_cast<double>(influence_n_.size());
@@ -84,7 +104,9 @@ Eigen::VectorXd QueryInfluence::finish(double weight) {
     if (spread > 0) influence_n_.array() += residual_n * t_n.array() * (slope_c_[c] / spread);
     influence_n_.array() += (residual_n.square() - residual_n.square().mean()) * (square_c_[c] / rows);
   }
-  return influence_n_ / weight;
+  for (std::size_t i = 0; i < queries_.rows.size(); ++i)
+    by_text[captured.example_id[queries_.rows[i]]] += influence_n_[static_cast<Eigen::Index>(i)] / weight_;
+  return by_text;
 }
 
 }  // namespace headscope

@@ -12,10 +12,29 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
 
 #include "plasticity/cells.h"
 
 namespace headscope {
+
+// A number for each text of a head, 0 at first.
+class TextSums {
+ public:
+  double& operator[](std::int64_t example_id);
+  // Infinitesimal jackknife over texts: Σ of the squared influences times T / (T - 1). Missing for fewer than two
+  // texts.
+  [[nodiscard]] double standard_error() const;
+  [[nodiscard]] const std::vector<std::int64_t>& examples() const { return examples_; }  // in order of first use
+  [[nodiscard]] const std::vector<double>& values() const { return values_; }
+
+ private:
+  std::unordered_map<std::int64_t, std::size_t> place_;
+  std::vector<std::int64_t> examples_;
+  std::vector<double> values_;
+};
 
 class QueryInfluence {
  public:
@@ -24,8 +43,9 @@ class QueryInfluence {
   // Cells come in the order of evaluate_cells.
   void add(const CellPairs& cell);
 
-  // Of each row of the queries on the weighted mean over the cells added, whose weights add up to `weight`.
-  [[nodiscard]] Eigen::VectorXd finish(double weight);
+  // Of the queries of each text on the weighted mean over the cells added; nothing where there was none. `captured` are
+  // those that the queries come from.
+  [[nodiscard]] TextSums finish(const CapturedVectors& captured);
 
  private:
   void finish_bucket();
@@ -34,6 +54,7 @@ class QueryInfluence {
   const QueryModel& model_;
   const bool semantic_;  // the semantic components have forms of their own in each bucket
   double mean_position_ = 0;
+  double weight_ = 0;  // of the cells added
   Eigen::VectorXd influence_n_;
   // Of the components with lines: coefficients of r / N, of r (t - tbar) / Σ(t - tbar)², and of (r² - σ²) / N.
   Eigen::VectorXd line_c_, slope_c_, square_c_;

@@ -17,11 +17,12 @@ struct PlasticityFigureOptions {
 //   plasticity_by_layer       every head, median and quartiles of each layer
 //   plasticity_ranked         heads from most to least plastic, with 95 % intervals where known
 //   bucket_heatmap            query bucket x key bucket, mean over heads; with per_head also bucket_heatmap_l00, ...
-//   plasticity_distance       against query bucket - key bucket
+//   plasticity_distance       against query bucket - key bucket; both without cells and distances that few heads have
 //   component_weights         cumulative share of positional information, by layer
 //   component_concentration   effective number of components of every head
 //   gaussian_check            with checks: ap_overall against ap_empirical, with the diagonal. A head's bar is the
-//                             interval of its gap: where it does not cross the diagonal, the Gaussian model fails
+//                             interval of its gap. Coloured: gaps larger than 0.02 in size that are found at a false
+//                             discovery rate of 5 % over all heads
 //   gaussian_gap              with checks: layer x query head, coloured by ap_gap
 std::vector<Figure> plasticity_figures(const PlasticityTables& tables, const PlasticityFigureOptions& options = {});
 

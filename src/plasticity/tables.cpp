@@ -89,7 +89,8 @@ Table cell_table(const std::vector<HeadResult>& heads, Variant variant) {
 Table cell_uncertainty_table(const std::vector<HeadResult>& heads) {
   return cells_with(heads, std::pair("plasticity", &CellResult::plasticity), std::pair("n_pairs", &CellResult::n_pairs),
                     std::pair("n_examples", &CellResult::n_examples), std::pair("se_pairs", &CellResult::se_pairs),
-                    std::pair("se_examples", &CellResult::se_examples));
+                    std::pair("se_examples", &CellResult::se_examples),
+                    std::pair("n_queries", &CellResult::n_queries));
 }
 
 Table component_table(const std::vector<HeadResult>& heads, Variant variant) {
@@ -143,6 +144,7 @@ Table check_table(const std::vector<HeadResult>& heads) {
   add("ap_shuffled_gap_se", &HeadChecks::ap_shuffled_gap_se);
   add("ap_text_gap_se", &HeadChecks::ap_text_gap_se);
   add("own_text_pairs", &HeadChecks::own_text_pairs);
+  add("own_text_queries", &HeadChecks::own_text_queries);
   return table.take();
 }
 

@@ -11,20 +11,37 @@ namespace {
 
 using ExampleWeights = std::unordered_map<std::int64_t, Eigen::VectorXd>;  // by example id, one for each replicate
 
+// The weights of an example, drawn when it is first asked for.
+const Eigen::VectorXd& weight_of(std::int64_t example_id, std::uint64_t seed, Eigen::Index replicates,
+                                 ExampleWeights& weights) {
+  const auto [entry, is_new] = weights.try_emplace(example_id, replicates);
+  for (Eigen::Index r = 0; is_new && r < replicates; ++r)
+    entry->second[r] = bootstrap_weight(seed, example_id, static_cast<std::uint64_t>(r));
+  return entry->second;
+}
+
 // A cell's value in each replicate; NaN where none of its examples was drawn. Adds the weights that it needs.
 Eigen::VectorXd replicate_cell(const Cell& cell, const KeyGroups& keys, std::uint64_t seed, Eigen::Index replicates,
                                ExampleWeights& weights) {
   Eigen::VectorXd sum = Eigen::VectorXd::Zero(replicates), count = sum;
   for (const ExampleSum& example : cell.examples) {
     const std::int64_t id = keys.buckets[cell.key_bucket_index].examples[example.example].example_id;
-    const auto [entry, is_new] = weights.try_emplace(id, replicates);
-    Eigen::VectorXd& weight = entry->second;
-    for (Eigen::Index r = 0; is_new && r < replicates; ++r)
-      weight[r] = bootstrap_weight(seed, id, static_cast<std::uint64_t>(r));
+    const Eigen::VectorXd& weight = weight_of(id, seed, replicates, weights);
     sum += weight * example.sum;
     count += weight * static_cast<double>(example.count);
   }
   return sum.cwiseQuotient(count);
+}
+
+// What the queries of the texts drawn add to the head's value in each replicate.
+Eigen::VectorXd moved_by_queries(const TextSums& influence, std::uint64_t seed, Eigen::Index replicates,
+                                 ExampleWeights& weights) {
+  Eigen::VectorXd sum = Eigen::VectorXd::Zero(replicates);
+  for (std::size_t text = 0; text < influence.examples().size(); ++text) {
+    const Eigen::VectorXd& weight = weight_of(influence.examples()[text], seed, replicates, weights);
+    sum.array() += (weight.array() - 1) * influence.values()[text];
+  }
+  return sum;
 }
 
 // Of the set of examples, whatever their order.
@@ -95,7 +112,7 @@ double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64
 }
 
 HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const KeyGroups& keys, std::uint64_t seed,
-                                     std::int64_t replicates) {
+                                     std::int64_t replicates, const TextSums& from_queries) {
   HeadUncertainty result;
   ExampleWeights weights;
   const std::set<std::int64_t> near = fifth_of_distances(cells, true), far = fifth_of_distances(cells, false);
@@ -109,9 +126,10 @@ HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const KeyGroups& 
     if (near.contains(distance)) first.add(cell, values);
     if (far.contains(distance)) last.add(cell, values);
   }
+  const bool several = weights.size() > 1;  // of the keys
+  const Eigen::VectorXd moved = moved_by_queries(from_queries, seed, replicates, weights);
   result.n_examples = static_cast<std::int64_t>(weights.size());
   result.examples_hash = hash_of(weights);
-  const bool several = result.n_examples > 1;
   result.overall = estimate(overall, several);
   result.first_20 = estimate(first, several);
   result.last_20 = estimate(last, several);
@@ -124,7 +142,8 @@ HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const KeyGroups& 
   }
   if (overall.weight == 0) result.drop = {};
   if (several) {
-    const Eigen::VectorXd replicates_of_overall = overall.replicates();
+    const Eigen::VectorXd replicates_of_overall = overall.replicates() + moved;
+    if (overall.weight > 0) result.overall.se_examples = sample_deviation(replicates_of_overall);
     result.replicates.assign(replicates_of_overall.begin(), replicates_of_overall.end());
   }
   return result;

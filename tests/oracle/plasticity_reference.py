@@ -37,7 +37,7 @@ COMPONENT_COLUMNS = {
 
 CHECK_COLUMNS = [
     "layer", "q_head", "k_head", "ap_empirical", "ap_gap", "ap_own_text", "ap_shuffled", "ap_other_text", "ks_d",
-    "lilliefors_p", "ap_gap_se", "ap_shuffled_gap_se", "ap_text_gap_se", "own_text_pairs",
+    "lilliefors_p", "ap_gap_se", "ap_shuffled_gap_se", "ap_text_gap_se", "own_text_pairs", "own_text_queries",
 ]
 
 
@@ -474,7 +474,7 @@ def checks(fitted: "Fitted", cells: list[tuple[Cell, PairScores]], ap_overall: f
     """The columns that count queries."""
     queries, keys = fitted.queries, fitted.keys
     empirical, own, other, weights, text_weights = [], [], [], [], []
-    gap, text_gap, text_weight, own_pairs = TextSums(), TextSums(), TextSums(), 0
+    gap, text_gap, text_weight, own_queries = TextSums(), TextSums(), TextSums(), []
     for cell, scores in cells:
         kept = ~np.isnan(scores.value)
         if not kept.any():
@@ -505,7 +505,7 @@ def checks(fitted: "Fitted", cells: list[tuple[Cell, PairScores]], ap_overall: f
                 others.append(np.mean([values[j] for t, values in by_text.items() if t != mine]))
                 of.append(mine)
         if owns:
-            own_pairs += len(owns)
+            own_queries += [(text == mine).sum() for mine in of]
             own.append(np.mean(owns))
             other.append(np.mean(others))
             text_weights.append(weight)
@@ -527,7 +527,8 @@ def checks(fitted: "Fitted", cells: list[tuple[Cell, PairScores]], ap_overall: f
         "ap_other_text": mean(other, text_weights),
         "ap_gap_se": clustered_error(gap, sum(weights)),
         "ap_text_gap_se": clustered_error(text_gap, sum(text_weights)),
-        "own_text_pairs": own_pairs,
+        "own_text_pairs": len(own_queries),
+        "own_text_queries": np.mean(own_queries) if own_queries else np.nan,
     }
 
 

@@ -58,6 +58,27 @@ TEST(MeanOverHeads, KeepsCellsThatNoHeadHas) {
   EXPECT_EQ(means[0].n_heads, 0);
 }
 
+// Cell (3, 0) is that of one head in five; layer 1 has a window and no cell (2, 0).
+TEST(MeanOverHeads, LeavesOutWhatFewHeadsHave) {
+  std::vector<BucketCell> cells;
+  for (std::int64_t head = 0; head < 5; ++head) {
+    cells.push_back({.layer = 0, .q_head = head, .q_bucket = 1, .k_bucket = 0, .value = 0.5});
+    cells.push_back({.layer = 0, .q_head = head, .q_bucket = 2, .k_bucket = 0, .value = 0.7});
+    for (std::int64_t layer = 1; layer < 4; ++layer)
+      cells.push_back({.layer = layer, .q_head = head, .q_bucket = 1, .k_bucket = 0, .value = 0.5});
+  }
+  cells.push_back({.layer = 0, .q_head = 2, .q_bucket = 3, .k_bucket = 0, .value = 0.1});
+  const auto means = mean_over_heads(cells);
+  ASSERT_EQ(means.size(), 2u);
+  EXPECT_EQ(means[0].n_heads, 20);
+  EXPECT_EQ(means[1].q_bucket, 2);  // every head of its layer has it
+  EXPECT_EQ(means[1].n_heads, 5);
+  const auto distances = plasticity_by_distance(cells);
+  ASSERT_EQ(distances.size(), 2u);
+  EXPECT_EQ(distances[1].distance, 2);
+  for (const LayerDistance& layer : layer_plasticity_by_distance(cells)) EXPECT_LT(layer.distance, 3);
+}
+
 TEST(PlasticityByDistance, AveragesWithinAHeadThenOverHeads) {
   const auto distances = plasticity_by_distance(bucket_cells(small()));
   ASSERT_EQ(distances.size(), 2u);

@@ -157,6 +157,7 @@ TEST(HeadChecks, AreMissingWithoutPairsAndErrorsWithOneText) {
                              one_text.ap_own_text, one_text.ap_other_text})
     EXPECT_TRUE(std::isnan(value));
   EXPECT_EQ(one_text.own_text_pairs, 0);
+  EXPECT_TRUE(std::isnan(one_text.own_text_queries));
 
   std::iota(captured.example_id.begin(), captured.example_id.end(), 0);
   keys = prepare_keys(captured, options.max_tokens_per_head, options.seed);

@@ -176,34 +176,38 @@ TEST(PlasticityFigures, NarrowMapsHaveAThirdDecimal) {
   EXPECT_EQ(plasticity_figures(tables, {})[3].panels[0].labels[1].text[0], "0.984");
 }
 
-// Three heads: one whose gap is within its error, one beyond it, one without an error.
-PlasticityTables three_checked_heads() {
+// Heads whose gap is: found but small, found and large, without an error, large but not found, neither. The fourth is beyond
+// 1.96 errors, which is not enough among four tests.
+PlasticityTables checked_heads() {
   PlasticityTables tables = synthetic::tables({});
   tables.checks = Table("checks");
-  tables.checks->add("layer", Integers{0, 1, 2}).add("q_head", Integers{1, 2, 3});
-  tables.checks->add("ap_empirical", Numbers{0.5, 0.6, 0.7}).add("ap_gap", Numbers{0.01, -0.2, 0.1});
-  tables.checks->add("ap_gap_se", Numbers{0.006, 0.1, std::nan("")});
+  tables.checks->add("layer", Integers{0, 1, 2, 3, 4}).add("q_head", Integers{1, 2, 3, 4, 5});
+  tables.checks->add("ap_empirical", Numbers{0.5, 0.6, 0.7, 0.8, 0.9});
+  tables.checks->add("ap_gap", Numbers{0.01, -0.2, 0.1, 0.1, 0.001});
+  tables.checks->add("ap_gap_se", Numbers{0.001, 0.05, std::nan(""), 0.05, 0.1});
   return tables;
 }
 
-TEST(GaussianCheck, MarksAndNamesTheHeadsWhoseGapIsBeyondItsError) {
+TEST(GaussianCheck, MarksAndNamesTheHeadsWhoseGapIsLargeAndFound) {
   const TemporaryFolder folder;
-  draw_one(three_checked_heads(), "gaussian_check", folder.path());
+  draw_one(checked_heads(), "gaussian_check", folder.path());
   const auto apart = columns_of(folder.path() / "gaussian_check.apart.dat");
   EXPECT_THAT(apart.at("name"), ElementsAre("L1H2"));
   EXPECT_NEAR(numbers_of(apart.at("ap_overall"))[0], 0.4, 1e-15);
-  EXPECT_NEAR(numbers_of(apart.at("bar_high"))[0], 0.4 + 1.959963984540054 * 0.1, 1e-15);
+  EXPECT_NEAR(numbers_of(apart.at("bar_high"))[0], 0.4 + 1.959963984540054 * 0.05, 1e-15);
   const auto agreeing = columns_of(folder.path() / "gaussian_check.agreeing.dat");
-  EXPECT_THAT(agreeing.at("name"), ElementsAre("L0H1", "L2H3"));
+  EXPECT_THAT(agreeing.at("name"), ElementsAre("L0H1", "L2H3", "L3H4", "L4H5"));
   const std::string svg = bytes_of(folder.path() / "gaussian_check.svg");
   EXPECT_THAT(svg, HasSubstr(">L1H2<"));
   EXPECT_THAT(svg, Not(HasSubstr(">L0H1<")));
+  EXPECT_THAT(svg, HasSubstr("larger than 0.02, and found (FDR 5 %) (1)"));
+  EXPECT_THAT(svg, HasSubstr("smaller, or not found (4)"));
 }
 
 TEST(GaussianCheck, MapShowsTheGap) {
   const TemporaryFolder folder;
-  draw_one(three_checked_heads(), "gaussian_gap", folder.path());
-  EXPECT_THAT(columns_of(folder.path() / "gaussian_gap.tiles.dat").at("value"), ElementsAre("0.01", "-0.2", "0.1"));
+  draw_one(checked_heads(), "gaussian_gap", folder.path());
+  EXPECT_THAT(columns_of(folder.path() / "gaussian_gap.tiles.dat").at("value"), ElementsAre("0.01", "-0.2", "0.1", "0.1", "0.001"));
 }
 
 TEST(GaussianCheck, IsLeftOutOfRunsWithoutChecks) {

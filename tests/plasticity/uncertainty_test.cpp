@@ -100,6 +100,27 @@ TEST(Uncertainty, NearAndFarAreTheFifthsOfDistance) {
   EXPECT_NEAR(result.overall.value, 0.45, 1e-15);
 }
 
+TEST(Uncertainty, QueriesOfTheTextsDrawnMoveTheHeadsValue) {
+  const Keys keys = keys_with(2, 3);
+  std::vector<Cell> cells = {cell_of(0, {0.5, 0.5, 0.5}, 1), cell_of(1, {0.5, 0.5, 0.5}, 1)};
+  TextSums from_queries;
+  from_queries[100] = 0.03;  // a text that has keys, and one that has none
+  from_queries[7] = -0.04;
+  const HeadUncertainty fixed = estimate_uncertainty(cells, keys, 1, 4000);
+  const HeadUncertainty result = estimate_uncertainty(cells, keys, 1, 4000, from_queries);
+  EXPECT_NEAR(fixed.overall.se_examples, 0, 1e-15);
+  // Root of the sum of squares, as Poisson(1) has variance 1. A spread of 4,000 replicates is known to some 1.5 %.
+  EXPECT_NEAR(result.overall.se_examples, 0.05, 0.004);
+  for (std::uint64_t r = 0; r < 100; ++r) {
+    if (std::isnan(fixed.replicates[r])) continue;
+    const double moved = 0.03 * (bootstrap_weight(1, 100, r) - 1) - 0.04 * (bootstrap_weight(1, 7, r) - 1);
+    EXPECT_NEAR(result.replicates[r], fixed.replicates[r] + moved, 1e-15);
+  }
+  EXPECT_EQ(result.n_examples, 4);
+  EXPECT_NE(result.examples_hash, fixed.examples_hash);
+  EXPECT_NEAR(result.drop.se_examples, 0, 1e-15);  // holds the queries fixed
+}
+
 TEST(Uncertainty, OneExampleHasNoErrorOverExamples) {
   const Keys keys = keys_with(1, 1);
   std::vector<Cell> cells = {cell_of(0, {0.5}, 1)};

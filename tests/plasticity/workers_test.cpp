@@ -145,6 +145,9 @@ TEST(FigureTables, HaveNoChecksWithoutTheOption) {
   EXPECT_FALSE(fs::exists(run.place() / head_checks_csv));
   EXPECT_FALSE(figure_tables(result, "run").checks);
   EXPECT_EQ(result.times.seconds(static_cast<std::size_t>(Stage::checks)), 0);
+  options.checks = true;
+  const PlasticityResult checked = compute_plasticity(options, open_dataset(folder / "data", options));
+  EXPECT_EQ(to_csv(figure_tables(checked, "").uncertainty.value()), read_file(run.place() / head_uncertainty_csv));
 }
 
 TEST(FigureTables, IntervalsStayWhereTheValuesCanBe) {
