@@ -46,9 +46,7 @@ std::map<HeadKey, std::vector<double>> sorted_weights(const Table& components) {
 template <class Place>
 class RarePlaces {
  public:
-  void add(const Place& place, std::int64_t layer) {
-    most_[layer] = std::max(most_[layer], ++heads_[place][layer]);
-  }
+  void add(const Place& place, std::int64_t layer) { most_[layer] = std::max(most_[layer], ++heads_[place][layer]); }
   [[nodiscard]] bool contains(const Place& place) const {
     const auto found = heads_.find(place);
     if (found == heads_.end()) return false;

@@ -31,7 +31,7 @@ struct HeadUncertainty {
   Estimate drop;               // first_20 - last_20
   std::int64_t n_examples = 0;     // texts of the pairs of keys and of the queries
   std::string examples_hash;       // of the set of example ids: heads with equal sets can be compared pair by pair
-  std::vector<double> replicates;  // of overall, one for each bootstrap replicate; none when all pairs are of one example
+  std::vector<double> replicates;  // of overall, one for each bootstrap replicate; none when pairs are of one example
 };
 
 // The weight of an example in a bootstrap replicate, Poisson(1). It depends on the three arguments alone, so every head

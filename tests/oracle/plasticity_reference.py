@@ -40,6 +40,9 @@ CHECK_COLUMNS = [
     "lilliefors_p", "ap_gap_se", "ap_shuffled_gap_se", "ap_text_gap_se", "own_text_pairs", "own_text_queries",
 ]
 
+REPLICATE_COLUMNS = ["layer", "q_head", "k_head", "replicate", "ap_overall"]
+BOOTSTRAP_REPLICATES = 200
+
 
 @dataclass(frozen=True)
 class Config:
@@ -401,18 +404,61 @@ def component_weights(r2: np.ndarray) -> np.ndarray:
     return positive / total if total > 0 else np.full(len(r2), np.longdouble(1) / len(r2))
 
 
+# Bootstrap over texts
+
+SPLITMIX_STEP = 0x9E3779B97F4A7C15
+
+
+def mixed_bits(x: int) -> int:
+    x %= 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return x ^ (x >> 31)
+
+
+def splitmix(state: int) -> int:
+    return mixed_bits(state + SPLITMIX_STEP)
+
+
+def bootstrap_weights(seed: int, text: int) -> np.ndarray:
+    """Poisson(1) for each replicate, by inversion."""
+    state = mixed_bits(splitmix(seed) ^ (text % 2**64))
+    words = [mixed_bits(state + SPLITMIX_STEP * (r + 1)) >> 11 for r in range(BOOTSTRAP_REPLICATES)]
+    return stats.poisson.ppf(np.nextafter(np.array(words) * 2.0**-53, 1), 1)
+
+
+def replicates(fitted: "Fitted", cells: list[tuple[Cell, PairScores]], config: Config, variant: str) -> np.ndarray:
+    """ap_overall with each draw of texts; nothing where all pairs are of one text."""
+    queries, keys = fitted.queries, fitted.keys
+    influence, key_texts, total = TextSums(), set(), 0
+    weights = {int(t): bootstrap_weights(config.seed, int(t)) for t in np.union1d(queries.example_id, keys.example_id)}
+    value_sum, weight_sum = np.zeros(BOOTSTRAP_REPLICATES), np.zeros(BOOTSTRAP_REPLICATES)
+    for cell, scores in cells:
+        kept = ~np.isnan(scores.value)
+        if not kept.any():
+            continue
+        text = keys.example_id[np.array(cell.pairs)[kept, 0]]
+        key_texts |= set(text.tolist())
+        drawn = np.array([weights[int(t)] for t in text])  # [pairs, replicates]
+        weight = (queries.bucket == cell.q_bucket).sum() if variant == "seed" else 1
+        count = drawn.sum(axis=0)
+        value = scores.value[kept].astype(np.float64) @ drawn / np.where(count > 0, count, 1)
+        value_sum += np.where(count > 0, weight * value, 0)
+        weight_sum += np.where(count > 0, weight, 0)
+        total += weight
+        influence.add(queries.example_id, query_influence(scores, weight / kept.sum(), fitted, cell.q_bucket, variant))
+    if len(key_texts) < 2:
+        return np.array([])
+    moved = sum(((weights[t] - 1) * value for t, value in influence.items()), np.zeros(BOOTSTRAP_REPLICATES)) / total
+    return np.where(weight_sum > 0, value_sum / np.where(weight_sum > 0, weight_sum, 1) + moved, np.nan)
+
+
 # Checks
 
 
 def mixed_seed(seed: int, index: int) -> int:
     """SplitMix64, twice."""
-    def splitmix(x: int) -> int:
-        x = (x + 0x9E3779B97F4A7C15) % 2**64
-        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-        x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
-        return x ^ (x >> 31)
-
-    return splitmix((splitmix(seed) + index) % 2**64)
+    return splitmix(splitmix(seed) + index)
 
 
 def shuffled(rows: Rows, seed: int, layer: int, head: int, side: int) -> Rows:
@@ -631,7 +677,8 @@ class Head:
     metrics: dict
     cells: list[dict]
     components: list[dict]
-    checks: dict  # without ap_shuffled_gap_se, which needs the bootstrap
+    checks: dict  # without ap_shuffled_gap_se
+    replicates: list[dict]
 
 
 def analyse_head(q_file: Path, k_file: Path, layer: int, q_head: int, config: Config, variant: str) -> Head:
@@ -671,6 +718,10 @@ def analyse_head(q_file: Path, k_file: Path, layer: int, q_head: int, config: Co
         [_columns(head | cell, CELL_COLUMNS[variant]) for cell in cells],
         [_columns(head | component, COMPONENT_COLUMNS[variant]) for component in components],
         _columns(check, CHECK_COLUMNS),
+        [
+            _columns(head | {"replicate": r, "ap_overall": value}, REPLICATE_COLUMNS)
+            for r, value in enumerate(replicates(fitted, with_pairs, config, variant))
+        ],
     )
 
 

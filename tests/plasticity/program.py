@@ -15,6 +15,7 @@ METRICS_CSV = "head_metrics.csv"
 CELLS_CSV = "head_bucket_plasticity.csv"
 COMPONENTS_CSV = "head_component_weights.csv"
 CHECKS_CSV = "head_checks.csv"
+REPLICATES_CSV = "head_replicates.csv"
 CSV_FILES = (METRICS_CSV, CELLS_CSV, COMPONENTS_CSV, CHECKS_CSV)
 
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130

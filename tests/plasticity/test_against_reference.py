@@ -16,7 +16,7 @@ from pathlib import Path
 import program
 from plasticity_datasets import DATASETS, Dataset, head_file, random_dataset
 from plasticity_reference import (
-    CELL_COLUMNS, CHECK_COLUMNS, COMPONENT_COLUMNS, METRIC_COLUMNS, VARIANTS, Config, analyse_head,
+    CELL_COLUMNS, CHECK_COLUMNS, COMPONENT_COLUMNS, METRIC_COLUMNS, REPLICATE_COLUMNS, VARIANTS, Config, analyse_head,
 )
 
 RANDOM_CASES = 30
@@ -24,7 +24,7 @@ SHOWN_DIFFERENCES = 12
 
 INTEGER_COLUMNS = {
     "layer", "q_head", "k_head", "n_q_tokens", "n_k_tokens", "d_model", "q_bucket", "k_bucket", "n_pairs", "component",
-    "own_text_pairs",
+    "own_text_pairs", "replicate",
 }
 P_VALUE_COLUMNS = {"q_resid0_ks_p", "q_noise_med_ks_p", "q_noise_frac_ks_p_lt_alpha", "lilliefors_p"}
 RELATIVE = 1e-9
@@ -35,7 +35,8 @@ FLOOR = 1e-12
 # A Kolmogorov-Smirnov p-value is 1 minus a probability of order one: its error is absolute.
 P_VALUE_FLOOR = 1e-9
 # A standard error is a sum over texts of influences that cancel: each keeps some ten digits of what it is a difference of.
-ERROR_COLUMNS = {"ap_gap_se", "ap_text_gap_se"}
+# A replicate holds such a sum.
+ERROR_COLUMNS = {"ap_gap_se", "ap_text_gap_se", "ap_overall of a replicate"}
 ERROR_RELATIVE, ERROR_FLOOR = 1e-7, 1e-10
 UNDEFINED_COLUMNS = {"ap_shuffled_gap_se"}  # from the bootstrap: checks_test.cpp
 NO_FLOOR_COLUMNS = {"q_beta_norm"}  # scales with the vectors: 1e-13 is a value, not a rounding error
@@ -72,7 +73,7 @@ def flags_of(config: Config) -> list[str]:
 
 def reference(dataset: Dataset, data: Path, variant: str) -> dict[str, tuple[list[str], list[dict]]]:
     """For each CSV file its header and rows."""
-    metrics, cells, components, checks = [], [], [], []
+    metrics, cells, components, checks, replicates = [], [], [], [], []
     for layer in range(dataset.num_layers):
         for q_head in range(dataset.config.num_q_heads):
             q_file = head_file(data, layer, q_head, "q")
@@ -82,11 +83,13 @@ def reference(dataset: Dataset, data: Path, variant: str) -> dict[str, tuple[lis
             cells += head.cells
             components += head.components
             checks.append(head.checks)
+            replicates += head.replicates
     return {
         program.METRICS_CSV: (METRIC_COLUMNS[variant], metrics),
         program.CELLS_CSV: (CELL_COLUMNS[variant], cells),
         program.COMPONENTS_CSV: (COMPONENT_COLUMNS[variant], components),
         program.CHECKS_CSV: (CHECK_COLUMNS, checks),
+        program.REPLICATES_CSV: (REPLICATE_COLUMNS, replicates),
     }
 
 
@@ -103,7 +106,9 @@ def differences(file: Path, header: list[str], expected: list[dict], skipped: fr
             where = f"{file.name} line {number}, head {head}, {column}"
             if not is_shortest(text):
                 yield f"{where}: {text} is not the shortest form of {float(text)!r}"
-            if column not in skipped | UNDEFINED_COLUMNS and not agrees(column, text, wanted[column]):
+            in_replicate = file.name == program.REPLICATES_CSV and column == "ap_overall"
+            judged = "ap_overall of a replicate" if in_replicate else column
+            if column not in skipped | UNDEFINED_COLUMNS and not agrees(judged, text, wanted[column]):
                 yield f"{where}: program {text or 'empty'}, reference {float(wanted[column])!r}"
 
 
