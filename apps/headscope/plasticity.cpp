@@ -6,6 +6,7 @@
 #include "core/lists.h"
 #include "core/text.h"
 #include "plasticity/run.h"
+#include "stats/sample_moments.h"
 #include "torch_half.h"
 
 namespace headscope {
@@ -168,6 +169,25 @@ void print_demo(const std::vector<DemoRow>& rows) {
   fmt::print("\n");
 }
 
+// What the model is off by where queries are counted instead, and how much the checks by text rest on.
+void print_checks(const PlasticityResult& result) {
+  std::vector<double> gaps, own_queries;
+  const HeadResult* farthest = nullptr;
+  for (const HeadResult& head : result.heads) {
+    if (std::isnan(head.checks.ap_gap)) continue;
+    gaps.push_back(std::abs(head.checks.ap_gap));
+    if (!std::isnan(head.checks.own_text_queries)) own_queries.push_back(head.checks.own_text_queries);
+    if (farthest == nullptr || std::abs(head.checks.ap_gap) > std::abs(farthest->checks.ap_gap)) farthest = &head;
+  }
+  if (farthest == nullptr) return;
+  fmt::print("  model against count: median difference {:.3f}, largest {} {}\n", median(gaps), query_head(farthest->id),
+             signed_text(farthest->checks.ap_gap, 3));
+  if (own_queries.empty() || median(own_queries) < 2)
+    fmt::print(
+        "  the check by text says nothing here: a text has fewer than two queries in a bucket (capture with a larger "
+        "--base-rate)\n");
+}
+
 void print_text(const PlasticityOutcome& outcome) {
   if (outcome.already_complete) {
     fmt::print("{} is complete; nothing is left to do\n", visible(outcome.out));
@@ -182,6 +202,7 @@ void print_text(const PlasticityOutcome& outcome) {
   if (const auto range = range_of(result.heads))
     fmt::print("  mean {:.3f}, median {:.3f}, lowest {}, highest {}\n", range->mean, range->median,
                with_error(*range->lowest), with_error(*range->highest));
+  print_checks(result);
   if (!outcome.demo.empty()) print_demo(outcome.demo);
   fmt::print("{}: {}\n", outcome.has_figures ? "tables and figures" : "tables", visible(outcome.out));
 }

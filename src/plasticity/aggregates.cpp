@@ -135,15 +135,21 @@ std::vector<BucketCell> bucket_cells(const PlasticityTables& tables) {
   const auto& q_bucket = table.integers("q_bucket");
   const auto& k_bucket = table.integers("k_bucket");
   const Numbers value = table.numbers(table.has("plasticity") ? "plasticity" : "ap_bucket");
+  const bool sized = tables.cell_sizes && tables.cell_sizes->rows() == table.rows() && table.rows() > 0 &&
+                     tables.cell_sizes->has("n_queries");
+  const Integers sizes = sized ? tables.cell_sizes->integers("n_queries") : Integers(table.rows(), 1);
+  const std::int64_t largest = sized ? *std::max_element(sizes.begin(), sizes.end()) : 1;
   std::vector<BucketCell> cells;
   cells.reserve(table.rows());
-  for (std::size_t i = 0; i < table.rows(); ++i)
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const double shown = 20 * sizes[i] < largest ? missing : value[i];
     cells.push_back({.layer = layer[i],
                      .q_head = q_head[i],
                      .q_bucket = q_bucket[i],
                      .k_bucket = k_bucket[i],
-                     .value = value[i],
-                     .n_heads = std::isfinite(value[i]) ? 1 : 0});
+                     .value = shown,
+                     .n_heads = std::isfinite(shown) ? 1 : 0});
+  }
   return cells;
 }
 

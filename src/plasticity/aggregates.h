@@ -20,6 +20,7 @@ struct PlasticityTables {
   Table components = Table("components");  // layer, q_head, component, weight | component_weight
   std::string title;                       // the model's or run's name; may be empty
   std::optional<Table> uncertainty = {};   // layer, q_head, low, high, ...: the 95 % interval of ap_overall
+  std::optional<Table> cell_sizes = {};    // of the rows of `cells`: n_queries, ...
   std::optional<Table> checks = {};        // layer, q_head, ap_empirical, ap_gap, ap_gap_se, ...
 };
 
@@ -55,6 +56,8 @@ struct BucketCell {
   double value = missing;
   std::int64_t n_heads = 0;
 };
+// Where sizes are known, a cell of fewer queries than a twentieth of the largest bucket of the run has no value: so few
+// queries make it too small (docs/plasticity.md). The last bucket of a text of 2^k tokens is one position.
 std::vector<BucketCell> bucket_cells(const PlasticityTables& tables);
 
 // In order of query and key bucket. Cells that few heads have are left out: fewer than half as many as have the most

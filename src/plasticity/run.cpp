@@ -163,6 +163,27 @@ void warn_about_failures(const std::vector<HeadFailure>& failures, Console& cons
   }
 }
 
+// So few queries make a value too small (docs/plasticity.md).
+void warn_about_small_cells(const std::vector<HeadResult>& heads, Console& console) {
+  constexpr std::int64_t least = 10;
+  std::size_t small = 0, all = 0;
+  const HeadResult* head_of_smallest = nullptr;
+  const CellResult* smallest = nullptr;
+  for (const HeadResult& head : heads)
+    for (const CellResult& cell : head.cells) {
+      if (cell.n_pairs == 0) continue;
+      ++all;
+      if (cell.n_queries >= least) continue;
+      ++small;
+      if (smallest != nullptr && smallest->n_queries <= cell.n_queries) continue;
+      smallest = &cell;
+      head_of_smallest = &head;
+    }
+  if (small > 0)
+    console.warn(fmt::format("{} of {} cells have fewer than {} queries (bucket {} of {}: {}): their values are too small",
+                             small, all, least, smallest->q_bucket, head_of_smallest->id.name(), smallest->n_queries));
+}
+
 void warn_about(const PlasticityResult& result, const Dataset& dataset, const InputFiles& files, Console& console) {
   const auto& heads = result.heads;
   if (!dataset.missing.empty())
@@ -172,6 +193,7 @@ void warn_about(const PlasticityResult& result, const Dataset& dataset, const In
     console.warn(
         "no head has a plasticity: no bucket of keys before a bucket of queries holds two keys of one text (columns "
         "example_id, position and bucket say which)");
+  warn_about_small_cells(heads, console);
   const auto few = std::ranges::count_if(heads, [](const HeadResult& head) { return head.n_q_tokens < 4 * head.dim; });
   if (few > 0)
     console.warn(
@@ -363,6 +385,7 @@ std::vector<fs::path> draw_plasticity_run(const fs::path& run, const fs::path& o
   tables.components = table("component_csv");
   tables.title = title_of(run, manifest["config"], text_at(manifest, "rope"));
   if (fs::exists(run / head_uncertainty_csv)) tables.uncertainty = read_csv(run / head_uncertainty_csv);
+  if (fs::exists(run / cell_uncertainty_csv)) tables.cell_sizes = read_csv(run / cell_uncertainty_csv);
   if (fs::exists(run / head_checks_csv)) tables.checks = read_csv(run / head_checks_csv);
   return draw(plasticity_figures(tables, {per_head}), out / plots_name, theme_named(theme)).files;
 }

@@ -167,6 +167,7 @@ PlasticityTables figure_tables(const PlasticityResult& result, const std::string
           .components = component_table(result.heads, variant),
           .title = title,
           .uncertainty = head_uncertainty_table(result.heads),
+          .cell_sizes = cell_uncertainty_table(result.heads),
           .checks = std::move(checks)};
 }
 
