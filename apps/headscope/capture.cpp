@@ -1,5 +1,4 @@
 #include "capture/options.h"
-
 #include "command.h"
 #include "core/lists.h"
 #include "core/text.h"
@@ -81,7 +80,10 @@ void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::
   }
   command
       .add_flag_callback(
-          "--pre-rope", [&entries] { entries.push_back({"pre_rope", "true", "--pre-rope"}); },
+          "--pre-rope",
+          [&entries] {
+            entries.push_back({"pre_rope", "true", "--pre-rope"});
+          },
           "Capture before RoPE [after]")
       ->group(group);
 }
@@ -95,9 +97,11 @@ void add_capture(CLI::App& app, CommonFlags& common, Command& chosen) {
                    "The folder or GGUF file of a published model, RUN/checkpoints/step-N, or RUN for the newest")
       ->type_name("MODEL");
   command
-      ->add_option("--data", inputs.data, "Text: .txt, .jsonl (also packed: .gz, .zst), .parquet, or folders of it [what RUN held out]")
+      ->add_option("--data", inputs.data,
+                   "Text: .txt, .jsonl (also packed: .gz, .zst), .parquet, or folders of it [what RUN held out]")
       ->type_name("FILE");
-  command->add_option("--config", flags->config, "YAML configuration, such as config.yaml of a capture; flags override it")
+  command
+      ->add_option("--config", flags->config, "YAML configuration, such as config.yaml of a capture; flags override it")
       ->type_name("FILE");
   add_out_flags(*command, flags->job.folder);
   add_option_flags(*command, CaptureOptions{}, flags->entries);

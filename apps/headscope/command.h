@@ -113,9 +113,8 @@ Options setup_over(const RunFolderOptions& folder, const char* command, const st
 // A number with as many digits as make sense: "0.61 M", "49.2 M".
 std::string millions(std::int64_t count);
 
-// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head, --no-checks for checks, which is
-// true unless said otherwise. Values go to `entries`,
-// to be applied after the configuration file.
+// One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head, --no-checks for checks,
+// which is true unless said otherwise. Values go to `entries`, to be applied after the configuration file.
 template <class Options>
 void add_option_flags(CLI::App& command, const Options& defaults, std::vector<ConfigEntry>& entries) {
   Options::fields(defaults, [&](std::string name, const auto& value, const char* help, const auto&...) {

@@ -61,8 +61,7 @@ void capture_first(PlasticityFlags& flags, ResumedRun& run) {
   if (inputs.model.empty()) fail_input("no model: name the one that reads the text of --data");
   for (const ConfigEntry& entry : flags.entries)
     if (entry.key == "layers") flags.capture.push_back(entry);  // no other is needed
-  const CaptureOptions options =
-      options_over<CaptureOptions>(captured, flags.capture, resolve_options<CaptureOptions>);
+  const CaptureOptions options = options_over<CaptureOptions>(captured, flags.capture, resolve_options<CaptureOptions>);
   const CapturePlan plan = torch_half().describe_capture(inputs, options);
   job.data.clear();
   job.model = CaptureFirst{.title = plan.title,
@@ -89,7 +88,7 @@ PlasticityOptions options_of(PlasticityFlags& flags, Console& console) {
       resumed_run(flags.job.folder, plasticity_command, RunWrites::as_it_goes, {"dataset_local_root", "max_workers"});
   if (!flags.job.data.empty() || flags.job.demo) run.missing.clear();  // there is something to start with
   capture_first(flags, run);
-  if (text_at(run.manifest, heads_from) != heads_from_configuration)   // they were found: look again
+  if (text_at(run.manifest, heads_from) != heads_from_configuration)  // they were found: look again
     std::erase_if(run.entries, [](const ConfigEntry& entry) { return entry.key.starts_with("num_"); });
   return options_over<PlasticityOptions>(run, entries, resolve_options<PlasticityOptions>);
 }

@@ -41,20 +41,22 @@ struct CaptureOptions {
   bool token_str = false;
   std::string tokenizer;             // empty: the model's own
   std::string text_column = "text";  // as most published corpora have it
-  // Empty: what suits the device. A CPU's matrix products are as fast with few tokens, and its cache holds them; a GPU wants
-  // many. A part is what a kill can lose: less than a minute.
+  // Empty: what suits the device. A CPU's matrix products are as fast with few tokens, and its cache holds them; a GPU
+  // wants many. A part is what a kill can lose: less than a minute.
   std::optional<std::int64_t> batch_tokens, part_tokens;
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     visit("sampler", self.sampler, "Which positions are kept: log (fewer the later), uniform (a share of all), all");
-    visit("bucket_size", self.bucket_size, "Positions of a bucket; of log, rounded up to a power of two: the first bucket has twice as many",
+    visit("bucket_size", self.bucket_size,
+          "Positions of a bucket; of log, rounded up to a power of two: the first bucket has twice as many",
           SizeRange{1, 1 << 24, "positions"});
     visit("base_rate", self.base_rate, "Rows kept of a bucket and text, on average", positive_up_to(1e9));
     visit("max_length", self.max_length, "Tokens of a text; what is longer is cut at its end",
           SizeRange{1, 1 << 24, "tokens"});
     visit("max_documents", self.max_documents, "Texts to read (default: all)", SizeRange{1, 1LL << 31, "texts"});
-    visit("pre_rope", self.pre_rope, "Capture before RoPE (after bias and QK-Norm); default: after, as scores have them");
+    visit("pre_rope", self.pre_rope,
+          "Capture before RoPE (after bias and QK-Norm); default: after, as scores have them");
     visit("layers", self.layers, "Layers to capture, such as 0,3-5 (default: all)");
     visit("heads", self.heads, "Heads to capture, of queries and of keys alike, such as 0,2 (default: all)");
     visit("dtype", self.dtype, "What the model computes in: float32 or bfloat16; files hold float32");

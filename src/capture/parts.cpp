@@ -85,8 +85,8 @@ SideRows rows_of(const Safetensors& part, const fs::path& file, const CapturedSi
   const std::vector<std::int64_t> shape = {std::ssize(side.heads), std::ssize(rows.position), dim};
   if (vectors.type != TensorType::f32 || vectors.shape != shape || rows.example_id.size() != rows.rows() ||
       rows.token.size() != rows.rows())
-    fail_input("{}: {} is {} of shape {} with {} positions; expected F32 of {}; start again with --overwrite", file.string(),
-               name, type_name(vectors.type), shape_text(vectors.shape), rows.rows(), shape_text(shape));
+    fail_input("{}: {} is {} of shape {} with {} positions; expected F32 of {}; start again with --overwrite",
+               file.string(), name, type_name(vectors.type), shape_text(vectors.shape), rows.rows(), shape_text(shape));
   rows.vectors = vectors.bytes;
   for (const std::int32_t position : rows.position) rows.bucket.push_back(sampler.bucket(position));
   return rows;
@@ -105,9 +105,7 @@ void append(CaptureWriter& writer, const SideRows& rows, std::size_t head, std::
     std::memcpy(vectors.data(), rows.vectors.data() + from * sizeof(float), vectors.size() * sizeof(float));
     texts.clear();
     for (std::size_t row = first; piece && row < first + count; ++row) texts.push_back(piece(rows.token[row]));
-    const auto part = [&](const std::vector<std::int32_t>& column) {
-      return std::span(column).subspan(first, count);
-    };
+    const auto part = [&](const std::vector<std::int32_t>& column) { return std::span(column).subspan(first, count); };
     writer.append({part(rows.bucket), part(rows.example_id), part(rows.position), vectors, texts});
   }
 }
@@ -157,7 +155,8 @@ void PartWriter::write(std::size_t side, std::size_t text, std::size_t head, std
   HEADSCOPE_CHECK(std::ssize(vectors) == (first.at(text + 1) - first[text]) * dim_, "{} values for {} rows of {}",
                   vectors.size(), first[text + 1] - first[text], dim_);
   const std::int64_t row = static_cast<std::int64_t>(head) * first.back() + first[text];
-  file_->write(side * tensors_of_a_side, static_cast<std::uint64_t>(row * dim_) * sizeof(float), std::as_bytes(vectors));
+  file_->write(side * tensors_of_a_side, static_cast<std::uint64_t>(row * dim_) * sizeof(float),
+               std::as_bytes(vectors));
 }
 
 fs::path part_file(const fs::path& folder, std::size_t index) {

@@ -1,11 +1,11 @@
-// While a capture goes on, its vectors are in parts: files of some texts each, for all heads (safetensors). Each appears
-// when it is complete, so a capture that was stopped goes on behind the last one, and few files are open. At the end the
-// parts become one file for each head.
+// While a capture goes on, its vectors are in parts: files of some texts each, for all heads (safetensors). Each
+// appears when it is complete, so a capture that was stopped goes on behind the last one, and few files are open. At
+// the end the parts become one file for each head.
 //
 // Of each side of a layer (l00q: queries of layer 0) a part has l00q [heads, rows, dim] float32, l00q.example_id and
-// l00q.position [rows] int32, and l00q.token [rows] uint32. Rows are in the order of texts, then of positions. Which rows there
-// are is known before the vectors: so is the place of each vector in the file, and it is written when it is computed. Memory
-// holds none of them.
+// l00q.position [rows] int32, and l00q.token [rows] uint32. Rows are in the order of texts, then of positions. Which
+// rows there are is known before the vectors: so is the place of each vector in the file, and it is written when it is
+// computed. Memory holds none of them.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +37,11 @@ struct CapturedText {
 
 // What the parts of one capture share, and how far it has come.
 struct PartState {
-  std::string model_hash, tokens_hash, options_hash;  // of weights and configuration, of all texts' tokens, of what is asked
-  std::int64_t part = 0;                              // its number
-  std::int64_t first_example = 0, next_example = 0;   // that it and the next one begin with
-  std::int64_t texts = 0, text_tokens = 0;  // of all parts up to this one
+  std::string model_hash, tokens_hash,
+      options_hash;       // of weights and configuration, of all texts' tokens, of what is asked
+  std::int64_t part = 0;  // its number
+  std::int64_t first_example = 0, next_example = 0;  // that it and the next one begin with
+  std::int64_t texts = 0, text_tokens = 0;           // of all parts up to this one
 };
 
 class PartWriter {
@@ -69,8 +70,8 @@ class PartWriter {
 
 std::filesystem::path part_file(const std::filesystem::path& folder, std::size_t index);
 
-// How many parts there are, and the state that the last one has; nothing where there is none. Throws Error(Fault::input) when
-// one is damaged, or is not of the same capture and right behind the one before it.
+// How many parts there are, and the state that the last one has; nothing where there is none. Throws
+// Error(Fault::input) when one is damaged, or is not of the same capture and right behind the one before it.
 struct PartsSoFar {
   std::size_t count = 0;
   std::optional<PartState> state;
@@ -84,10 +85,11 @@ struct JoinedHeads {
   std::vector<std::string> without_rows;  // "l03h00q": no file
 };
 
-// Writes OUT/l00h00q/data.parquet … from the parts in `folder`, on all cores. `piece` gives the column token_str; without it
-// there is none. `before_head` is called before each file and may throw, from any thread.
+// Writes OUT/l00h00q/data.parquet … from the parts in `folder`, on all cores. `piece` gives the column token_str;
+// without it there is none. `before_head` is called before each file and may throw, from any thread.
 JoinedHeads join_parts(const std::filesystem::path& folder, const std::filesystem::path& out,
                        std::span<const CapturedSide> sides, std::int64_t dim, const PositionSampler& sampler,
-                       const std::function<std::string(std::uint32_t)>& piece, const std::function<void()>& before_head);
+                       const std::function<std::string(std::uint32_t)>& piece,
+                       const std::function<void()>& before_head);
 
 }  // namespace headscope

@@ -33,7 +33,8 @@ PositionSampler::PositionSampler(const CaptureOptions& options)
 
 std::int32_t PositionSampler::bucket(std::int64_t position) const {
   if (kind_ != Sampler::log) return static_cast<std::int32_t>(position / bucket_size_);
-  return std::max(least_bucket_, static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(position) + 1)) - 1);
+  return std::max(least_bucket_,
+                  static_cast<std::int32_t>(std::bit_width(static_cast<std::uint64_t>(position) + 1)) - 1);
 }
 
 // In float32, as the other program compares.

@@ -1,5 +1,5 @@
-// The texts that a capture reads, as tokens: each alone, numbered from 0 in their order, empty ones counted, since what is
-// kept of a text depends on its number.
+// The texts that a capture reads, as tokens: each alone, numbered from 0 in their order, empty ones counted, since what
+// is kept of a text depends on its number.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,9 @@ namespace headscope {
 struct TextSource {
   std::vector<std::filesystem::path> files;
   std::string text_column;
-  std::optional<std::uint64_t> language = {};     // its seed; then there are no files
-  std::optional<double> validation_share = {};  // only the texts that a training with this share held out (data/split.h)
+  std::optional<std::uint64_t> language = {};  // its seed; then there are no files
+  std::optional<double> validation_share =
+      {};  // only the texts that a training with this share held out (data/split.h)
 };
 
 struct TextLimits {
@@ -34,11 +35,11 @@ void for_each_tokenized(const TextSource& source, TextTokenizer& tokenizer, cons
 
 // All of them, read once before anything is computed: a damaged line at the end of a file shows now.
 struct TextSurvey {
-  std::int64_t texts = 0;        // with a token at least
-  std::int64_t at_limit = 0;     // as long as the limit: cut, or just as long
+  std::int64_t texts = 0;     // with a token at least
+  std::int64_t at_limit = 0;  // as long as the limit: cut, or just as long
   std::int64_t tokens = 0, longest = 0;
   std::uint32_t largest_id = 0;
-  std::string hash;              // of the numbers and tokens of all
+  std::string hash;  // of the numbers and tokens of all
 };
 TextSurvey survey(const TextSource& source, TextTokenizer& tokenizer, const TextLimits& limits);
 

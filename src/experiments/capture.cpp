@@ -55,7 +55,8 @@ std::vector<std::int64_t> chosen(const std::string& list, std::int64_t count) {
 void check_chosen(const std::string& list, const char* flag, std::int64_t count, const char* what) {
   if (list.empty()) return;
   const std::int64_t last = parse_index_list(list, flag).back();
-  if (last >= count) fail_input("{} {}: there is no {} {}; the model has {}, counted from 0", flag, list, what, last, count);
+  if (last >= count)
+    fail_input("{} {}: there is no {} {}; the model has {}, counted from 0", flag, list, what, last, count);
 }
 
 // The sides that are captured, in the order in which a pass comes to them.
@@ -88,8 +89,8 @@ TextSource source_of(const CaptureInputs& inputs, const CaptureOptions& options,
   }
   const fs::path path = data.validation.empty() ? data.path : data.validation;
   if (path.extension() == ".bin")
-    fail_input("{}: was trained on tokens ({}), and texts are captured; give text with --data", loaded.checkpoint.string(),
-               path.string());
+    fail_input("{}: was trained on tokens ({}), and texts are captured; give text with --data",
+               loaded.checkpoint.string(), path.string());
   TextSource source{document_files(std::array{path}), data.text_column};
   if (data.validation.empty()) source.validation_share = data.validation_share;
   return source;
@@ -105,8 +106,7 @@ std::string tokenizer_of(const CaptureOptions& options, const LoadedModel& loade
 
 // Tokens of a text: as asked, in the range of the model.
 std::int64_t length_limit(const CaptureOptions& options, const LoadedModel& loaded) {
-  const std::int64_t range =
-      loaded.architecture.empty() ? loaded.setup.train.seq_len : loaded.model.config.longest;
+  const std::int64_t range = loaded.architecture.empty() ? loaded.setup.train.seq_len : loaded.model.config.longest;
   return range == 0 ? options.max_length : std::min(options.max_length, range);
 }
 
@@ -146,8 +146,8 @@ std::string bytes_text(double bytes) {
 // A batch: places of texts in the part.
 using Batch = std::vector<std::size_t>;
 
-// Texts of similar length together, the longest first, so that little is padding. The frequencies of RoPE may depend on the
-// length of a text: only texts with the same ones share a batch, whose length decides.
+// Texts of similar length together, the longest first, so that little is padding. The frequencies of RoPE may depend on
+// the length of a text: only texts with the same ones share a batch, whose length decides.
 std::vector<Batch> batches_of(const std::vector<CapturedText>& texts, std::int64_t batch_tokens,
                               const DecoderConfig& model) {
   std::vector<std::size_t> order(texts.size());
@@ -302,21 +302,18 @@ class Capture {
     const double rows = sampler_.expected(survey_.tokens / survey_.texts) * static_cast<double>(survey_.texts);
     for (const CapturedSide& side : sides_) vectors += rows * static_cast<double>(side.heads.size());
     const double disk = vectors * static_cast<double>(model().d_k) * sizeof(float);
-    console_.info(fmt::format(
-        "{} texts, {}{}; memory: {}; disk: about {}, twice that at the end", with_separators(survey_.texts),
-        tokens_text(survey_.tokens),
-        survey_.at_limit > 0
-            ? fmt::format(" ({} texts have the most that is taken, {} tokens)", with_separators(survey_.at_limit),
-                          limits_.tokens)
-            : "",
-        memory_text(), bytes_text(disk)));
-    if (state.texts > 0)
-      console_.info(fmt::format("{} texts are captured already", with_separators(state.texts)));
+    console_.info(fmt::format("{} texts, {}{}; memory: {}; disk: about {}, twice that at the end",
+                              with_separators(survey_.texts), tokens_text(survey_.tokens),
+                              survey_.at_limit > 0 ? fmt::format(" ({} texts have the most that is taken, {} tokens)",
+                                                                 with_separators(survey_.at_limit), limits_.tokens)
+                                                   : "",
+                              memory_text(), bytes_text(disk)));
+    if (state.texts > 0) console_.info(fmt::format("{} texts are captured already", with_separators(state.texts)));
   }
 
   // A pass keeps a few tensors of the residual stream and of the queries, keys and values, and up to four of the
-  // feed-forward. Freed ones are kept for the next (LargeTensors). Of the rest, most is torch; writing the files of heads takes
-  // some megabytes a core.
+  // feed-forward. Freed ones are kept for the next (LargeTensors). Of the rest, most is torch; writing the files of
+  // heads takes some megabytes a core.
   [[nodiscard]] MemoryPlan memory_plan() const {
     const DecoderConfig& c = model();
     MemoryPlan plan;
@@ -324,8 +321,8 @@ class Capture {
       plan.weights += static_cast<double>(value.numel() * value.element_size());
     });
     const auto tokens = static_cast<double>(std::min(std::max(sizes_.batch_tokens, survey_.longest), survey_.tokens));
-    const double width = 6 * static_cast<double>(c.d_model) + 6 * static_cast<double>(c.query_rows() + 2 * c.key_rows()) +
-                         4 * static_cast<double>(c.d_ff);
+    const double width = 6 * static_cast<double>(c.d_model) +
+                         6 * static_cast<double>(c.query_rows() + 2 * c.key_rows()) + 4 * static_cast<double>(c.d_ff);
     plan.batch = tokens * width * sizeof(float) + static_cast<double>(LargeTensors::most_kept);
     plan.rest = 0.5e9 + static_cast<double>(available_cores()) * 100e6 + 20 * static_cast<double>(sizes_.part_tokens);
     return plan;
@@ -386,7 +383,8 @@ class Capture {
     const std::int64_t rows = std::ssize(batch), time = std::ssize(texts[batch.front()].tokens);
     at::Tensor tokens_bt = at::zeros({rows, time}, at::kLong);
     for (std::int64_t b = 0; b < rows; ++b)
-      std::ranges::copy(texts[batch[static_cast<std::size_t>(b)]].tokens, tokens_bt[b].mutable_data_ptr<std::int64_t>());
+      std::ranges::copy(texts[batch[static_cast<std::size_t>(b)]].tokens,
+                        tokens_bt[b].mutable_data_ptr<std::int64_t>());
     tokens_bt = tokens_bt.to(device_.device);
     std::size_t side = 0;
     observe_heads(loaded_.model, tokens_bt, type_, sides_.back().layer,
@@ -444,8 +442,8 @@ class Capture {
                    });
     if (!joined.without_rows.empty())
       console_.warn(fmt::format("{} of {} heads have no row and no file (first: {}): of so little text none was kept",
-                                joined.without_rows.size(),
-                                joined.heads + std::ssize(joined.without_rows), joined.without_rows.front()));
+                                joined.without_rows.size(), joined.heads + std::ssize(joined.without_rows),
+                                joined.without_rows.front()));
     return joined;
   }
 
@@ -537,17 +535,18 @@ CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& opti
   const LoadedModel loaded = load_model(inputs.model, at::kMeta);
   const DecoderConfig& model = loaded.model.config;
   sides_of(model, options);
-  return {model.layers, model.heads, model.kv_heads, title_of(loaded), rope_text(options),
-          config_of(inputs, options, device_name(options))};
+  return {model.layers,     model.heads,        model.kv_heads,
+          title_of(loaded), rope_text(options), config_of(inputs, options, device_name(options))};
 }
 
 void capture_into(const CaptureInputs& inputs, const CaptureOptions& options, const fs::path& folder,
-                            const std::string& hint, Console& console) {
+                  const std::string& hint, Console& console) {
   const InterruptGuard guard;
   const at::NoGradGuard no_gradients;
   const LargeTensors memory;
   std::error_code ignored;
-  if (fs::exists(folder / state_file_name, ignored) && !fs::exists(folder / parts_name, ignored)) return;  // all is there
+  if (fs::exists(folder / state_file_name, ignored) && !fs::exists(folder / parts_name, ignored))
+    return;  // all is there
   Capture(inputs, options, console).run(folder, hint);
   remove_parts(folder);
 }

@@ -16,9 +16,9 @@ struct CapturePlan {
   nlohmann::ordered_json config;  // resolved
 };
 CapturePlan plan_capture(const CaptureInputs& inputs, const CaptureOptions& options);
-// Writes the files of the heads into the folder, unless they are there, or goes on with its parts. `hint` says how to go on after an
-// interruption.
-void capture_into(const CaptureInputs& inputs, const CaptureOptions& options,
-                            const std::filesystem::path& folder, const std::string& hint, Console& console);
+// Writes the files of the heads into the folder, unless they are there, or goes on with its parts. `hint` says how to
+// go on after an interruption.
+void capture_into(const CaptureInputs& inputs, const CaptureOptions& options, const std::filesystem::path& folder,
+                  const std::string& hint, Console& console);
 
 }  // namespace headscope

@@ -67,9 +67,9 @@ CaptureWriter::CaptureWriter(const fs::path& file, const CaptureColumns& columns
                                 ->enable_page_checksum()
                                 ->disable_dictionary("vector.list.element")  // hardly any number comes twice
                                 ->build();
-    s.writer = value_of(parquet::arrow::FileWriter::Open(*s.schema, arrow::default_memory_pool(),
-                                                         std::make_shared<AtomicSink>(file_), properties,
-                                                         parquet::ArrowWriterProperties::Builder().store_schema()->build()));
+    s.writer = value_of(parquet::arrow::FileWriter::Open(
+        *s.schema, arrow::default_memory_pool(), std::make_shared<AtomicSink>(file_), properties,
+        parquet::ArrowWriterProperties::Builder().store_schema()->build()));
   });
 }
 
@@ -108,8 +108,7 @@ void CaptureWriter::flush() {
     arrow::ArrayVector arrays = {array_of<arrow::Int32Array>(s.bucket), array_of<arrow::Int32Array>(s.example_id),
                                  array_of<arrow::Int32Array>(s.position), vectors};
     if (s.columns.sliding_window)
-      arrays.push_back(
-          value_of(arrow::MakeArrayFromScalar(arrow::Int64Scalar(*s.columns.sliding_window), rows)));
+      arrays.push_back(value_of(arrow::MakeArrayFromScalar(arrow::Int64Scalar(*s.columns.sliding_window), rows)));
     else
       arrays.push_back(std::make_shared<arrow::NullArray>(rows));
     if (s.columns.token_str) {

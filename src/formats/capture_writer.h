@@ -1,6 +1,6 @@
 // Writes the captured queries or keys of one head, some rows after another, in the form that other programs read:
-// columns bucket, example_id, position (int32), vector (fixed-size list of float32), sliding_window (null, or int64), and
-// token_str where it is asked for; zstd, page checksums. formats/captured_vectors.h reads it.
+// columns bucket, example_id, position (int32), vector (fixed-size list of float32), sliding_window (null, or int64),
+// and token_str where it is asked for; zstd, page checksums. formats/captured_vectors.h reads it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 namespace headscope {
 
 // DATA/l00h00q/data.parquet: the captured vectors of one head.
-std::filesystem::path captured_file(const std::filesystem::path& data, std::int64_t layer, std::int64_t head, char kind);
+std::filesystem::path captured_file(const std::filesystem::path& data, std::int64_t layer, std::int64_t head,
+                                    char kind);
 
 struct CaptureColumns {
   std::size_t dim = 0;                         // components of a vector
@@ -27,7 +28,7 @@ struct CaptureColumns {
 // One row for each bucket.
 struct CaptureRows {
   std::span<const std::int32_t> bucket, example_id, position;
-  std::span<const float> vectors;                // [rows, dim]
+  std::span<const float> vectors;               // [rows, dim]
   std::span<const std::string> token_str = {};  // empty where the file has no such column
 };
 

@@ -253,8 +253,9 @@ std::string write_safetensors(const std::filesystem::path& file, std::span<const
                               const TensorMetadata& metadata) {
   const std::string header = header_bytes(file, tensors, metadata);
   for (const TensorView& tensor : tensors)
-    HEADSCOPE_CHECK(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(), "{}: tensor '{}' {} of {} has {} bytes",
-                    file.string(), tensor.name, shape_text(tensor.shape), type_name(tensor.type), tensor.bytes.size());
+    HEADSCOPE_CHECK(byte_size(tensor.type, tensor.shape) == tensor.bytes.size(),
+                    "{}: tensor '{}' {} of {} has {} bytes", file.string(), tensor.name, shape_text(tensor.shape),
+                    type_name(tensor.type), tensor.bytes.size());
   AtomicFile out(file);
   ContentHash hash;
   const auto write = [&](std::span<const std::byte> bytes) {

@@ -62,7 +62,7 @@ class Safetensors {
   [[nodiscard]] const TensorView& get(std::string_view name) const;
   [[nodiscard]] const TensorMetadata& metadata() const { return content_.metadata; }
   [[nodiscard]] std::string hash() const;  // of the whole file, which is read for it
-  void forget() const { file_.forget(); }   // memory of what was read
+  void forget() const { file_.forget(); }  // memory of what was read
 
  private:
   std::filesystem::path path_;

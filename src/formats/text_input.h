@@ -43,9 +43,9 @@ class LineReader {
   std::size_t number_ = 0;
 };
 
-// Calls `on_text` with each row's text, in order, until it returns false; then returns false. Memory holds a few pages. Throws Error(Fault::input) naming the file, and the column or row, when the column is not
-// there or is not text, a row is null, the file is damaged, or the texts are longer than a file of its size can mean
-// (arrow_input.h).
+// Calls `on_text` with each row's text, in order, until it returns false; then returns false. Memory holds a few pages.
+// Throws Error(Fault::input) naming the file, and the column or row, when the column is not there or is not text, a row
+// is null, the file is damaged, or the texts are longer than a file of its size can mean (arrow_input.h).
 bool for_each_text(const std::filesystem::path& file, const std::string& column,
                    const std::function<bool(std::string_view)>& on_text);
 

@@ -112,12 +112,12 @@ inline at::Tensor effective_gain(const Decoder& model, const at::Tensor& stored)
   return model.config.norm.offset == 0 ? stored : stored + model.config.norm.offset;
 }
 
-// The shapes that the configuration says, without values: load_weights fills them. Matrices and embeddings are of `type`,
-// norms and biases float32. On at::kMeta they take no memory.
+// The shapes that the configuration says, without values: load_weights fills them. Matrices and embeddings are of
+// `type`, norms and biases float32. On at::kMeta they take no memory.
 Decoder empty_decoder(const DecoderConfig& config, at::Device device = at::kCPU, at::ScalarType type = at::kFloat);
 
-// Puts the matrices of the layers into the order that this machine multiplies fastest with (ops/linear.h), for passes of about
-// `rows` tokens without gradients, in the type of the matrices. They cannot be read afterwards.
+// Puts the matrices of the layers into the order that this machine multiplies fastest with (ops/linear.h), for passes
+// of about `rows` tokens without gradients, in the type of the matrices. They cannot be read afterwards.
 void pack_weights(Decoder& model, std::int64_t rows);
 
 // Fresh weights from the seed, the same on every device, with and without QK-Norm. All parameters require gradients.

@@ -120,7 +120,8 @@ StoredWeights stored_in(const ModelFiles& files) {
 }
 
 // The model that the stored tensors are, in memory.
-Decoder filled_decoder(const StoredWeights& weights, const StoredModel& stored, at::Device device, at::ScalarType type) {
+Decoder filled_decoder(const StoredWeights& weights, const StoredModel& stored, at::Device device,
+                       at::ScalarType type) {
   Decoder model = empty_decoder(stored.config, device, type);
   if (!device.is_meta()) load_weights(weights, stored, model);
   return model;

@@ -45,9 +45,9 @@ at::Tensor fused_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
   const auto of_group = [&](const at::Tensor& x_bthd) {
     return heads_before_time(repeat ? x_bthd.repeat_interleave(group, 2) : x_bthd);
   };
-  return heads_before_time(at::scaled_dot_product_attention(heads_before_time(q_bthd), of_group(k_bthd), of_group(v_bthd),
-                                                            mask, /*dropout_p=*/0, /*is_causal=*/!mask, scale,
-                                                            /*enable_gqa=*/group > 1 && !repeat));
+  return heads_before_time(at::scaled_dot_product_attention(
+      heads_before_time(q_bthd), of_group(k_bthd), of_group(v_bthd), mask, /*dropout_p=*/0, /*is_causal=*/!mask, scale,
+      /*enable_gqa=*/group > 1 && !repeat));
 }
 
 cpu::HeadRows rows_of(const at::Tensor& x_bthd) {

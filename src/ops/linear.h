@@ -8,9 +8,9 @@ namespace headscope {
 // y = x·weightᵀ + bias, in the type of x; without a bias that is undefined. The weight may be a packed one.
 at::Tensor apply_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias);
 
-// The weight in an order of oneDNN's, which a CPU multiplies faster with (by a sixth on AMD's processors, where torch's own products are
-// MKL's); for passes without gradients, in the type of the weight alone, of about `rows` rows. Where torch has no such product, and on a
-// GPU, the weight itself.
+// The weight in an order of oneDNN's, which a CPU multiplies faster with (by a sixth on AMD's processors, where torch's
+// own products are MKL's); for passes without gradients, in the type of the weight alone, of about `rows` rows. Where
+// torch has no such product, and on a GPU, the weight itself.
 at::Tensor packed_weight(const at::Tensor& weight, std::int64_t rows);
 
 }  // namespace headscope

@@ -61,8 +61,7 @@ void add_heads(Figure& figure, std::vector<CheckedHead> heads, bool differing) {
   marks.push_back(
       Mark::points(data, "ap_empirical", "ap_overall")
           .coloured(colour)
-          .named(fmt::format("{} ({})",
-                             differing ? "larger than 0.02, and found (FDR 5 %)" : "smaller, or not found",
+          .named(fmt::format("{} ({})", differing ? "larger than 0.02, and found (FDR 5 %)" : "smaller, or not found",
                              heads.size())));
 }
 

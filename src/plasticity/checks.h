@@ -56,8 +56,8 @@ class PairChecks {
   std::int64_t bucket_number_ = -1;
   Mean empirical_, own_, other_;
   std::int64_t own_text_pairs_ = 0, own_text_queries_ = 0;  // the queries summed over the pairs
-  TextSums gap_, text_gap_;  // influences, times the weight of all cells
-  TextSums text_weight_;     // of the keys' texts in the comparison of own and other texts
+  TextSums gap_, text_gap_;                                 // influences, times the weight of all cells
+  TextSums text_weight_;  // of the keys' texts in the comparison of own and other texts
 };
 
 // What a head's value is when positions and buckets are shuffled within texts, queries and keys each on their own, and

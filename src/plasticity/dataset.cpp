@@ -51,7 +51,8 @@ void refuse_unfinished(const fs::path& root) {
   const std::string command = text_at(manifest, "command");
   std::error_code ignored;
   if (fs::exists(root / replaced_name, ignored) || fs::exists(root / publishing_name, ignored))
-    fail_input("{}: another run is taking its place, or a kill stopped that; {}", root.string(), resume_hint(command, root));
+    fail_input("{}: another run is taking its place, or a kill stopped that; {}", root.string(),
+               resume_hint(command, root));
   if (command == "capture" && !is_complete(root))
     fail_input("{}: the capture is not finished (status {}); {}", root.string(), text_at(manifest, "status"),
                resume_hint(command, root));
@@ -134,7 +135,8 @@ Dataset dataset_of_model(const fs::path& root, std::int64_t layers, std::int64_t
                          const PlasticityOptions& options) {
   Dataset dataset{root, layers, q_heads, k_heads, {}};
   for (std::int64_t layer = 0; layer < layers; ++layer)
-    for (std::int64_t head = 0; head < q_heads; ++head) dataset.heads.push_back({layer, head, head / (q_heads / k_heads)});
+    for (std::int64_t head = 0; head < q_heads; ++head)
+      dataset.heads.push_back({layer, head, head / (q_heads / k_heads)});
   select_heads(dataset, options);
   return dataset;
 }
@@ -148,9 +150,10 @@ Dataset open_dataset(const fs::path& data, const PlasticityOptions& options) {
   dataset.rope = state.rope;
   if (found.queries.empty())
     fail_input(
-        "{}: holds no heads{}; expected folders such as l00h00q and l00h00k, each with data.parquet (of a model: give its "
+        "{}: holds no heads{}; expected folders such as l00h00q and l00h00k, each with data.parquet (of a model: give "
+        "its "
         "text with --data, or run 'headscope capture')",
-               dataset.root.string(), first_names(dataset.root));
+        dataset.root.string(), first_names(dataset.root));
   dataset.num_layers = options.num_layers.value_or(std::max(found.num_layers, state.layers.value_or(0)));
   dataset.num_q_heads = options.num_q_heads.value_or(std::max(found.num_q_heads, state.q_heads.value_or(0)));
   dataset.num_k_heads =

@@ -22,7 +22,7 @@ struct Dataset {
   std::int64_t num_layers = 0, num_q_heads = 0, num_k_heads = 0;
   std::vector<HeadId> heads;              // to analyse, in order of layer and query head
   std::vector<std::string> missing = {};  // folders of query heads that others of their number suggest
-  std::string rope = "unknown";           // before or after: where queries and keys were captured, if the folder says it
+  std::string rope = "unknown";  // before or after: where queries and keys were captured, if the folder says it
 
   [[nodiscard]] std::filesystem::path query_file(const HeadId& head) const;
   [[nodiscard]] std::filesystem::path key_file(const HeadId& head) const;

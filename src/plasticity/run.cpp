@@ -31,8 +31,8 @@ ordered_json definitions(Variant variant) {
       {"head", "mean over non-empty cells, weight = number of queries in the query bucket"}};
 }
 
-// What figures say of a run: the model, where it was captured in the run, otherwise run and data. The folder of the data that a
-// run makes says nothing.
+// What figures say of a run: the model, where it was captured in the run, otherwise run and data. The folder of the
+// data that a run makes says nothing.
 std::string title_of(const fs::path& run, const ordered_json& config, const std::string& rope) {
   const std::string folder = text_at(config, "model_dir");
   const std::string title = config.contains(capture_key) ? text_at(config[capture_key], "title")
@@ -180,8 +180,9 @@ void warn_about_small_cells(const std::vector<HeadResult>& heads, Console& conso
       head_of_smallest = &head;
     }
   if (small > 0)
-    console.warn(fmt::format("{} of {} cells have fewer than {} queries (bucket {} of {}: {}): their values are too small",
-                             small, all, least, smallest->q_bucket, head_of_smallest->id.name(), smallest->n_queries));
+    console.warn(
+        fmt::format("{} of {} cells have fewer than {} queries (bucket {} of {}: {}): their values are too small",
+                    small, all, least, smallest->q_bucket, head_of_smallest->id.name(), smallest->n_queries));
 }
 
 void warn_about(const PlasticityResult& result, const Dataset& dataset, const InputFiles& files, Console& console) {
@@ -197,7 +198,8 @@ void warn_about(const PlasticityResult& result, const Dataset& dataset, const In
   const auto few = std::ranges::count_if(heads, [](const HeadResult& head) { return head.n_q_tokens < 4 * head.dim; });
   if (few > 0)
     console.warn(
-        fmt::format("{} of {} heads have few queries for their dimensions (the first head: {} of {}): values are too small and rest on "
+        fmt::format("{} of {} heads have few queries for their dimensions (the first head: {} of {}): values are too "
+                    "small and rest on "
                     "little; capture more text, or with a larger --base-rate",
                     few, heads.size(), heads.front().n_q_tokens, heads.front().dim));
   if (!heads.empty()) warn_about_failures(result.failures, console);  // otherwise they are the error itself
@@ -223,7 +225,8 @@ HeadId head_of_row(const Table& table, std::size_t row) {
 std::vector<std::string> settings_that_differ(const ordered_json& one, const ordered_json& other) {
   std::vector<std::string> differ;
   const auto compare = [&](const std::string& name, const std::string& a, const std::string& b) {
-    if (a != b) differ.push_back(fmt::format("{}: {}, {}", name, a.empty() ? "not known" : a, b.empty() ? "not known" : b));
+    if (a != b)
+      differ.push_back(fmt::format("{}: {}, {}", name, a.empty() ? "not known" : a, b.empty() ? "not known" : b));
   };
   compare("rope", text_at(one, "rope"), text_at(other, "rope"));
   compare("variant", text_at(one, "variant"), text_at(other, "variant"));
@@ -301,7 +304,8 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     const fs::path plots = folder.place() / plots_name;
     if (job.figures && !result.heads.empty())
       draw_or_warn(folder.path(), resume_hint(plasticity_command, folder.path()), console, [&] {
-        const PlasticityTables tables = figure_tables(result, title_of(folder.path(), config_of(job, options), dataset.rope));
+        const PlasticityTables tables =
+            figure_tables(result, title_of(folder.path(), config_of(job, options), dataset.rope));
         draw(plasticity_figures(tables, {job.per_head_figures}), plots, theme);
       });
     if (job.demo) outcome.demo = compare_with_truth(result);

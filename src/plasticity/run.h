@@ -17,7 +17,7 @@ namespace headscope {
 
 constexpr const char* plasticity_command = "plasticity";
 constexpr const char* compare_command = "plasticity compare";
-constexpr const char* own_data_name = "data";  // the folder of the data that a run makes, of --demo or of a model
+constexpr const char* own_data_name = "data";   // the folder of the data that a run makes, of --demo or of a model
 constexpr const char* capture_key = "capture";  // of the configuration: how a model was captured
 // In the manifest: whether the numbers of layers and heads were given, or found in the data.
 constexpr const char* heads_from = "heads_from";
@@ -33,7 +33,7 @@ struct CaptureFirst {
 };
 
 struct PlasticityJob {
-  std::filesystem::path data;  // empty: dataset_local_root/model_dir of the options
+  std::filesystem::path data;         // empty: dataset_local_root/model_dir of the options
   std::optional<CaptureFirst> model;  // captured first, instead of `data`
   PlasticityOptions options;
   RunFolderOptions folder;

@@ -89,8 +89,7 @@ Table cell_table(const std::vector<HeadResult>& heads, Variant variant) {
 Table cell_uncertainty_table(const std::vector<HeadResult>& heads) {
   return cells_with(heads, std::pair("plasticity", &CellResult::plasticity), std::pair("n_pairs", &CellResult::n_pairs),
                     std::pair("n_examples", &CellResult::n_examples), std::pair("se_pairs", &CellResult::se_pairs),
-                    std::pair("se_examples", &CellResult::se_examples),
-                    std::pair("n_queries", &CellResult::n_queries));
+                    std::pair("se_examples", &CellResult::se_examples), std::pair("n_queries", &CellResult::n_queries));
 }
 
 Table component_table(const std::vector<HeadResult>& heads, Variant variant) {

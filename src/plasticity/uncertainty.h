@@ -26,9 +26,9 @@ struct Estimate {
 };
 
 struct HeadUncertainty {
-  Estimate overall;            // weighted mean over non-empty cells: the head's value
-  Estimate first_20, last_20;  // the nearest and the farthest cells, each at least a fifth of the non-empty ones
-  Estimate drop;               // first_20 - last_20
+  Estimate overall;                // weighted mean over non-empty cells: the head's value
+  Estimate first_20, last_20;      // the nearest and the farthest cells, each at least a fifth of the non-empty ones
+  Estimate drop;                   // first_20 - last_20
   std::int64_t n_examples = 0;     // texts of the pairs of keys and of the queries
   std::string examples_hash;       // of the set of example ids: heads with equal sets can be compared pair by pair
   std::vector<double> replicates;  // of overall, one for each bootstrap replicate; none when pairs are of one example
@@ -40,8 +40,8 @@ double bootstrap_weight(std::uint64_t seed, std::int64_t example_id, std::uint64
 
 // Fills in se_examples of the cells. The bootstrap resamples the texts of the keys; the fitted query model stays. What
 // it would be with the queries of the texts drawn enters the replicates of the head's value to first order: with the
-// weights w of the same draws, Σ (w - 1) from_queries, where `from_queries` is the influence of each text's queries. The
-// errors of cells, first_20, last_20 and drop hold the queries fixed.
+// weights w of the same draws, Σ (w - 1) from_queries, where `from_queries` is the influence of each text's queries.
+// The errors of cells, first_20, last_20 and drop hold the queries fixed.
 HeadUncertainty estimate_uncertainty(std::vector<Cell>& cells, const KeyGroups& keys, std::uint64_t seed,
                                      std::int64_t replicates, const TextSums& from_queries = {});
 

@@ -16,7 +16,8 @@ using test::TemporaryFolder;
 constexpr std::int64_t dim = 3;
 
 // A number that says whose it is.
-float value(std::int64_t layer, char kind, std::int64_t head, std::int64_t example, std::int64_t position, std::int64_t i) {
+float value(std::int64_t layer, char kind, std::int64_t head, std::int64_t example, std::int64_t position,
+            std::int64_t i) {
   return static_cast<float>(layer * 100000 + (kind == 'k' ? 50000 : 0) + head * 10000 + example * 100 + position) +
          0.25F * static_cast<float>(i);
 }
@@ -34,7 +35,8 @@ CaptureOptions options() {
 
 CapturedText text(std::int64_t example, std::size_t length) {
   std::vector<std::uint32_t> tokens;
-  for (std::size_t i = 0; i < length; ++i) tokens.push_back(static_cast<std::uint32_t>(example * 10 + static_cast<std::int64_t>(i)));
+  for (std::size_t i = 0; i < length; ++i)
+    tokens.push_back(static_cast<std::uint32_t>(example * 10 + static_cast<std::int64_t>(i)));
   return {example, tokens};
 }
 
@@ -48,8 +50,7 @@ void write_part(const std::filesystem::path& file, const std::vector<CapturedTex
         std::vector<float> vectors;
         for (std::size_t position = 0; position < part.rows(side, t); ++position)
           for (std::int64_t i = 0; i < dim; ++i)
-            vectors.push_back(
-                value(of[side].layer, of[side].kind, of[side].heads[head], texts[t].example_id,
+            vectors.push_back(value(of[side].layer, of[side].kind, of[side].heads[head], texts[t].example_id,
                                     static_cast<std::int64_t>(position), i));
         part.write(side, t, head, vectors);
       }
@@ -97,7 +98,8 @@ TEST(CaptureParts, APartThatWasNotCommittedIsNotThere) {
   const auto parts = folder / "parts";
   {
     const std::vector<CapturedText> texts = {text(0, 5)};
-    PartWriter part(part_file(parts, 0), sides(), dim, PositionSampler(options()), texts, {"m", "t", "o", 0, 0, 1, 1, 5});
+    PartWriter part(part_file(parts, 0), sides(), dim, PositionSampler(options()), texts,
+                    {"m", "t", "o", 0, 0, 1, 1, 5});
   }
   EXPECT_EQ(parts_in(parts).count, 0U);
   EXPECT_TRUE(std::filesystem::is_empty(parts));
@@ -105,9 +107,9 @@ TEST(CaptureParts, APartThatWasNotCommittedIsNotThere) {
 
 TEST(CaptureParts, PartsOfOtherCapturesOrInAnotherOrderAreRefused) {
   const PartState first{"m", "t", "o", 0, 0, 3, 2, 6};
-  for (const PartState& second :
-       {PartState{"m", "t", "o", 0, 0, 3, 2, 6}, PartState{"m", "t", "o", 1, 4, 8, 3, 15}, PartState{"n", "t", "o", 1, 3, 8, 3, 15},
-        PartState{"m", "u", "o", 1, 3, 8, 3, 15}, PartState{"m", "t", "p", 1, 3, 8, 3, 15}}) {
+  for (const PartState& second : {PartState{"m", "t", "o", 0, 0, 3, 2, 6}, PartState{"m", "t", "o", 1, 4, 8, 3, 15},
+                                  PartState{"n", "t", "o", 1, 3, 8, 3, 15}, PartState{"m", "u", "o", 1, 3, 8, 3, 15},
+                                  PartState{"m", "t", "p", 1, 3, 8, 3, 15}}) {
     const TemporaryFolder folder;
     write_part(part_file(folder.path(), 0), {text(0, 5), text(2, 1)}, first);
     write_part(part_file(folder.path(), 1), {text(7, 9)}, second);

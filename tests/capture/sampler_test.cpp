@@ -37,7 +37,8 @@ TEST(PositionSampler, ExpectsAsManyRowsAsProbabilitiesAddUpTo) {
   options.sampler = Sampler::uniform;
   EXPECT_NEAR(PositionSampler(options).expected(1280), 10, 1e-9);  // 1280 / 128, exact in float32
   options.sampler = Sampler::log;
-  // 255 positions of bucket 7 with 1/128 each, then one row of each bucket: 256 of bucket 8 with 1/256, 512 of bucket 9.
+  // 255 positions of bucket 7 with 1/128 each, then one row of each bucket: 256 of bucket 8 with 1/256, 512 of
+  // bucket 9.
   EXPECT_NEAR(PositionSampler(options).expected(1023), 255.0 / 128 + 2, 1e-9);
 }
 

@@ -52,7 +52,9 @@ TEST(CapturedTexts, TheSurveyCountsAndHashesThem) {
   write_file(folder / "a.jsonl", "{\"text\": \"abd\"}\n{\"text\": \"defghi\"}\n");
   EXPECT_NE(found.hash, survey(source, bytes, {5, {}}).hash);
   write_file(folder / "a.jsonl", "{\"text\": \"abc\"}\n{\"text\": 3}\n");
-  expect_error(Fault::input, "a.jsonl: line 2: field 'text' is a number; expected a text", [&] { survey(source, bytes, {5, {}}); });
+  expect_error(Fault::input, "a.jsonl: line 2: field 'text' is a number; expected a text", [&] {
+    survey(source, bytes, {5, {}});
+  });
 }
 
 TEST(CapturedTexts, TheEmbeddedLanguageGivesItsHeldOutDocuments) {

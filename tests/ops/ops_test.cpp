@@ -152,19 +152,21 @@ TEST(Attention, InTilesIsTheComposedOne) {
     std::int64_t b, t, heads, key_heads, d, d_value;
     Scores scores;
   };
-  for (const Case& c : {Case{1, 1, 1, 1, 8, 8, {1, 0, 0}}, Case{2, 15, 4, 2, 16, 16, {0.25, 0, 0}},
-                        Case{1, 17, 3, 1, 5, 7, {1, 0, 0}}, Case{2, 300, 2, 1, 64, 64, {0.125, 0, 0}},
-                        Case{1, 700, 6, 2, 24, 40, {0.3, 0, 0}}, Case{1, 515, 2, 2, 16, 16, {0.25, 1, 0}},
-                        Case{1, 515, 2, 2, 16, 16, {0.25, 100, 0}}, Case{2, 520, 2, 1, 16, 16, {1, 300, 5}},
-                        Case{1, 256, 1, 1, 16, 16, {3, 0, 2}}}) {
+  for (const Case& c :
+       {Case{1, 1, 1, 1, 8, 8, {1, 0, 0}}, Case{2, 15, 4, 2, 16, 16, {0.25, 0, 0}}, Case{1, 17, 3, 1, 5, 7, {1, 0, 0}},
+        Case{2, 300, 2, 1, 64, 64, {0.125, 0, 0}}, Case{1, 700, 6, 2, 24, 40, {0.3, 0, 0}},
+        Case{1, 515, 2, 2, 16, 16, {0.25, 1, 0}}, Case{1, 515, 2, 2, 16, 16, {0.25, 100, 0}},
+        Case{2, 520, 2, 1, 16, 16, {1, 300, 5}}, Case{1, 256, 1, 1, 16, 16, {3, 0, 2}}}) {
     const at::Tensor q = random_tensor({c.b, c.t, c.heads, c.d}, 1), k = random_tensor({c.b, c.t, c.key_heads, c.d}, 2),
                      v = random_tensor({c.b, c.t, c.key_heads, c.d_value}, 3);
     const at::Tensor expected = causal_attention(q, k, v, c.scores);  // float64
     const auto single = [](const at::Tensor& x) { return x.to(at::kFloat); };
     // Vectors as a view of others: heads of queries, keys and values lie beside each other.
     const at::Tensor together = at::cat({single(q), single(q)}, 2).narrow(2, c.heads, c.heads);
-    const double difference =
-        (causal_attention(together, single(k), single(v), c.scores).to(at::kDouble) - expected).abs().max().item<double>();
+    const double difference = (causal_attention(together, single(k), single(v), c.scores).to(at::kDouble) - expected)
+                                  .abs()
+                                  .max()
+                                  .item<double>();
     // Scores of up to about 30 have an error of 30·2^-24 each; values are about 1.
     EXPECT_LT(difference, 1e-5) << c.t << " " << c.d << " " << c.scores.window << " " << c.scores.cap;
     const at::Tensor q8 = q.to(at::kBFloat16), k8 = k.to(at::kBFloat16), v8 = v.to(at::kBFloat16);
@@ -224,7 +226,9 @@ TEST(Linear, WithAPackedWeightIsTheSameProduct) {
       // Sums of 48 products of numbers near 1; results, and sums with the bias, rounded to 8 bits.
       const double tolerance = type == at::kFloat ? 48 * float32_eps * 4 : 0x1p-7 * exact.abs().max().item<double>();
       EXPECT_LT((apply_linear(x, packed, {}).to(at::kDouble) - exact).abs().max().item<double>(), tolerance);
-      EXPECT_LT((apply_linear(x, packed, bias).to(at::kDouble) - exact - bias.to(at::kDouble)).abs().max().item<double>(), tolerance);
+      EXPECT_LT(
+          (apply_linear(x, packed, bias).to(at::kDouble) - exact - bias.to(at::kDouble)).abs().max().item<double>(),
+          tolerance);
       EXPECT_EQ(apply_linear(x, packed, {}).scalar_type(), type);
     }
 }

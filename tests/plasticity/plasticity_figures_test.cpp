@@ -176,8 +176,8 @@ TEST(PlasticityFigures, NarrowMapsHaveAThirdDecimal) {
   EXPECT_EQ(plasticity_figures(tables, {})[3].panels[0].labels[1].text[0], "0.984");
 }
 
-// Heads whose gap is: found but small, found and large, without an error, large but not found, neither. The fourth is beyond
-// 1.96 errors, which is not enough among four tests.
+// Heads whose gap is: found but small, found and large, without an error, large but not found, neither. The fourth is
+// beyond 1.96 errors, which is not enough among four tests.
 PlasticityTables checked_heads() {
   PlasticityTables tables = synthetic::tables({});
   tables.checks = Table("checks");
@@ -207,7 +207,8 @@ TEST(GaussianCheck, MarksAndNamesTheHeadsWhoseGapIsLargeAndFound) {
 TEST(GaussianCheck, MapShowsTheGap) {
   const TemporaryFolder folder;
   draw_one(checked_heads(), "gaussian_gap", folder.path());
-  EXPECT_THAT(columns_of(folder.path() / "gaussian_gap.tiles.dat").at("value"), ElementsAre("0.01", "-0.2", "0.1", "0.1", "0.001"));
+  EXPECT_THAT(columns_of(folder.path() / "gaussian_gap.tiles.dat").at("value"),
+              ElementsAre("0.01", "-0.2", "0.1", "0.1", "0.001"));
 }
 
 TEST(GaussianCheck, IsLeftOutOfRunsWithoutChecks) {

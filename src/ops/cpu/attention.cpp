@@ -60,8 +60,8 @@ void product(const float* a, std::int64_t a_step, const float* b, std::int64_t d
   }
 }
 
-// Keys and values of every sequence and key head in panels: [t / 16][d][16] of keys, [d_value / 16][t][16] of values. What
-// fills up the last panel is 0.
+// Keys and values of every sequence and key head in panels: [t / 16][d][16] of keys, [d_value / 16][t][16] of values.
+// What fills up the last panel is 0.
 class Panels {
  public:
   Panels(const AttentionShape& shape, const HeadRows& k, const HeadRows& v)
@@ -114,8 +114,8 @@ class Panels {
   float* values_;
 };
 
-// One tile of queries, with the softmax carried on from block to block (Milakov and Gimelshein 2018; Dao et al. 2022): the
-// largest score so far, the sum of exponentials relative to it, and their sum with the values.
+// One tile of queries, with the softmax carried on from block to block (Milakov and Gimelshein 2018; Dao et al. 2022):
+// the largest score so far, the sum of exponentials relative to it, and their sum with the values.
 class Tile {
  public:
   Tile(const AttentionShape& shape, const Panels& panels)
@@ -135,7 +135,8 @@ class Tile {
     for (std::int64_t r = 0; r < rows; ++r) {
       float* row = out + ((b * shape_.t + first + r) * shape_.heads + head) * shape_.d_value;
       const auto inverse = static_cast<float>(1 / weight_[r]);
-      for (std::int64_t i = 0; i < shape_.d_value; ++i) row[i] = sums_[static_cast<std::size_t>(r * width_ + i)] * inverse;
+      for (std::int64_t i = 0; i < shape_.d_value; ++i)
+        row[i] = sums_[static_cast<std::size_t>(r * width_ + i)] * inverse;
     }
   }
 
