@@ -38,6 +38,7 @@ ELSEWHERE = {
     "cmake --preset release -DHEADSCOPE_CUDA=ON": "scripts/test-gpu",
     "./scripts/test": ".ci/run",
     "python3 python/export_reference.py": "scripts/make-references",
+    "docs/studies/smollm2_plasticity/rebuild": "docs/studies/smollm2_plasticity/claims.py",
 }
 UNFINISHED = ("headscope study --analyze", "headscope capture", "headscope plasticity")  # spans that name a command without saying what it takes
 # Flags of other programs.
