@@ -14,7 +14,8 @@ add_custom_target(headscope_checked)
 # What the libraries need that are not instrumented. Arrow takes its buffers from malloc: a buffer that its own allocator
 # hands from one thread to another looks like a race.
 set(HEADSCOPE_asan_ENVIRONMENT UBSAN_OPTIONS=print_stacktrace=1)
-set(HEADSCOPE_tsan_ENVIRONMENT ARROW_DEFAULT_MEMORY_POOL=system TSAN_OPTIONS=second_deadlock_stack=1)
+set(HEADSCOPE_tsan_ENVIRONMENT ARROW_DEFAULT_MEMORY_POOL=system
+  "TSAN_OPTIONS=second_deadlock_stack=1 suppressions=cmake/tsan_suppressions.txt")  # from the root, where tests run
 
 function(headscope_test name)
   cmake_parse_arguments(ARG "TORCH;THREADS;UNLISTED" "" "LINKS;PACKAGES" ${ARGN})
