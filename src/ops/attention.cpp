@@ -1,5 +1,7 @@
 #include "ops/attention.h"
 
+#include <ATen/SDPBackend.h>
+
 #include <limits>
 
 #include "ops/cpu/attention.h"
@@ -50,6 +52,25 @@ at::Tensor fused_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
       /*enable_gqa=*/group > 1 && !repeat));
 }
 
+// Keys or values for each head of queries: [b, heads, t, d].
+at::Tensor repeated(const at::Tensor& x_bthd, std::int64_t heads) {
+  return heads_before_time(x_bthd).repeat_interleave(heads / x_bthd.size(2), 1);
+}
+
+// The sum over the query heads of a group, [b, t, key heads, d].
+at::Tensor summed_over_groups(const at::Tensor& x_bhtd, std::int64_t key_heads) {
+  const at::Tensor x_bthd = heads_before_time(x_bhtd);
+  return x_bthd.size(2) == key_heads ? x_bthd : x_bthd.unflatten(2, {key_heads, -1}).sum(3);
+}
+
+at::Tensor masked_scores(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  const std::int64_t time = q_bthd.size(1);
+  const at::Tensor s_bhqk =
+      at::matmul(heads_before_time(q_bthd), repeated(k_bthd, q_bthd.size(2)).transpose(-1, -2)) * scale;
+  return s_bhqk.masked_fill(visible_keys(0, time, time, 0, q_bthd.device()).logical_not(),
+                            -std::numeric_limits<double>::infinity());
+}
+
 cpu::HeadRows rows_of(const at::Tensor& x_bthd) {
   return {x_bthd.const_data_ptr<float>(), x_bthd.stride(0), x_bthd.stride(1), x_bthd.stride(2)};
 }
@@ -74,6 +95,19 @@ at::Tensor tiled_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
                          .window = scores.window},
                         rows_of(q), rows_of(k), rows_of(v), mixed.mutable_data_ptr<float>());
   return mixed.to(q_bthd.scalar_type());
+}
+
+AttentionKernels attention_kernels(const at::Tensor& q_bthd, const at::Tensor& k_bthd, bool deterministic) {
+  using enum AttentionKernels;
+  if (!q_bthd.is_cuda() || q_bthd.scalar_type() != at::kBFloat16) return composed;
+  const at::Tensor q = heads_before_time(q_bthd), k = heads_before_time(k_bthd);
+  const auto choice = [&](const at::Tensor& key, bool grouped) {
+    return static_cast<at::SDPBackend>(
+        at::_fused_sdp_choice(q, key, key, std::nullopt, 0, /*is_causal=*/true, std::nullopt, grouped));
+  };
+  if (!deterministic && choice(k, q.size(1) != k.size(1)) == at::SDPBackend::cudnn_attention) return cudnn;
+  // Its heads are those of the queries.
+  return q_bthd.size(3) <= 256 && q_bthd.size(3) % 8 == 0 ? flash : composed;
 }
 
 }  // namespace
@@ -139,6 +173,55 @@ at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k
   if (scores.cap != 0) s_bhqk = at::tanh(s_bhqk / scores.cap) * scores.cap;
   const at::Tensor hidden = visible_keys(first, count, k_bthd.size(1), scores.window, q_bthd.device()).logical_not();
   return at::softmax(s_bhqk.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
+}
+
+Attended attention_forward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd, double scale,
+                           bool deterministic) {
+  const AttentionKernels kernels = attention_kernels(q_bthd, k_bthd, deterministic);
+  const at::Tensor q = heads_before_time(q_bthd);
+  if (kernels == AttentionKernels::cudnn) {
+    const auto result =
+        at::_scaled_dot_product_cudnn_attention(q, heads_before_time(k_bthd), heads_before_time(v_bthd), std::nullopt,
+                                                /*compute_log_sumexp=*/true, 0, /*is_causal=*/true, false, scale);
+    return {heads_before_time(std::get<0>(result)), std::get<1>(result).flatten(2), kernels,
+            {std::get<1>(result), std::get<6>(result), std::get<7>(result)}};
+  }
+  if (kernels == AttentionKernels::flash) {
+    const auto result = at::_scaled_dot_product_flash_attention(
+        q, repeated(k_bthd, q_bthd.size(2)), repeated(v_bthd, q_bthd.size(2)), 0, /*is_causal=*/true, false, scale);
+    return {heads_before_time(std::get<0>(result)), std::get<1>(result), kernels,
+            {std::get<6>(result), std::get<7>(result)}};
+  }
+  const at::Tensor scores = masked_scores(q_bthd, k_bthd, scale);
+  return {heads_before_time(at::matmul(at::softmax(scores, -1), repeated(v_bthd, q_bthd.size(2)))),
+          at::logsumexp(scores, at::IntArrayRef{-1})};
+}
+
+AttentionGradients attention_backward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
+                                      const Attended& attended, const at::Tensor& d_mixed_bthd, double scale) {
+  const std::int64_t time = q_bthd.size(1), heads = q_bthd.size(2), key_heads = k_bthd.size(2);
+  const at::Tensor q = heads_before_time(q_bthd), mixed = heads_before_time(attended.mixed_bthd),
+                   d_mixed = heads_before_time(d_mixed_bthd);
+  if (attended.kernels == AttentionKernels::cudnn) {
+    const auto& saved = attended.of_kernels;
+    const auto [dq, dk, dv] = at::_scaled_dot_product_cudnn_attention_backward(
+        d_mixed, q, heads_before_time(k_bthd), heads_before_time(v_bthd), mixed, saved[0], saved[1], saved[2],
+        /*attn_bias=*/at::Tensor(), at::Tensor(), at::Tensor(), time, time, 0, /*is_causal=*/true, scale);
+    return {heads_before_time(dq), heads_before_time(dk), heads_before_time(dv)};
+  }
+  const at::Tensor k = repeated(k_bthd, heads), v = repeated(v_bthd, heads);
+  if (attended.kernels == AttentionKernels::flash) {
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
+        d_mixed, q, k, v, mixed, attended.log_sum_bht, at::Tensor(), at::Tensor(), time, time, 0, /*is_causal=*/true,
+        attended.of_kernels[0], attended.of_kernels[1], scale);
+    return {heads_before_time(dq), summed_over_groups(dk, key_heads), summed_over_groups(dv, key_heads)};
+  }
+  // p = softmax(s): ds = p·(dp - Σ dp·p).
+  const at::Tensor p = at::softmax(masked_scores(q_bthd, k_bthd, scale), -1);
+  const at::Tensor dp = at::matmul(d_mixed, v.transpose(-1, -2));
+  const at::Tensor ds = p * (dp - (dp * p).sum(-1, /*keepdim=*/true)) * scale;
+  return {heads_before_time(at::matmul(ds, k)), summed_over_groups(at::matmul(ds.transpose(-1, -2), q), key_heads),
+          summed_over_groups(at::matmul(p.transpose(-1, -2), d_mixed), key_heads)};
 }
 
 }  // namespace headscope

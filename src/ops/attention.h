@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <vector>
+
 namespace headscope {
 
 // Rotary position embedding (RoPE): a pair of a head vector's dimensions at position t is turned by the angle
@@ -34,5 +36,27 @@ at::Tensor causal_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, 
 // The rows of softmax(scores) for the queries from `first` on: [b, query heads, count, t] in the type of q.
 at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores,
                                    std::int64_t first, std::int64_t count);
+
+// The two passes of causal attention themselves, all keys seen and no cap: for code that takes its gradients itself.
+enum class AttentionKernels {
+  cudnn,     // the fastest on Hopper; sums of its backward pass have no fixed order
+  flash,     // in a fixed order where torch is asked for deterministic algorithms
+  composed,  // the matrix of all scores: any device and type
+};
+struct Attended {
+  at::Tensor mixed_bthd;
+  at::Tensor log_sum_bht;  // log Σ exp(score) of each row, float32 or float64
+  AttentionKernels kernels = AttentionKernels::composed;
+  std::vector<at::Tensor> of_kernels = {};  // what their backward pass wants
+};
+// By the fastest kernels for these queries and keys; of fixed order with `deterministic`.
+Attended attention_forward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd, double scale,
+                           bool deterministic);
+
+struct AttentionGradients {
+  at::Tensor dq_bthd, dk_bthd, dv_bthd;
+};
+AttentionGradients attention_backward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd,
+                                      const Attended& attended, const at::Tensor& d_mixed_bthd, double scale);
 
 }  // namespace headscope

@@ -3,6 +3,12 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include "ops/device.h"
+#include "ops/linear.h"
+
+#ifdef HEADSCOPE_CUDA
+#include "ops/cuda/cross_entropy.h"
+#include "ops/cuda/inputs.h"
+#endif
 
 namespace headscope {
 namespace {
@@ -33,6 +39,34 @@ at::Tensor target_log_p(const at::Tensor& logits_nv, const at::Tensor& target_n1
                         .gather(1, target_n1.narrow(0, rows.first, rows.count)));
   return at::cat(parts);
 }
+
+// Logits become softmax - one-hot. Returns -log softmax of each row's target.
+at::Tensor composed_cross_entropy_(at::Tensor& logits_nv, const at::Tensor& targets_n) {
+  const at::Tensor target = targets_n.unsqueeze(1);
+  at::Tensor log_p = at::log_softmax(logits_nv, -1, inner_type(logits_nv.scalar_type()));
+  const at::Tensor losses = -log_p.gather(1, target).squeeze(1);
+  log_p.exp_().scatter_add_(1, target, at::full({1, 1}, -1, log_p.options()).expand_as(target));
+  logits_nv.copy_(log_p);
+  return losses;
+}
+
+#ifdef HEADSCOPE_CUDA
+at::Tensor cross_entropy_(at::Tensor& logits_nv, const at::Tensor& targets_n) {
+  if (!cuda::has_kernel_type(logits_nv) || !logits_nv.is_contiguous())
+    return composed_cross_entropy_(logits_nv, targets_n);
+  const at::Tensor targets = targets_n.contiguous();
+  at::Tensor losses = at::empty({logits_nv.size(0)}, logits_nv.options().dtype(at::kFloat));
+  cuda::cross_entropy(logits_nv.mutable_data_ptr(), targets.const_data_ptr<std::int64_t>(),
+                      losses.mutable_data_ptr<float>(), logits_nv.size(0), logits_nv.size(1),
+                      cuda::element_type(logits_nv), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return losses;
+}
+#else
+at::Tensor cross_entropy_(at::Tensor& logits_nv, const at::Tensor& targets_n) {
+  return composed_cross_entropy_(logits_nv, targets_n);
+}
+#endif
 
 class LinearCrossEntropy : public torch::autograd::Function<LinearCrossEntropy> {
  public:
@@ -98,6 +132,27 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight
                                 std::int64_t slice_bytes, double cap) {
   const bool with_gradients = at::GradMode::is_enabled() && (x_nm.requires_grad() || weight_vm.requires_grad());
   return LinearCrossEntropy::apply(x_nm, weight_vm, targets_n, slice_bytes, cap, with_gradients);
+}
+
+at::Tensor loss_and_gradients(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
+                              double share, at::Tensor& loss, at::Tensor& d_weight_vm, std::int64_t slice_bytes) {
+  const std::int64_t tokens = x_nm.size(0), row_bytes = weight_vm.size(0) * x_nm.element_size();
+  // Slices of one size, in multiples of what the products are tiled by.
+  constexpr std::int64_t tile = 256;
+  const std::int64_t most = std::max<std::int64_t>(1, slice_bytes / row_bytes), slices = (tokens + most - 1) / most;
+  const std::int64_t rows = std::min(most, ((tokens + slices - 1) / slices + tile - 1) / tile * tile);
+  const double factor = share / static_cast<double>(tokens);
+  at::Tensor dx_nm = at::empty_like(x_nm);
+  for (std::int64_t first = 0; first < tokens; first += rows) {
+    const std::int64_t count = std::min(rows, tokens - first);
+    const at::Tensor x = x_nm.narrow(0, first, count);
+    at::Tensor logits = at::mm(x, weight_vm.t());
+    loss.add_(cross_entropy_(logits, targets_n.narrow(0, first, count)).sum(), factor);
+    at::Tensor dx = dx_nm.narrow(0, first, count);
+    at::addmm_out(dx, dx, logits, weight_vm, 0, factor);
+    add_weight_gradient(d_weight_vm, logits, x, factor);
+  }
+  return dx_nm;
 }
 
 }  // namespace headscope

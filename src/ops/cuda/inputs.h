@@ -20,10 +20,15 @@ inline ElementType element_type(const at::Tensor& x) {
   return x.scalar_type() == at::kFloat ? ElementType::f32 : ElementType::bf16;
 }
 
-// Contiguous, and aligned to the 16 bytes that a thread reads at once, which a slice need not be.
+// To the 16 bytes that a thread reads at once. An undefined tensor is.
+inline bool is_aligned(const at::Tensor& x) {
+  return !x.defined() || reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % 16 == 0;
+}
+
+// Contiguous, and aligned, which a slice need not be.
 inline at::Tensor kernel_input(const at::Tensor& x) {
   const at::Tensor plain = x.detach().contiguous();
-  return reinterpret_cast<std::uintptr_t>(plain.const_data_ptr()) % 16 == 0 ? plain : plain.clone();
+  return is_aligned(plain) ? plain : plain.clone();
 }
 
 }  // namespace headscope::cuda

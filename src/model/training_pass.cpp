@@ -1,0 +1,172 @@
+#include "model/training_pass.h"
+
+#include "model/rope.h"
+#include "ops/embedding.h"
+#include "ops/linear.h"
+#include "ops/linear_cross_entropy.h"
+#include "ops/rms_norm.h"
+#include "ops/squared_relu.h"
+
+namespace headscope {
+
+bool TrainingPass::supports(const DecoderConfig& c) {
+  const bool plain_norm = c.norm.kind == NormKind::rms && c.norm.place == NormPlace::before && c.norm.offset == 0;
+  const bool plain_rope = c.rope.dims == 0 && c.rope.pairing == RopePairing::neighbours &&
+                          c.rope.scaling.kind == RopeScalingKind::none && !c.rope.float32_angles && !c.sliding_rope &&
+                          c.layer_has_rope.empty();
+  const bool plain_heads = (!c.qk_norm || c.qk_norm_over == QkNormOver::one_head) && c.windows.empty() &&
+                           c.score_cap == 0 && c.logit_cap == 0;
+  const bool plain_layer = c.activation == Activation::squared_relu && !c.gated && !c.bias.qkv && !c.bias.output &&
+                           !c.bias.feed_forward && !c.parallel_residual && c.tied_head;
+  return plain_norm && plain_rope && plain_heads && plain_layer;
+}
+
+TrainingPass::TrainingPass(const Decoder& model, const Options& options) : model_(model), options_(options) {
+  const at::NoGradGuard no_gradients;
+  const auto in_type = [&](const at::Tensor& weight) { return weight.detach().to(options.type); };
+  embedding_ = in_type(model.embedding);
+  for (const DecoderLayer& layer : model.layers)
+    matrices_.push_back({in_type(layer.qkv.weight), in_type(layer.output.weight), in_type(layer.up.weight),
+                         in_type(layer.down.weight)});
+}
+
+NamedTensors TrainingPass::copies() const {
+  if (model_.embedding.scalar_type() == options_.type) return {};
+  NamedTensors copies = {{"embedding.weight", embedding_}};
+  for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    const std::string prefix = "layers." + std::to_string(i) + ".";
+    copies.emplace_back(prefix + "attention.qkv.weight", matrices_[i].qkv);
+    copies.emplace_back(prefix + "attention.output.weight", matrices_[i].output);
+    copies.emplace_back(prefix + "feed_forward.up.weight", matrices_[i].up);
+    copies.emplace_back(prefix + "feed_forward.down.weight", matrices_[i].down);
+  }
+  return copies;
+}
+
+void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, double share, at::Tensor& loss,
+                       const Observe& observe) {
+  const at::NoGradGuard no_gradients;
+  const DecoderConfig& c = model_.config;
+  const double eps = c.norm.eps, scale = c.embedding_scale.value_or(std::sqrt(static_cast<double>(c.d_model)));
+  b_ = tokens_bt.size(0);
+  t_ = tokens_bt.size(1);
+  if (!table_.defined() || table_.size(0) < t_) {
+    const at::ScalarType wide = options_.type == at::kDouble ? at::kDouble : at::kFloat;
+    table_ = rotary_table(t_, rope_frequencies(c, c.rope, t_), 1, wide).to(model_.embedding.device());
+  }
+  const at::Tensor tokens_n = tokens_bt.flatten();
+
+  Stream stream{at::embedding(embedding_, tokens_n) * scale, {}};
+  std::vector<Layer> layers;
+  for (std::int64_t index = 0; index < c.layers; ++index) {
+    Stream behind;
+    Layer layer = forward(index, stream, behind, observe);
+    if (options_.recompute)
+      layers.emplace_back().x_nm = layer.x_nm;
+    else
+      layers.push_back(std::move(layer));
+    stream = behind;
+  }
+  const NormedSum last = rms_norm_forward(stream.x_nm, stream.delta_nm, model_.final_norm.gain, eps);
+  stream = {};
+
+  at::Tensor d_embedding = model_.embedding.grad();
+  const at::Tensor d_last = loss_and_gradients(last.y, embedding_, targets_bt.flatten(), share, loss, d_embedding);
+  NormGradients through = rms_norm_backward(last.sum, model_.final_norm.gain, last.inverse, d_last, {});
+  add_later(model_.final_norm.gain, through.gain_parts);
+  at::Tensor d_nm = through.dx;
+  for (std::int64_t index = c.layers - 1; index >= 0; --index) {
+    Layer layer = std::move(layers.back());
+    layers.pop_back();
+    Stream unused;
+    if (options_.recompute) layer = forward(index, {layer.x_nm, {}}, unused, {});
+    backward(index, layer, d_nm);
+  }
+  add_embedding_gradient(d_embedding, tokens_n, d_nm, scale);
+  add_partial_sums(gain_sums_);
+  gain_sums_.clear();
+}
+
+TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stream, Stream& behind,
+                                          const Observe& observe) const {
+  const DecoderConfig& c = model_.config;
+  const DecoderLayer& weights = model_.layers[static_cast<std::size_t>(index)];
+  const Matrices& matrices = matrices_[static_cast<std::size_t>(index)];
+  Layer layer;
+
+  NormedSum normed = rms_norm_forward(stream.x_nm, stream.delta_nm, weights.attention_norm.gain, c.norm.eps);
+  layer.x_nm = normed.sum;
+  layer.h_nm = normed.y;
+  layer.inverse = normed.inverse;
+  layer.qkv_bthd = at::mm(layer.h_nm, matrices.qkv.t()).view({b_, t_, -1, c.d_k});
+  layer.heads = rotate_heads(layer.qkv_bthd, rotation(index), /*with_plain=*/static_cast<bool>(observe));
+  const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
+  layer.attended =
+      attention_forward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, score_scale(), options_.deterministic);
+  if (observe) {
+    const auto plain = layer.heads.plain_bthd.split_with_sizes({c.heads, c.kv_heads}, 2);
+    observe(index, {plain[0], plain[1], v_bthd, layer.heads.q_bthd, layer.heads.k_bthd, {score_scale()}});
+    layer.heads.plain_bthd.reset();
+  }
+  const at::Tensor attention_nm = at::mm(layer.attended.mixed_bthd.reshape({b_ * t_, -1}), matrices.output.t());
+
+  normed = rms_norm_forward(layer.x_nm, attention_nm, weights.feed_forward_norm.gain, c.norm.eps);
+  layer.middle_nm = normed.sum;
+  layer.middle_h_nm = normed.y;
+  layer.middle_inverse = normed.inverse;
+  layer.inner_nf = at::mm(layer.middle_h_nm, matrices.up.t());
+  squared_relu_forward_(layer.inner_nf);
+  behind = {layer.middle_nm, at::mm(layer.inner_nf, matrices.down.t())};
+  return layer;
+}
+
+void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& d_nm) {
+  const DecoderConfig& c = model_.config;
+  const DecoderLayer& weights = model_.layers[static_cast<std::size_t>(index)];
+  const Matrices& matrices = matrices_[static_cast<std::size_t>(index)];
+  const auto add_gradient = [](const Linear& matrix, const at::Tensor& dy, const at::Tensor& x) {
+    at::Tensor gradient = matrix.weight.grad();
+    add_weight_gradient(gradient, dy, x);
+  };
+
+  add_gradient(weights.down, d_nm, layer.inner_nf);
+  at::Tensor d_inner_nf = at::mm(d_nm, matrices.down);
+  squared_relu_backward_(layer.inner_nf, d_inner_nf);
+  add_gradient(weights.up, d_inner_nf, layer.middle_h_nm);
+  NormGradients through = rms_norm_backward(layer.middle_nm, weights.feed_forward_norm.gain, layer.middle_inverse,
+                                            at::mm(d_inner_nf, matrices.up), d_nm);
+  add_later(weights.feed_forward_norm.gain, through.gain_parts);
+  d_nm = through.dx;
+  d_inner_nf.reset();
+
+  const at::Tensor mixed_nd = layer.attended.mixed_bthd.reshape({b_ * t_, -1});
+  add_gradient(weights.output, d_nm, mixed_nd);
+  const at::Tensor d_mixed_bthd = at::mm(d_nm, matrices.output).view({b_, t_, c.heads, c.d_k});
+  const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
+  const AttentionGradients d = attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended,
+                                                  d_mixed_bthd, score_scale());
+  const HeadRotationGradients rotated =
+      rotate_heads_backward(layer.qkv_bthd, rotation(index), d.dq_bthd, d.dk_bthd, d.dv_bthd);
+  if (weights.q_gain.defined() && weights.q_gain.requires_grad()) {
+    add_later(weights.q_gain, rotated.q_gain_parts);
+    add_later(weights.k_gain, rotated.k_gain_parts);
+  }
+  const at::Tensor d_qkv_nd = rotated.d_qkv_bthd.view({b_ * t_, -1});
+  add_gradient(weights.qkv, d_qkv_nd, layer.h_nm);
+  through = rms_norm_backward(layer.x_nm, weights.attention_norm.gain, layer.inverse, at::mm(d_qkv_nd, matrices.qkv),
+                              d_nm);
+  add_later(weights.attention_norm.gain, through.gain_parts);
+  d_nm = through.dx;
+}
+
+HeadRotation TrainingPass::rotation(std::int64_t index) const {
+  const DecoderConfig& c = model_.config;
+  const DecoderLayer& layer = model_.layers[static_cast<std::size_t>(index)];
+  return {c.heads, c.kv_heads, layer.q_gain, layer.k_gain, c.norm.eps, table_};
+}
+
+double TrainingPass::score_scale() const {
+  return model_.config.attention_scale.value_or(1 / std::sqrt(static_cast<double>(model_.config.d_k)));
+}
+
+}  // namespace headscope

@@ -1,0 +1,235 @@
+// Bound by memory: forward reads queries and keys and writes them; backward reads both, their gradients and those of the
+// values, and writes all three. A group of 4 to 32 lanes takes the vector of one head, eight components in a lane: pairs
+// that turn together are neighbours, so they lie in one lane.
+#include <cuda_runtime.h>
+
+#include "ops/cuda/elements.cuh"
+#include "ops/cuda/head_rotation.h"
+
+namespace headscope::cuda {
+namespace {
+
+constexpr int per_lane = 8;
+constexpr int threads = 256;
+constexpr int most_d = warp_width * per_lane;
+// Blocks of the forward pass, and of each of the three parts of the backward pass: they fill a Hopper GPU.
+constexpr std::int64_t forward_blocks = 132 * 8, backward_blocks = 132 * 4;
+
+// Lanes for a vector of d components: a power of two.
+int group_of(int d) {
+  int group = 1;
+  while (group * per_lane < d) group *= 2;
+  return group;
+}
+
+// Eight components from `place` on, in float32.
+struct Components {
+  float values[per_lane];
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) values[i] = 0;
+  }
+  template <class T>
+  __device__ void load(const T* from) {
+    constexpr int n = 16 / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < per_lane / n; ++i) {
+      const auto pack = reinterpret_cast<const Pack<T, n>*>(from)[i];
+#pragma unroll
+      for (int j = 0; j < n; ++j) values[i * n + j] = wide(pack.values[j]);
+    }
+  }
+  template <class T>
+  __device__ void save(T* to) const {
+    constexpr int n = 16 / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < per_lane / n; ++i) {
+      Pack<T, n> pack;
+#pragma unroll
+      for (int j = 0; j < n; ++j) store(&pack.values[j], values[i * n + j]);
+      reinterpret_cast<Pack<T, n>*>(to)[i] = pack;
+    }
+  }
+  // Turns the pairs by the angles, or back (the transpose, which is what gradients take).
+  template <bool back>
+  __device__ void turn(const Components& angles) {
+#pragma unroll
+    for (int i = 0; i < per_lane; i += 2) {
+      const float cosine = angles.values[i], sine = back ? -angles.values[i + 1] : angles.values[i + 1];
+      const float a = values[i], b = values[i + 1];
+      values[i] = a * cosine - b * sine;
+      values[i + 1] = a * sine + b * cosine;
+    }
+  }
+};
+
+__device__ float dot(const Components& a, const Components& b) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) sum += a.values[i] * b.values[i];
+  return sum;
+}
+
+// Of the lanes of a group; all lanes of the warp call it.
+__device__ float sum_over_group(float value, int group) {
+  for (int offset = group / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(whole_warp, value, offset);
+  return value;
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads)
+    forward(const T* __restrict__ qkv, const float* __restrict__ q_gain, const float* __restrict__ k_gain,
+            const float* __restrict__ table, T* __restrict__ q, T* __restrict__ k, T* __restrict__ plain, int group,
+            HeadRotationShape shape) {
+  const int d = shape.d, vectors = shape.heads + shape.kv_heads;
+  const int place = static_cast<int>(threadIdx.x) % group * per_lane;
+  const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * threads / group;
+  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / group;
+  const std::int64_t all = shape.tokens * vectors;
+  // The same number of turns for all lanes of a warp: they add up together.
+  for (std::int64_t row = first; row - first + first / (warp_width / group) * (warp_width / group) < all; row += groups) {
+    const bool inside = row < all && place < d;
+    const std::int64_t token = row / vectors;
+    const int head = static_cast<int>(row % vectors);
+    const bool is_query = head < shape.heads;
+    Components x;
+    x.clear();
+    if (inside) x.load(qkv + (token * (vectors + shape.kv_heads) + head) * d + place);
+    if (q_gain != nullptr) {
+      const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
+      Components gain;
+      gain.clear();
+      if (inside) gain.load((is_query ? q_gain : k_gain) + place);
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) x.values[i] *= factor * gain.values[i];
+    }
+    if (!inside) continue;
+    if (plain != nullptr) x.save(plain + row * d + place);
+    Components angles;
+    angles.load(table + token % shape.t * d + place);
+    x.turn<false>(angles);
+    if (is_query)
+      x.save(q + (token * shape.heads + head) * d + place);
+    else
+      x.save(k + (token * shape.kv_heads + head - shape.heads) * d + place);
+  }
+}
+
+// What one third of the grid does: the queries (blockIdx.y = 0), the keys (1), or the values (2), whose gradient is
+// copied.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    backward(const T* __restrict__ qkv, const float* __restrict__ q_gain, const float* __restrict__ k_gain,
+             const float* __restrict__ table, const T* __restrict__ dq, const T* __restrict__ dk,
+             const T* __restrict__ dv, T* __restrict__ d_qkv, float* __restrict__ gain_partials, int group,
+             HeadRotationShape shape) {
+  __shared__ float parts[threads * per_lane];
+  const int d = shape.d, part = static_cast<int>(blockIdx.y);
+  const int place = static_cast<int>(threadIdx.x) % group * per_lane;
+  const int heads = part == 0 ? shape.heads : shape.kv_heads;
+  const int before = part == 0 ? 0 : part == 1 ? shape.heads : shape.heads + shape.kv_heads;  // heads in front of these
+  const int vectors = shape.heads + 2 * shape.kv_heads;
+  const T* upstream = part == 0 ? dq : part == 1 ? dk : dv;
+  const float* gain_of_part = part == 0 ? q_gain : k_gain;
+  const bool normed = q_gain != nullptr && part < 2;
+  const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * threads / group;
+  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / group;
+  const std::int64_t all = shape.tokens * heads;
+  Components gain, d_gain;
+  gain.clear();
+  d_gain.clear();
+  if (normed && place < d) gain.load(gain_of_part + place);
+  for (std::int64_t row = first; row - first + first / (warp_width / group) * (warp_width / group) < all; row += groups) {
+    const bool inside = row < all && place < d;
+    const std::int64_t token = row / heads;
+    const std::int64_t packed = (token * vectors + before + row % heads) * d + place;
+    Components dy;
+    dy.clear();
+    if (inside) dy.load(upstream + row * d + place);
+    if (inside && part < 2) {
+      Components angles;
+      angles.load(table + token % shape.t * d + place);
+      dy.turn<true>(angles);
+    }
+    if (normed) {
+      Components x;
+      x.clear();
+      if (inside) x.load(qkv + packed);
+      const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
+      float along = 0;
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) {
+        x.values[i] *= factor;
+        d_gain.values[i] += x.values[i] * dy.values[i];
+        dy.values[i] *= gain.values[i];
+        along += x.values[i] * dy.values[i];
+      }
+      along = sum_over_group(along, group) / static_cast<float>(d);
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) dy.values[i] = factor * (dy.values[i] - x.values[i] * along);
+    }
+    if (inside) dy.save(d_qkv + packed);
+  }
+  if (!normed) return;
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) parts[threadIdx.x * per_lane + i] = d_gain.values[i];
+  __syncthreads();
+  float* out = gain_partials + (static_cast<std::int64_t>(part) * gridDim.x + blockIdx.x) * d;
+  const int stride = group * per_lane;  // from one group's components to the next one's
+  for (int i = static_cast<int>(threadIdx.x); i < d; i += threads) {
+    float sum = 0;
+    for (int g = 0; g < threads / group; ++g) sum += parts[g * stride + i];
+    out[i] = sum;
+  }
+}
+
+template <class T>
+void launch_forward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, void* q, void* k,
+                    void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
+  const int group = group_of(shape.d);
+  const std::int64_t wanted = (shape.tokens * (shape.heads + shape.kv_heads) * group + threads - 1) / threads;
+  const auto blocks = static_cast<unsigned>(wanted < forward_blocks ? wanted : forward_blocks);
+  forward<<<blocks, threads, 0, stream>>>(static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<T*>(q),
+                                          static_cast<T*>(k), static_cast<T*>(plain), group, shape);
+}
+
+template <class T>
+void launch_backward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, const void* dq,
+                     const void* dk, const void* dv, void* d_qkv, float* gain_partials, const HeadRotationShape& shape,
+                     cudaStream_t stream) {
+  const dim3 grid(static_cast<unsigned>(head_rotation_partials(shape)), 3);
+  backward<<<grid, threads, 0, stream>>>(static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<const T*>(dq),
+                                         static_cast<const T*>(dk), static_cast<const T*>(dv), static_cast<T*>(d_qkv),
+                                         gain_partials, group_of(shape.d), shape);
+}
+
+}  // namespace
+
+bool supports_head_rotation(int d) { return d >= per_lane && d % per_lane == 0 && d <= most_d; }
+
+void rotate_heads(const void* qkv, const float* q_gain, const float* k_gain, const float* table, void* q, void* k,
+                  void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
+  if (shape.tokens == 0) return;
+  if (shape.type == ElementType::f32)
+    launch_forward<float>(qkv, q_gain, k_gain, table, q, k, plain, shape, stream);
+  else
+    launch_forward<__nv_bfloat16>(qkv, q_gain, k_gain, table, q, k, plain, shape, stream);
+}
+
+std::int64_t head_rotation_partials(const HeadRotationShape& shape) {
+  const std::int64_t wanted = (shape.tokens * shape.heads * group_of(shape.d) + threads - 1) / threads;
+  return wanted < backward_blocks ? wanted : backward_blocks;
+}
+
+void rotate_heads_backward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, const void* dq,
+                           const void* dk, const void* dv, void* d_qkv, float* gain_partials,
+                           const HeadRotationShape& shape, cudaStream_t stream) {
+  if (shape.tokens == 0) return;
+  if (shape.type == ElementType::f32)
+    launch_backward<float>(qkv, q_gain, k_gain, table, dq, dk, dv, d_qkv, gain_partials, shape, stream);
+  else
+    launch_backward<__nv_bfloat16>(qkv, q_gain, k_gain, table, dq, dk, dv, d_qkv, gain_partials, shape, stream);
+}
+
+}  // namespace headscope::cuda
