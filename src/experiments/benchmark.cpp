@@ -65,7 +65,11 @@ TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < warmup + steps; ++i) {
     double loss = 0;
-    const double elapsed = seconds_of(device, [&] { loss = trainer.step().loss; });
+    const double elapsed = seconds_of(device, [&] {
+      auto record = trainer.step();
+      if (const auto last = trainer.wait()) record = last;
+      loss = record->loss;
+    });
     if (i >= warmup) seconds.push_back(elapsed);
     if (i == 0) result.loss_first = loss;
     result.loss_last = loss;
@@ -91,7 +95,7 @@ TrackingCost benchmark_tracking(const Setup& setup, const std::string& metrics, 
         const Measured when{{trainer.steps_done(), trainer.tokens_done()}, "train"};
         const bool due = every > 0 && i % every == 0;
         if (due) tables.add_gains(when, gains_of(trainer.model()), /*with_vectors=*/true);
-        trainer.step(due ? measurer.hooks() : Hooks());
+        trainer.step(due ? measurer.hooks().observe : Observe());
         tables.add_heads(when, measurer.finish());
       }
       tables.flush();

@@ -57,6 +57,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
   const at::Tensor tokens_n = tokens_bt.flatten();
 
   Stream stream{at::embedding(embedding_, tokens_n) * scale, {}};
+  done("embedding");
   std::vector<Layer> layers;
   for (std::int64_t index = 0; index < c.layers; ++index) {
     Stream behind;
@@ -68,13 +69,16 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
     stream = behind;
   }
   const NormedSum last = rms_norm_forward(stream.x_nm, stream.delta_nm, model_.final_norm.gain, eps);
+  done("norms");
   stream = {};
 
   at::Tensor d_embedding = model_.embedding.grad();
   const at::Tensor d_last = loss_and_gradients(last.y, embedding_, targets_bt.flatten(), share, loss, d_embedding);
+  done("loss");
   NormGradients through = rms_norm_backward(last.sum, model_.final_norm.gain, last.inverse, d_last, {});
   add_later(model_.final_norm.gain, through.gain_parts);
   at::Tensor d_nm = through.dx;
+  done("norms");
   for (std::int64_t index = c.layers - 1; index >= 0; --index) {
     Layer layer = std::move(layers.back());
     layers.pop_back();
@@ -83,7 +87,9 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
     backward(index, layer, d_nm);
   }
   add_embedding_gradient(d_embedding, tokens_n, d_nm, scale);
+  done("embedding");
   add_partial_sums(gain_sums_);
+  done("norms");
   gain_sums_.clear();
 }
 
@@ -98,25 +104,35 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
   layer.x_nm = normed.sum;
   layer.h_nm = normed.y;
   layer.inverse = normed.inverse;
+  done("norms");
   layer.qkv_bthd = at::mm(layer.h_nm, matrices.qkv.t()).view({b_, t_, -1, c.d_k});
+  done("products");
   layer.heads = rotate_heads(layer.qkv_bthd, rotation(index), /*with_plain=*/static_cast<bool>(observe));
+  done("heads");
   const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
   layer.attended =
       attention_forward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, score_scale(), options_.deterministic);
+  done("attention");
   if (observe) {
     const auto plain = layer.heads.plain_bthd.split_with_sizes({c.heads, c.kv_heads}, 2);
     observe(index, {plain[0], plain[1], v_bthd, layer.heads.q_bthd, layer.heads.k_bthd, {score_scale()}});
     layer.heads.plain_bthd.reset();
+    done("measuring");
   }
   const at::Tensor attention_nm = at::mm(layer.attended.mixed_bthd.reshape({b_ * t_, -1}), matrices.output.t());
+  done("products");
 
   normed = rms_norm_forward(layer.x_nm, attention_nm, weights.feed_forward_norm.gain, c.norm.eps);
   layer.middle_nm = normed.sum;
   layer.middle_h_nm = normed.y;
   layer.middle_inverse = normed.inverse;
+  done("norms");
   layer.inner_nf = at::mm(layer.middle_h_nm, matrices.up.t());
+  done("products");
   squared_relu_forward_(layer.inner_nf);
+  done("activation");
   behind = {layer.middle_nm, at::mm(layer.inner_nf, matrices.down.t())};
+  done("products");
   return layer;
 }
 
@@ -131,32 +147,42 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
 
   add_gradient(weights.down, d_nm, layer.inner_nf);
   at::Tensor d_inner_nf = at::mm(d_nm, matrices.down);
+  done("products");
   squared_relu_backward_(layer.inner_nf, d_inner_nf);
+  done("activation");
   add_gradient(weights.up, d_inner_nf, layer.middle_h_nm);
+  const at::Tensor d_middle_h_nm = at::mm(d_inner_nf, matrices.up);
+  done("products");
   NormGradients through = rms_norm_backward(layer.middle_nm, weights.feed_forward_norm.gain, layer.middle_inverse,
-                                            at::mm(d_inner_nf, matrices.up), d_nm);
+                                            d_middle_h_nm, d_nm);
   add_later(weights.feed_forward_norm.gain, through.gain_parts);
   d_nm = through.dx;
   d_inner_nf.reset();
+  done("norms");
 
   const at::Tensor mixed_nd = layer.attended.mixed_bthd.reshape({b_ * t_, -1});
   add_gradient(weights.output, d_nm, mixed_nd);
   const at::Tensor d_mixed_bthd = at::mm(d_nm, matrices.output).view({b_, t_, c.heads, c.d_k});
+  done("products");
   const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
   const AttentionGradients d = attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended,
                                                   d_mixed_bthd, score_scale());
+  done("attention");
   const HeadRotationGradients rotated =
       rotate_heads_backward(layer.qkv_bthd, rotation(index), d.dq_bthd, d.dk_bthd, d.dv_bthd);
+  done("heads");
   if (weights.q_gain.defined() && weights.q_gain.requires_grad()) {
     add_later(weights.q_gain, rotated.q_gain_parts);
     add_later(weights.k_gain, rotated.k_gain_parts);
   }
   const at::Tensor d_qkv_nd = rotated.d_qkv_bthd.view({b_ * t_, -1});
   add_gradient(weights.qkv, d_qkv_nd, layer.h_nm);
-  through = rms_norm_backward(layer.x_nm, weights.attention_norm.gain, layer.inverse, at::mm(d_qkv_nd, matrices.qkv),
-                              d_nm);
+  const at::Tensor d_h_nm = at::mm(d_qkv_nd, matrices.qkv);
+  done("products");
+  through = rms_norm_backward(layer.x_nm, weights.attention_norm.gain, layer.inverse, d_h_nm, d_nm);
   add_later(weights.attention_norm.gain, through.gain_parts);
   d_nm = through.dx;
+  done("norms");
 }
 
 HeadRotation TrainingPass::rotation(std::int64_t index) const {

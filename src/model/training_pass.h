@@ -4,6 +4,7 @@
 
 #include "model/decoder.h"
 #include "ops/head_rotation.h"
+#include "ops/part_timer.h"
 #include "ops/partial_sums.h"
 
 namespace headscope {
@@ -27,6 +28,9 @@ class TrainingPass {
   // every layer, after its attention.
   void run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, double share, at::Tensor& loss,
            const Observe& observe = {});
+
+  // Times the parts of every run from now on; null: no longer.
+  void time_parts(PartTimer* timer) { timer_ = timer; }
 
   // The weights in the type of activations, by the name of the parameter. Empty where they are the parameters themselves.
   [[nodiscard]] NamedTensors copies() const;
@@ -55,6 +59,9 @@ class TrainingPass {
   void backward(std::int64_t index, const Layer& layer, at::Tensor& d_nm);
   [[nodiscard]] HeadRotation rotation(std::int64_t index) const;
   [[nodiscard]] double score_scale() const;
+  void done(const char* part) const {
+    if (timer_ != nullptr) timer_->done(part);
+  }
   void add_later(const at::Tensor& gain, const at::Tensor& parts) { gain_sums_.push_back({gain.grad(), parts}); }
 
   const Decoder& model_;
@@ -64,6 +71,7 @@ class TrainingPass {
   std::int64_t b_ = 0, t_ = 0;  // of the batch
   at::Tensor table_;            // of RoPE
   std::vector<PartialSums> gain_sums_;
+  PartTimer* timer_ = nullptr;
 };
 
 }  // namespace headscope

@@ -10,10 +10,13 @@ namespace {
 // fill(inputs, targets) writes both.
 template <class Fill>
 Batch filled_batch(const TrainOptions& options, const ComputeDevice& device, Fill&& fill) {
-  const at::Tensor tokens_bt = at::empty({options.batch, options.seq_len}, at::kLong);
-  const at::Tensor targets_bt = at::empty_like(tokens_bt);
+  // A GPU fetches pinned memory by itself; from other memory the host would wait for all that is queued.
+  const auto place = at::TensorOptions(at::kLong).pinned_memory(device.device.is_cuda());
+  const at::Tensor tokens_bt = at::empty({options.batch, options.seq_len}, place);
+  const at::Tensor targets_bt = at::empty({options.batch, options.seq_len}, place);
   fill(tokens_bt.data_ptr<std::int64_t>(), targets_bt.data_ptr<std::int64_t>());
-  return {tokens_bt.to(device.device), targets_bt.to(device.device)};
+  const auto there = [&](const at::Tensor& x) { return x.to(device.device, at::kLong, /*non_blocking=*/true); };
+  return {there(tokens_bt), there(targets_bt)};
 }
 
 constexpr std::int64_t induction_sequences = 8;

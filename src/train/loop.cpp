@@ -1,5 +1,7 @@
 #include "train/loop.h"
 
+#include <deque>
+
 #include "core/console.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
@@ -60,20 +62,41 @@ class TrainRun {
   }
 
  private:
+  // Rows of an update are written when its record comes: on a GPU the next one is under way by then.
   void step() {
-    const auto start = Clock::now();
-    StepRecord record;
-    HeadMeasurer measurer(chosen_);
-    const Measured before{{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
-    const Gains gains = track_is_due() && chosen_.has(MetricGroup::gain) ? gains_of(trainer_.model()) : Gains();
+    Launched& update = launched_.emplace_back();
+    update.before = {{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
+    if (track_is_due()) {
+      update.measurer = std::make_unique<HeadMeasurer>(chosen_);
+      if (chosen_.has(MetricGroup::gain)) update.gains = gains_of(trainer_.model());
+    }
+    record([&] { return trainer_.step(update.measurer ? update.measurer->hooks().observe : Observe()); });
+  }
+
+  // Waits for updates that are under way.
+  void settle() {
+    record([&] { return trainer_.wait(); });
+  }
+
+  template <class Next>
+  void record(const Next& next) {
+    std::optional<StepRecord> known;
     try {
-      record = trainer_.step(track_is_due() ? measurer.hooks() : Hooks());
+      known = next();
     } catch (const NotFinite& failure) {
+      launched_.clear();
       save();
       fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
                    checkpoints_.string(), NotFinite::advice);
     }
-    const double seconds = seconds_since(start);
+    if (known) add(*known);
+  }
+
+  void add(const StepRecord& record) {
+    const Launched update = std::move(launched_.front());
+    launched_.pop_front();
+    const double seconds = seconds_since(std::max(update.start, recorded_));
+    recorded_ = Clock::now();
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());
     tables_.add_step({{record.step, record.tokens},
                       record.loss,
@@ -81,8 +104,8 @@ class TrainRun {
                       job_.options.optim.adamw_lr * record.lr_factor,
                       record.grad_norm,
                       tokens / seconds});
-    tables_.add_heads(before, measurer.finish());
-    tables_.add_gains(before, gains, /*with_vectors=*/!job_.options.probes_at(before.moment.step));
+    if (update.measurer) tables_.add_heads(update.before, update.measurer->finish());
+    tables_.add_gains(update.before, update.gains, /*with_vectors=*/!job_.options.probes_at(update.before.moment.step));
     last_loss_ = record.loss;
     state_.loss_sum += record.loss;
     ++state_.loss_count;
@@ -96,6 +119,7 @@ class TrainRun {
 
   // The first probe has no losses: nothing was trained.
   void probe() {
+    settle();
     const bool with_loss = trainer_.steps_done() > 0;
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
     const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
@@ -119,6 +143,7 @@ class TrainRun {
   }
 
   void save() {
+    settle();
     flush();
     state_.step = trainer_.steps_done();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
@@ -131,6 +156,13 @@ class TrainRun {
                                                 job_.options.steps(), job_.resume_hint));
   }
 
+  struct Launched {
+    Clock::time_point start = Clock::now();
+    Measured before;
+    std::unique_ptr<HeadMeasurer> measurer = {};  // where the update is tracked
+    Gains gains = {};
+  };
+
   const TrainJob& job_;
   const TrainObserver& observer_;
   MetricSelection chosen_;
@@ -139,7 +171,8 @@ class TrainRun {
   Trainer trainer_;
   RunTables tables_;
   CheckpointState state_;
-  Clock::time_point started_ = Clock::now(), flushed_ = started_;
+  std::deque<Launched> launched_;
+  Clock::time_point started_ = Clock::now(), flushed_ = started_, recorded_ = started_;
   double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
 };
 

@@ -40,33 +40,68 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
       optimizers_(model_, options.optim),
       trained_(trained_parameters(model_)),
       order_(corpus.train.size(), options.seq_len, seed),
-      validation_(validation_batches(options, corpus.validation, device)) {}
+      validation_(validation_batches(options, corpus.validation, device)),
+      device_updates_(make_device_updates(model_, optimizers_, options_, device)) {}
 
-StepRecord Trainer::step(const Hooks& hooks) {
+std::optional<StepRecord> Trainer::step(const Observe& observe) {
+  if (!device_updates_) return step_by_autograd(observe);
+  const std::int64_t first = position();
+  const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
+  device_updates_->launch(
+      [&](std::int64_t i) {
+        return training_batch(options_, corpus_.train, order_, first + i * options_.batch, device_);
+      },
+      lr_factor, observe);
+  const std::optional<StepRecord> known = wait();
+  ++steps_done_;
+  launched_ = {.step = steps_done_, .tokens = tokens_done(), .lr_factor = lr_factor};
+  return known;
+}
+
+std::optional<StepRecord> Trainer::wait() {
+  if (!launched_) return std::nullopt;
+  StepRecord record = *launched_;
+  launched_.reset();
+  const DeviceUpdates::Outcome outcome = device_updates_->wait();
+  record.loss = outcome.loss;
+  record.grad_norm = outcome.grad_norm;
+  return checked(record);
+}
+
+// A record that is not finite is of an update that was not made.
+StepRecord Trainer::checked(const StepRecord& record) {
+  if (std::isfinite(record.loss) && std::isfinite(record.grad_norm)) return record;
+  steps_done_ = record.step - 1;
+  throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}",
+                              record.step, record.loss, record.grad_norm, largest_gradient()));
+}
+
+StepRecord Trainer::step_by_autograd(const Observe& observe) {
   const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
   for (std::int64_t i = 0; i < options_.accumulation; ++i) {
     const Batch batch = training_batch(options_, corpus_.train, order_, position() + i * options_.batch, device_);
-    torch::autograd::backward({forward(batch, i == 0 ? hooks : Hooks(), loss)}, {});
+    torch::autograd::backward({forward(batch, i == 0 ? observe : Observe(), loss)}, {});
   }
   const double grad_norm = clip_gradients(values_of(trained_), options_.clip);
-  const double loss_value = loss.item<double>();
-  if (!std::isfinite(loss_value) || !std::isfinite(grad_norm))
-    throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}",
-                                steps_done_ + 1, loss_value, grad_norm, largest_gradient()));
+  const StepRecord record = checked({.step = steps_done_ + 1,
+                                     .tokens = tokens_done() + options_.tokens_per_step(),
+                                     .loss = loss.item<double>(),
+                                     .lr_factor = lr_factor,
+                                     .grad_norm = grad_norm});
   optimizers_.step(lr_factor);
   for (auto& [name, value] : trained_) value.mutable_grad().reset();
   ++steps_done_;
-  return {steps_done_, tokens_done(), loss_value, lr_factor, grad_norm};
+  return record;
 }
 
 // What is minimised, as this batch's share of the update; its cross-entropy is added to `loss`.
-at::Tensor Trainer::forward(const Batch& batch, const Hooks& given, at::Tensor& loss) const {
-  Hooks hooks = given;
+at::Tensor Trainer::forward(const Batch& batch, const Observe& observe, at::Tensor& loss) const {
+  Hooks hooks{.observe = observe};
   at::Tensor largest = at::zeros({}, loss.options());  // summed over layers
   if (options_.max_abs_penalty > 0) {
     hooks.observe = [&](std::int64_t layer, const HeadVectors& vectors) {
-      if (given.observe) given.observe(layer, vectors);
+      if (observe) observe(layer, vectors);
       largest = largest + mean_largest_component(vectors.k_bthd);
     };
   }
@@ -92,6 +127,16 @@ std::string Trainer::largest_gradient() const {
 
 ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss) const {
   return probe_model(model_, validation_, device_.type, chosen, with_loss);
+}
+
+void Trainer::go_to(std::int64_t steps_done) {
+  steps_done_ = steps_done;
+  if (device_updates_) device_updates_->parameters_changed();
+}
+
+bool Trainer::time_parts(PartTimer* timer) {
+  if (device_updates_) device_updates_->time_parts(timer);
+  return device_updates_ != nullptr;
 }
 
 }  // namespace headscope

@@ -6,6 +6,7 @@
 #include "optim/optimizers.h"
 #include "probe/probe.h"
 #include "settings/train_options.h"
+#include "train/device_updates.h"
 
 namespace headscope {
 
@@ -34,9 +35,15 @@ class Trainer {
   // Trains these weights, which are shared. The corpus must outlive the trainer. `seed`: of the order of the data.
   Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
           const ComputeDevice& device);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
-  // One update. `hooks` see its first forward step. Throws NotFinite.
-  StepRecord step(const Hooks& hooks = {});
+  // One update; `observe` sees its first forward step. Returns the newest record that is known: of this update where the
+  // host computes it, of the one before on a GPU, which goes on meanwhile. Throws NotFinite, of the update that the
+  // record would be of; the weights are then those before it.
+  std::optional<StepRecord> step(const Observe& observe = {});
+  // The record of the last update if step() has not returned it.
+  std::optional<StepRecord> wait();
 
   [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
 
@@ -48,10 +55,14 @@ class Trainer {
   // The place in the data: blocks taken.
   [[nodiscard]] std::int64_t position() const { return steps_done_ * options_.accumulation * options_.batch; }
   // With weights and optimizers, the number of steps is the whole state.
-  void go_to(std::int64_t steps_done) { steps_done_ = steps_done; }
+  void go_to(std::int64_t steps_done);
+  // Times the parts of updates; null: no longer. False where that cannot be done: updates are autograd's.
+  bool time_parts(PartTimer* timer);
 
  private:
-  at::Tensor forward(const Batch& batch, const Hooks& hooks, at::Tensor& loss) const;
+  at::Tensor forward(const Batch& batch, const Observe& observe, at::Tensor& loss) const;
+  [[nodiscard]] StepRecord step_by_autograd(const Observe& observe);
+  [[nodiscard]] StepRecord checked(const StepRecord& record);
   [[nodiscard]] std::string largest_gradient() const;
 
   TrainOptions options_;
@@ -63,6 +74,8 @@ class Trainer {
   BlockOrder order_;
   std::vector<Batch> validation_;
   std::int64_t steps_done_ = 0;
+  std::unique_ptr<DeviceUpdates> device_updates_;  // null: updates are autograd's
+  std::optional<StepRecord> launched_;             // whose loss and norm are not known yet
 };
 
 }  // namespace headscope

@@ -198,7 +198,7 @@ double largest_components(double penalty, StepRecord& first) {
   job.options.max_abs_penalty = penalty;
   const Corpus corpus = small_corpus(job.options);
   Trainer trainer(make_decoder(job.model, 1), job.options, 1, corpus, cpu());
-  first = trainer.step();
+  first = *trainer.step();
   for (int i = 0; i < 15; ++i) trainer.step();
   double sum = 0;
   for (const HeadValues& layer : trainer.probe(MetricSelection("outlier", "test"), false).layers)
@@ -260,7 +260,7 @@ TEST(Accumulation, IsALargerBatch) {
   const Corpus corpus = small_corpus(two.options);
   Trainer accumulated(make_decoder(two.model, 1), two.options, 1, corpus, cpu()),
       whole(make_decoder(one.model, 1), one.options, 1, corpus, cpu());
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(accumulated.step().loss, whole.step().loss, 1e-4);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(accumulated.step()->loss, whole.step()->loss, 1e-4);
 }
 
 TEST(NotFinite, StopsWithTheStepAndTheParameterAndSavesTheStateBefore) {

@@ -1,0 +1,347 @@
+// The passes of training that are written out, their kernels, and updates as graphs, against float64 on the CPU.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <gmock/gmock.h>
+
+#include "gpu/support.h"
+#include "model/training_pass.h"
+#include "ops/embedding.h"
+#include "ops/linear.h"
+#include "ops/linear_cross_entropy.h"
+#include "ops/rms_norm.h"
+#include "ops/squared_relu.h"
+#include "support/gradients.h"
+#include "train/trainer.h"
+
+namespace headscope {
+namespace {
+
+using test::gpu, test::random_tensor, test::relative_error;
+
+// A rounding to bfloat16 errs by up to 2^-9 of a value, 2^-9/√3 in the mean square: 1.1e-3. Results that are rounded
+// once or twice stay below 4e-3; float32 keeps 2^-24, and sums of thousands of terms a few times that.
+double tolerance_of(at::ScalarType type) {
+  return type == at::kBFloat16 ? 4e-3 : 3e-6;
+}
+
+// The same values, rounded to the type, on both sides.
+struct Both {
+  at::Tensor there, exact;
+  Both(const at::Tensor& x, at::ScalarType type)
+      : there(x.to(gpu().device, type)), exact(there.to(at::kCPU, at::kDouble)) {}
+};
+
+// One element after a 16-byte boundary.
+at::Tensor misaligned(const at::Tensor& x) {
+  at::Tensor room = at::empty({x.numel() + 1}, x.options());
+  return room.narrow(0, 1, x.numel()).view(x.sizes()).copy_(x);
+}
+
+constexpr std::array both_types = {at::kFloat, at::kBFloat16};
+
+TEST(GpuTraining, NormOfASum) {
+  for (const at::ScalarType type : both_types)
+    for (const std::int64_t d : {32, 48, 64, 80, 96, 100, 128, 250, 256, 512, 576, 768, 1024, 1536, 2048, 3000, 4096}) {
+      SCOPED_TRACE(testing::Message() << "d " << d << ", " << type);
+      const Both x(random_tensor({1003, d}, 1), type), delta(random_tensor({1003, d}, 2), type);
+      const Both dy(random_tensor({1003, d}, 3), type), d_sum(random_tensor({1003, d}, 4), type);
+      const Both gain(random_tensor({d}, 5), at::kFloat);
+      const NormedSum actual = rms_norm_forward(x.there, delta.there, gain.there, 1e-7);
+      const Both sum(actual.sum.cpu(), type);  // its rounding is not the norm's error
+      EXPECT_LT(relative_error(actual.sum, x.exact + delta.exact), tolerance_of(type));
+      const NormedSum exact = rms_norm_forward(sum.exact, {}, gain.exact, 1e-7);
+      EXPECT_LT(relative_error(actual.y, exact.y), tolerance_of(type));
+      const NormGradients expected = rms_norm_backward(sum.exact, gain.exact, exact.inverse, dy.exact, d_sum.exact);
+      const NormGradients got =
+          rms_norm_backward(actual.sum, gain.there, actual.inverse, dy.there, d_sum.there.clone());
+      EXPECT_LT(relative_error(got.dx, expected.dx), tolerance_of(type));
+      EXPECT_LT(relative_error(got.gain_parts.sum(0), expected.gain_parts.sum(0)), 1e-5);
+    }
+}
+
+TEST(GpuTraining, NormOfUnalignedRows) {
+  const Both x(random_tensor({37, 512}, 1), at::kBFloat16), dy(random_tensor({37, 512}, 2), at::kBFloat16);
+  const Both gain(random_tensor({512}, 5), at::kFloat);
+  const NormedSum exact = rms_norm_forward(x.exact, {}, gain.exact, 1e-7);
+  for (const auto& [values, gains] : {std::pair(misaligned(x.there), gain.there), {x.there, misaligned(gain.there)}}) {
+    const NormedSum actual = rms_norm_forward(values, {}, gains, 1e-7);
+    EXPECT_LT(relative_error(actual.y, exact.y), tolerance_of(at::kBFloat16));
+    const NormGradients got = rms_norm_backward(values, gains, actual.inverse, misaligned(dy.there), {});
+    const NormGradients expected = rms_norm_backward(x.exact, gain.exact, exact.inverse, dy.exact, {});
+    EXPECT_LT(relative_error(got.dx, expected.dx), tolerance_of(at::kBFloat16));
+  }
+}
+
+TEST(GpuTraining, HeadRotation) {
+  constexpr std::int64_t b = 3, t = 67, heads = 6, kv_heads = 2;
+  for (const at::ScalarType type : both_types)
+    for (const std::int64_t d : {8, 24, 32, 64, 80, 96, 128, 256, 6})  // the last has no kernel
+      for (const bool normed : {true, false}) {
+        SCOPED_TRACE(testing::Message() << "d " << d << ", " << type << (normed ? ", normed" : ""));
+        const Both qkv(random_tensor({b, t, heads + 2 * kv_heads, d}, 1), type);
+        const Both dq(random_tensor({b, t, heads, d}, 2), type), dk(random_tensor({b, t, kv_heads, d}, 3), type),
+            dv(random_tensor({b, t, kv_heads, d}, 4), type);
+        const Both q_gain(random_tensor({d}, 5), at::kFloat), k_gain(random_tensor({d}, 6), at::kFloat);
+        const HeadRotation exact{heads,
+                                 kv_heads,
+                                 normed ? q_gain.exact : at::Tensor(),
+                                 normed ? k_gain.exact : at::Tensor(),
+                                 1e-7,
+                                 rotary_table(t + 5, d, 10000, at::kDouble)};
+        HeadRotation there = exact;
+        there.table = rotary_table(t + 5, d, 10000).to(gpu().device);
+        if (normed) {
+          there.q_gain = q_gain.there;
+          there.k_gain = k_gain.there;
+        }
+        const RotatedHeads actual = rotate_heads(qkv.there, there, true), expected = rotate_heads(qkv.exact, exact, true);
+        EXPECT_LT(relative_error(actual.q_bthd, expected.q_bthd), tolerance_of(type));
+        EXPECT_LT(relative_error(actual.k_bthd, expected.k_bthd), tolerance_of(type));
+        EXPECT_LT(relative_error(actual.plain_bthd, expected.plain_bthd), tolerance_of(type));
+        const auto got = rotate_heads_backward(qkv.there, there, dq.there, dk.there, dv.there);
+        const auto wanted = rotate_heads_backward(qkv.exact, exact, dq.exact, dk.exact, dv.exact);
+        EXPECT_LT(relative_error(got.d_qkv_bthd, wanted.d_qkv_bthd), tolerance_of(type));
+        if (!normed) continue;
+        // A composed backward pass rounds in between; the kernel does not.
+        EXPECT_LT(relative_error(got.q_gain_parts.sum(0), wanted.q_gain_parts.sum(0)), d == 6 ? 1e-2 : 1e-5);
+        EXPECT_LT(relative_error(got.k_gain_parts.sum(0), wanted.k_gain_parts.sum(0)), d == 6 ? 1e-2 : 1e-5);
+      }
+}
+
+TEST(GpuTraining, SquaredReluInPlace) {
+  for (const at::ScalarType type : both_types)
+    for (const std::int64_t count : {1, 7, 8, 1000, 4096 * 33 + 5})
+      for (const bool aligned : {true, false}) {
+        const Both x(random_tensor({count}, 1).abs() - 0.2, type), dy(random_tensor({count}, 2), type);
+        at::Tensor y = aligned ? x.there.clone() : misaligned(x.there);
+        at::Tensor dx = aligned ? dy.there.clone() : misaligned(dy.there);
+        squared_relu_forward_(y);
+        EXPECT_LT(relative_error(y, x.exact.relu().square()), tolerance_of(type));
+        squared_relu_backward_(y, dx);
+        EXPECT_LT(relative_error(dx, 2 * x.exact.relu() * dy.exact), tolerance_of(type));
+      }
+}
+
+TEST(GpuTraining, LossAndGradients) {
+  constexpr std::int64_t tokens = 777, width = 64;
+  for (const at::ScalarType type : both_types)
+    for (const std::int64_t vocabulary : {1000, 1001, 8200}) {
+      const Both x(random_tensor({tokens, width}, 1), type), weight(random_tensor({vocabulary, width}, 2) * 0.3, type);
+      const at::Tensor targets = (at::arange(tokens) * 7919) % vocabulary;
+      at::Tensor loss = at::zeros({}, at::TensorOptions(gpu().device)), exact_loss = at::zeros({}, at::kDouble);
+      at::Tensor dw = at::zeros({vocabulary, width}, at::TensorOptions(gpu().device));
+      at::Tensor exact_dw = at::zeros({vocabulary, width}, at::kDouble);
+      for (int i = 0; i < 2; ++i) {  // the second adds
+        const at::Tensor dx = loss_and_gradients(x.there, weight.there, targets.to(gpu().device), 0.5, loss, dw,
+                                                 300 * vocabulary * x.there.element_size());
+        const at::Tensor exact_dx = loss_and_gradients(x.exact, weight.exact, targets, 0.5, exact_loss, exact_dw);
+        // The logits are rounded before their exponentials are taken: 2^-9 of values up to 8.
+        EXPECT_LT(relative_error(dx, exact_dx), type == at::kFloat ? 1e-5 : 1.5e-2);
+      }
+      EXPECT_LT(relative_error(loss, exact_loss), type == at::kFloat ? 1e-6 : 1e-3);
+      EXPECT_LT(relative_error(dw, exact_dw), type == at::kFloat ? 1e-5 : 1.5e-2);
+    }
+}
+
+TEST(GpuTraining, EmbeddingGradientHasAFixedOrder) {
+  for (const at::ScalarType type : both_types)
+    for (const std::int64_t tokens : {1, 31, 32, 33, 5000}) {
+      const std::int64_t vocabulary = 40, d = 132;
+      const Both dx(random_tensor({tokens, d}, 1), type);
+      // One token in two of three places: a run of a hundred windows; some never; some once.
+      const at::Tensor index = at::arange(tokens);
+      const at::Tensor ids = at::where(index % 3 == 0, index * 7 % 35, at::full({1}, 11, at::kLong));
+      at::Tensor exact = random_tensor({vocabulary, d}, 2).to(at::kFloat).to(at::kDouble);
+      at::Tensor first = exact.to(gpu().device, at::kFloat), second = first.clone();
+      add_embedding_gradient(first, ids.to(gpu().device), dx.there, 3.5);
+      add_embedding_gradient(second, ids.to(gpu().device), dx.there, 3.5);
+      exact.index_add_(0, ids, dx.exact, 3.5);
+      EXPECT_LT(relative_error(first, exact), 1e-6) << tokens;
+      EXPECT_TRUE(at::equal(first, second));
+    }
+}
+
+TEST(GpuTraining, AttentionPasses) {
+  const std::int64_t b = 2, t = 300, d = 64;
+  for (const std::int64_t kv_heads : {2, 6})
+    for (const bool deterministic : {false, true}) {
+      const Both q(random_tensor({b, t, 6, d}, 1), at::kBFloat16), k(random_tensor({b, t, kv_heads, d}, 2), at::kBFloat16);
+      // Values are a slice of the packed product.
+      const Both packed(random_tensor({b, t, kv_heads + 3, d}, 3), at::kBFloat16);
+      const at::Tensor v = packed.there.narrow(2, 3, kv_heads), exact_v = packed.exact.narrow(2, 3, kv_heads);
+      const Both d_mixed(random_tensor({b, t, 6, d}, 4), at::kBFloat16);
+      const Attended actual = attention_forward(q.there, k.there, v, 0.125, deterministic);
+      EXPECT_EQ(actual.kernels, deterministic ? AttentionKernels::flash : AttentionKernels::cudnn);
+      const Attended exact = attention_forward(q.exact, k.exact, exact_v, 0.125, deterministic);
+      EXPECT_LT(relative_error(actual.mixed_bthd, exact.mixed_bthd), 1e-2);
+      EXPECT_LT(relative_error(actual.log_sum_bht, exact.log_sum_bht), 1e-5);
+      const auto got = attention_backward(q.there, k.there, v, actual, d_mixed.there, 0.125);
+      const auto wanted = attention_backward(q.exact, k.exact, exact_v, exact, d_mixed.exact, 0.125);
+      EXPECT_LT(relative_error(got.dq_bthd, wanted.dq_bthd), 2e-2);
+      EXPECT_LT(relative_error(got.dk_bthd, wanted.dk_bthd), 2e-2);
+      EXPECT_LT(relative_error(got.dv_bthd, wanted.dv_bthd), 2e-2);
+    }
+}
+
+TEST(GpuTraining, WeightGradientsAreSummedInFloat32) {
+  const Both dy(random_tensor({1000, 72}, 1), at::kBFloat16), x(random_tensor({1000, 40}, 2), at::kBFloat16);
+  const at::Tensor before = random_tensor({72, 40}, 3, at::kFloat);
+  at::Tensor dw = before.to(gpu().device);
+  add_weight_gradient(dw, dy.there, x.there, 0.5);
+  EXPECT_LT(relative_error(dw, before.to(at::kDouble) + 0.5 * at::mm(dy.exact.t(), x.exact)), 1e-6);
+}
+
+DecoderConfig small_config() {
+  DecoderConfig config;
+  config.vocabulary = 512;
+  config.d_model = 128;
+  config.layers = 3;
+  config.heads = 4;
+  config.kv_heads = 2;
+  config.d_k = 64;
+  config.d_ff = 320;
+  return config;
+}
+
+// Gradients of the pass in bfloat16 on the GPU against float64 on the CPU.
+TEST(GpuTraining, PassHasTheGradientsOfTheCpu) {
+  for (const bool qk_norm : {true, false}) {
+    DecoderConfig config = small_config();
+    config.qk_norm = qk_norm;
+    const Decoder there = make_decoder(config, 3, gpu().device);
+    Decoder exact = make_decoder(config, 3);
+    for_each_parameter(exact, [](const std::string&, ParameterKind, at::Tensor& value) {
+      value = value.detach().to(at::kBFloat16).to(at::kDouble).set_requires_grad(true);
+    });
+    const auto with_gradients = [](const Decoder& model) {
+      for_each_parameter(model, [](const std::string&, ParameterKind, const at::Tensor& value) {
+        value.mutable_grad() = at::zeros_like(value).detach();
+      });
+    };
+    with_gradients(there);
+    with_gradients(exact);
+    at::Generator generator = at::detail::createCPUGenerator(5);
+    const at::Tensor tokens = at::randint(config.vocabulary, {4, 129}, generator, at::TensorOptions(at::kLong));
+    const at::Tensor inputs = tokens.narrow(1, 0, 128), targets = tokens.narrow(1, 1, 128);
+    at::Tensor loss = at::zeros({}, at::TensorOptions(gpu().device)), exact_loss = at::zeros({}, at::kDouble);
+    TrainingPass(there, {.type = at::kBFloat16}).run(inputs.to(gpu().device), targets.to(gpu().device), 0.5, loss);
+    TrainingPass(exact, {.type = at::kDouble}).run(inputs, targets, 0.5, exact_loss);
+    EXPECT_LT(relative_error(loss, exact_loss), 1e-3);
+    NamedTensors wanted;
+    for_each_parameter(exact, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
+      wanted.emplace_back(name, value.grad());
+    });
+    std::size_t i = 0;
+    for_each_parameter(there, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
+      EXPECT_LT(relative_error(value.grad(), wanted[i].second), 3e-2) << name;
+      ++i;
+    });
+  }
+}
+
+Corpus random_corpus(const TrainOptions& options, std::int64_t vocabulary, std::int64_t steps) {
+  at::Generator generator = at::detail::createCPUGenerator(11);
+  const auto tokens = [&](std::int64_t count) {
+    const at::Tensor values = at::randint(vocabulary / 4, {count}, generator, at::TensorOptions(at::kLong));
+    std::vector<std::uint32_t> ids;
+    for (std::int64_t i = 0; i < count; ++i) ids.push_back(static_cast<std::uint32_t>(values[i].item<std::int64_t>()));
+    const auto buffer = std::make_shared<TokenBuffer>(vocabulary);
+    buffer->append(ids);
+    const TokenRange all{0, count};
+    return Tokens{buffer, buffer->span(), {&all, 1}};
+  };
+  Corpus corpus;
+  corpus.train = tokens(steps * options.tokens_per_step() + 1);
+  corpus.validation = tokens(options.batch * options.seq_len * 4 + 1);
+  return corpus;
+}
+
+struct Trained {
+  std::vector<double> losses, norms;
+  at::Tensor embedding;
+};
+
+Trained trained(const TrainOptions& options, bool observed) {
+  const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
+  Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
+  Trained result;
+  const auto add = [&](const std::optional<StepRecord>& record) {
+    if (!record) return;
+    result.losses.push_back(record->loss);
+    result.norms.push_back(record->grad_norm);
+  };
+  const Observe observe = observed ? Observe([](std::int64_t, const HeadVectors&) {}) : Observe();
+  for (std::int64_t i = 0; i < options.steps(); ++i) add(trainer.step(observe));
+  add(trainer.wait());
+  result.embedding = trainer.model().embedding.detach().cpu().clone();
+  return result;
+}
+
+TrainOptions small_training() {
+  TrainOptions options;
+  options.batch = 4;
+  options.seq_len = 128;
+  options.accumulation = 2;
+  options.tokens = 12 * options.tokens_per_step();
+  options.validation_batches = 1;
+  options.deterministic = true;
+  return options;
+}
+
+TEST(GpuTraining, DeterministicRunsAreTheSameWithGraphsAndWithout) {
+  const TrainOptions options = small_training();
+  const Trained first = trained(options, false), second = trained(options, false), one_by_one = trained(options, true);
+  ASSERT_EQ(first.losses.size(), 12);
+  EXPECT_EQ(first.losses, second.losses);
+  EXPECT_EQ(first.norms, second.norms);
+  EXPECT_TRUE(at::equal(first.embedding, second.embedding));
+  EXPECT_EQ(first.losses, one_by_one.losses);
+  EXPECT_TRUE(at::equal(first.embedding, one_by_one.embedding));
+  EXPECT_LT(first.losses.back(), first.losses.front());
+}
+
+TEST(GpuTraining, RecomputedLayersGiveTheSame) {
+  TrainOptions options = small_training();
+  const Trained kept = trained(options, false);
+  options.recompute = true;
+  EXPECT_EQ(trained(options, false).losses, kept.losses);
+}
+
+// What autograd makes of the composed model, with the CPU's optimizers in float32, is near: the first loss to rounding,
+// the others within what bfloat16 products change.
+TEST(GpuTraining, FollowsTheCpu) {
+  const TrainOptions options = small_training();
+  const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
+  Trainer cpu(make_decoder(small_config(), 1), options, 1, corpus, choose_device("cpu"));
+  const Trained there = trained(options, false);
+  for (std::size_t i = 0; i < 12; ++i) {
+    const StepRecord record = *cpu.step();
+    EXPECT_NEAR(there.losses[i], record.loss, i == 0 ? 2e-3 : 2e-2) << i;
+    EXPECT_NEAR(there.norms[i], record.grad_norm, 0.05 * record.grad_norm) << i;
+  }
+}
+
+TEST(GpuTraining, StopsAtALossThatIsNotFinite) {
+  TrainOptions options = small_training();
+  const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
+  Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
+  for (int i = 0; i < 3; ++i) trainer.step();
+  trainer.wait();
+  const at::Tensor before = trainer.model().embedding.detach().clone();
+  {
+    const at::NoGradGuard no_gradients;
+    trainer.model().layers[1].attention_norm.gain.fill_(std::numeric_limits<float>::quiet_NaN());
+  }
+  trainer.step();  // the fourth, which is not finite
+  try {
+    trainer.step();
+    ADD_FAILURE() << "went on";
+  } catch (const NotFinite& failure) {
+    EXPECT_THAT(failure.found, testing::HasSubstr("step 4: loss nan"));
+  }
+  EXPECT_EQ(trainer.steps_done(), 3);
+  EXPECT_TRUE(at::equal(trainer.model().embedding, before));
+}
+
+}  // namespace
+}  // namespace headscope
