@@ -37,6 +37,7 @@ if(HEADSCOPE_CUDA)
   target_include_directories(headscope_gpu_objects SYSTEM PRIVATE "${cuda_runtime}/include" "${cuda_compiler}/include")
   # For programs. Nothing of ours calls the CUDA libraries by name: they register themselves when they are loaded.
   add_library(headscope_gpu_kernels INTERFACE)
+  target_include_directories(headscope_gpu_kernels SYSTEM INTERFACE "${cuda_runtime}/include" "${cuda_compiler}/include")
   target_link_options(headscope_gpu_kernels INTERFACE -Wl,--no-as-needed)
   target_link_libraries(headscope_gpu_kernels INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so"
     "${HEADSCOPE_TORCH}/lib/libc10_cuda.so" "${cuda_runtime}/lib/libcudart.so.13")

@@ -1,18 +1,12 @@
 #include "optim/muon.h"
 
-#include <array>
 #include <map>
 
 #include "core/error.h"
+#include "optim/matrix_batches.h"
 
 namespace headscope {
 namespace {
-
-std::int64_t rows_of(const LayerMatrix& matrix) {
-  std::int64_t rows = 0;
-  for (const at::Tensor& part : matrix.parts) rows += part.size(0);
-  return rows;
-}
 
 // The gradient of a whole matrix, short side first.
 at::Tensor gradient_of(const LayerMatrix& matrix, bool transposed) {
@@ -24,20 +18,6 @@ at::Tensor gradient_of(const LayerMatrix& matrix, bool transposed) {
   const at::Tensor whole = gradients.size() == 1 ? gradients.front() : at::cat(gradients);
   return transposed ? whole.t() : whole;
 }
-
-// X <- a X + (b A + c A²) X with A = X Xᵀ. The published coefficients for five steps.
-struct Coefficients {
-  double a, b, c;
-};
-constexpr std::array<Coefficients, 5> coefficients = {{
-    {8.156554524902461, -22.48329292557795, 15.878769915207462},
-    {4.042929935166739, -2.808917465908714, 0.5000178451051316},
-    {3.8916678022926607, -2.772484153217685, 0.5060648178503393},
-    {3.285753657755655, -2.3681294933425376, 0.46449024233003106},
-    {2.3465413258596377, -1.7097828382687081, 0.42323551169305323},
-}};
-// The norm is divided by slightly more than itself, so that rounding cannot push a singular value past 1.
-constexpr double norm_margin = 1.01, norm_eps = 1e-7;
 
 }  // namespace
 
@@ -92,21 +72,6 @@ NamedTensors Muon::state() const {
     for (std::size_t i = 0; i < group.matrices.size(); ++i)
       state.emplace_back("muon.momentum." + group.matrices[i].name, group.momentum[static_cast<std::int64_t>(i)]);
   return state;
-}
-
-at::Tensor polar_express(const at::Tensor& x) {
-  const bool tall = x.size(-2) > x.size(-1);
-  const at::ScalarType type = x.is_cuda() ? at::kBFloat16 : x.scalar_type();
-  const at::Tensor wide = tall ? x.mT() : x;
-  const at::Tensor norm = at::linalg_matrix_norm(wide, "fro", {-2, -1}, /*keepdim=*/true);
-  at::Tensor y = (wide / (norm * norm_margin + norm_eps)).to(type).flatten(0, -3);  // [matrices, short, long]
-  for (const Coefficients& k : coefficients) {
-    const at::Tensor gram = at::bmm(y, y.mT());
-    const at::Tensor inner = at::baddbmm(gram, gram, gram, k.b, k.c);
-    y = at::baddbmm(y, inner, y, k.a, 1);
-  }
-  if (tall) y = y.mT();
-  return y.view_as(x);
 }
 
 }  // namespace headscope

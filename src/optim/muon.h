@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/decoder.h"
+#include "optim/polar_express.h"
 #include "settings/train_options.h"
 
 namespace headscope {
@@ -31,11 +32,5 @@ class Muon {
   MuonOptions options_;
   std::vector<Group> groups_;
 };
-
-// Polar Express (Amsel, Persson, Musco, Gower 2025): a matrix polynomial that brings every singular value near 1 and so
-// approximates the orthogonal factor of the polar decomposition, with matrix products alone.
-// x: [..., rows, columns], any number of matrices at once. The result has the type that it was computed in: bfloat16 on
-// a GPU, the type of x on a CPU.
-at::Tensor polar_express(const at::Tensor& x);
 
 }  // namespace headscope

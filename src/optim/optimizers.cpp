@@ -1,7 +1,10 @@
 #include "optim/optimizers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+
+#include "core/error.h"
 
 namespace headscope {
 namespace {
@@ -16,46 +19,46 @@ NamedTensors adamw_parameters(const Decoder& model) {
 
 }  // namespace
 
-AdamW::AdamW(NamedTensors parameters, AdamWOptions options) : options_(options), parameters_(std::move(parameters)) {
-  for (const auto& [name, value] : parameters_) {
-    first_.push_back(at::zeros_like(value, at::MemoryFormat::Contiguous).set_requires_grad(false));
-    second_.push_back(at::zeros_like(first_.back()));
-    steps_.push_back(at::zeros({}, value.options().dtype(at::kFloat).requires_grad(false)));
-  }
-}
-
-void AdamW::step(double lr) {
-  const at::NoGradGuard no_gradients;
-  std::vector<at::Tensor> values, gradients;
-  for (const auto& [name, value] : parameters_) {
-    values.push_back(value);
-    gradients.push_back(value.grad());
-  }
-  at::_foreach_add_(steps_, 1);
-  at::_fused_adamw_(values, gradients, first_, second_, /*max_exp_avg_sqs=*/{}, steps_, lr, options_.beta1,
-                    options_.beta2, options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
-}
-
-NamedTensors AdamW::state() const {
-  NamedTensors state;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    state.emplace_back("adamw.first." + parameters_[i].first, first_[i]);
-    state.emplace_back("adamw.second." + parameters_[i].first, second_[i]);
-    state.emplace_back("adamw.steps." + parameters_[i].first, steps_[i]);
-  }
-  return state;
-}
-
 Optimizers::Optimizers(const Decoder& model, const OptimizerOptions& options)
-    : options_(options), muon_(layer_matrices(model), options.muon), adamw_(adamw_parameters(model), options.adamw) {}
+    : options_(options),
+      matrices_(layer_matrices(model)),
+      muon_(matrices_, options.muon),
+      adamw_(adamw_parameters(model), options.adamw) {
+  for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
+    parameters_.emplace_back(name, value);
+  });
+}
 
 void Optimizers::step(double lr_factor) {
+  HEADSCOPE_CHECK(!device_, "gradients are kept: updates are DeviceUpdates");
   muon_.step(options_.muon_lr * lr_factor);
   adamw_.step(options_.adamw_lr * lr_factor);
 }
 
+void Optimizers::keep_gradients() {
+  if (device_) return;
+  device_.emplace(matrices_, muon_.state(), adamw_, options_);
+  muon_ = Muon({}, options_.muon);  // gives its memory back
+}
+
+void Optimizers::keep_copies(const NamedTensors& copies) {
+  HEADSCOPE_CHECK(device_, "keep_gradients comes first");
+  std::vector<std::pair<at::Tensor, at::Tensor>> pairs;
+  for (const auto& [name, copy] : copies) {
+    const auto parameter = std::ranges::find(parameters_, name, &NamedTensors::value_type::first);
+    HEADSCOPE_CHECK(parameter != parameters_.end(), "{} is no parameter", name);
+    pairs.emplace_back(parameter->second, copy);
+  }
+  device_->keep_copies(std::move(pairs));
+}
+
+void Optimizers::step(const DeviceUpdate& update, double limit) {
+  HEADSCOPE_CHECK(device_, "keep_gradients comes first");
+  device_->run(update, limit);
+}
+
 NamedTensors Optimizers::state() const {
-  auto state = muon_.state();
+  auto state = device_ ? device_->momentum() : muon_.state();
   for (auto& entry : adamw_.state()) state.push_back(std::move(entry));
   return state;
 }

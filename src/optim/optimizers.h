@@ -3,30 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/decoder.h"
+#include "optim/adamw.h"
+#include "optim/device_step.h"
 #include "optim/muon.h"
 #include "settings/train_options.h"
 
 namespace headscope {
-
-// AdamW (Loshchilov and Hutter 2019), weight decay apart from the gradient.
-class AdamW {
- public:
-  AdamW(NamedTensors parameters, AdamWOptions options);
-
-  void step(double lr);
-
-  // First and second moments by name, and the number of steps: what a checkpoint holds. They share memory with this
-  // object.
-  [[nodiscard]] NamedTensors state() const;
-
- private:
-  AdamWOptions options_;
-  NamedTensors parameters_;
-  std::vector<at::Tensor> first_, second_, steps_;
-};
 
 // Both together.
 class Optimizers {
@@ -37,12 +23,29 @@ class Optimizers {
   // One update from the gradients, learning rates times `lr_factor`.
   void step(double lr_factor);
 
+  // From here on every trained parameter has a gradient that stays where it is, zero at first, and updates are
+  // DeviceUpdates. Tensors that state() gave before are no longer those of the optimizers.
+  // Gradients of one Muon matrix lie one behind the other in memory, and so do all matrices of one shape.
+  void keep_gradients();
+
+  // Tensors in bfloat16 by the names of parameters, which this and every update make equal to the rounded parameters.
+  // To be called again with the same tensors after parameters were loaded. Parameters that are not trained keep what
+  // they get here.
+  void keep_copies(const NamedTensors& copies);
+
+  // An update without the host: norm of all gradients, clipping to `limit`, Muon, AdamW, copies; then the gradients are
+  // zero. If it is not sound, weights, state, copies and gradients stay.
+  void step(const DeviceUpdate& update, double limit);
+
   [[nodiscard]] NamedTensors state() const;
 
  private:
   OptimizerOptions options_;
+  NamedTensors parameters_;
+  std::vector<LayerMatrix> matrices_;
   Muon muon_;
   AdamW adamw_;
+  std::optional<DeviceStep> device_;
 };
 
 // Scales the gradients so that the norm of all of them together is at most `limit`, and returns the norm before. A norm

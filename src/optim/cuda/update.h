@@ -1,0 +1,44 @@
+// What every update on a GPU starts with: the norm of all gradients, and whether the update is to be made.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cuda/element_type.h"
+
+namespace headscope::cuda {
+
+// Partial sums of squares that gradient_norm writes.
+constexpr int norm_partials = 528;
+
+// What the kernels after it read.
+struct Control {
+  float clip;  // factor on gradients
+  float lr_factor;
+  float decay;         // AdamW: factor on parameters
+  std::int32_t sound;  // 0: nothing is to change
+};
+
+// AdamW at the step that a parameter has reached: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
+struct Correction {
+  float rate, inverse_root;
+};
+
+struct UpdateStart {
+  const float* gradients;  // all of them, `count`: a multiple of 4
+  std::int64_t count;
+  const float* lr_factor;
+  const float* loss;
+  float* grad_norm;     // becomes the norm before clipping
+  std::int32_t* sound;  // becomes 0 where the loss or the norm is not finite
+  double limit;         // of the norm
+  // AdamW:
+  float* steps;             // of each parameter: one more where sound
+  Correction* corrections;  // of each parameter
+  int parameters;
+  double lr, beta1, beta2, weight_decay;
+};
+
+// partials: float64 [norm_partials], scratch.
+void start_update(const UpdateStart& start, double* partials, Control* control, CUstream_st* stream);
+
+}  // namespace headscope::cuda
