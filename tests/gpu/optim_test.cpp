@@ -226,9 +226,10 @@ TEST(GpuOptim, StateIsThatOfACheckpoint) {
 
 TEST(GpuOptim, ACudaGraphIsTheSameBitForBit) {
   for (const DecoderConfig& config : configs()) {
-    OnGpu eager(config), replayed(config);
+    c10::cuda::device_synchronize();
     const auto stream = c10::cuda::getStreamFromPool(false, device().index());
     const c10::cuda::CUDAStreamGuard guard(stream);
+    OnGpu eager(config), replayed(config);
     const NamedTensors before = replayed.everything();
     {  // libraries make their handles before a capture
       OnGpu warm(config);
@@ -257,16 +258,18 @@ TEST(GpuOptim, ACudaGraphIsTheSameBitForBit) {
 
 TEST(GpuOptim, PolarExpressByBlocks) {
   for (const std::int64_t n : {30, 64, 100, 200, 512, 1024}) {
+    const std::vector<at::Tensor> inputs = {random_tensor({3, 2 * n + 7, n}, 1, at::kBFloat16),
+                                            random_tensor({2, n, 3 * n}, 2, at::kBFloat16),
+                                            random_tensor({1, n, n + n / 2}, 3, at::kBFloat16)};
+    std::vector<at::Tensor> exact;
+    for (const at::Tensor& group : inputs) exact.push_back(polar_express(group.to(at::kDouble)));
     for (const std::int64_t blocks : {0, 1, 2, 4}) {
       std::vector<at::Tensor> x, spare, norms;
-      for (const at::Tensor& group : {random_tensor({3, 2 * n + 7, n}, 1), random_tensor({2, n, 3 * n}, 2),
-                                      random_tensor({1, n, n + n / 2}, 3)}) {
-        x.push_back(group.to(device(), at::kBFloat16));
+      for (const at::Tensor& group : inputs) {
+        x.push_back(group.to(device()));
         spare.push_back(at::empty_like(x.back()));
         norms.push_back(x.back().to(at::kFloat).flatten(1).norm(2, 1));
       }
-      std::vector<at::Tensor> exact;
-      for (const at::Tensor& group : x) exact.push_back(polar_express(group.to(at::kCPU, at::kDouble)));
       const auto result = polar_express(x, spare, (at::cat(norms) * norm_margin + norm_eps).reciprocal(), blocks);
       for (std::size_t i = 0; i < result.size(); ++i)
         EXPECT_LT(error_of(result[i], exact[i]), polar_tolerance) << n << ", " << blocks << " blocks, group " << i;
