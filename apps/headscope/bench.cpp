@@ -11,7 +11,7 @@ struct BenchFlags {
   std::vector<ConfigEntry> entries;  // flags, in the order in which they were given
   std::int64_t steps = 20, warmup = 3;
   std::int64_t rounds = 10;
-  std::string metrics = "all";
+  TrackOptions track{.every = 0};
 };
 
 // The options of `steps` updates on random tokens.
@@ -36,25 +36,34 @@ constexpr std::int64_t most_steps = 1'000'000;  // a benchmark takes minutes
 int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--steps", flags.steps, 1, most_steps);
   check_size("--warmup", flags.warmup, 0, most_steps);
+  check_size("--track-every", flags.track.every, 0, most_steps);
+  const MetricSelection known(flags.track.metrics, "--track");  // refused before the tokens are made
   const Setup options = options_of(flags, {"steps", flags.warmup + flags.steps});
-  const TrainBenchmark result = torch_half().time_training(options, flags.warmup, flags.steps);
+  const TrainBenchmark result = torch_half().time_training(options, flags.warmup, flags.steps, flags.track);
   if (common.json)
     fmt::print("{}", json_text(nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
+                                                      {"step_ms_median", result.step_ms_median},
+                                                      {"tflops", result.tflops},
+                                                      {"first_step_s", result.first_step_s},
                                                       {"peak_memory_mb", result.peak_memory_mb},
                                                       {"loss_first", result.loss_first},
                                                       {"loss_last", result.loss_last},
                                                       {"device", result.device}}));
   else
-    fmt::print("{} on {}: {:.0f} tokens/s (median of {} steps), peak memory {:.0f} MB\n", options.preset, result.device,
-               result.tokens_per_s, flags.steps, result.peak_memory_mb);
+    fmt::print(
+        "{} on {}: {:.0f} tokens/s, {:.1f} TFLOP/s, {:.2f} ms a step (median over {} steps); first step after {:.1f} "
+        "s, "
+        "peak memory {:.0f} MB\n",
+        options.preset, result.device, result.tokens_per_s, result.tflops, result.step_ms_median, flags.steps,
+        result.first_step_s, result.peak_memory_mb);
   return 0;
 }
 
 int bench_track(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--rounds", flags.rounds, 1, most_steps / tracking_steps_per_round);
-  const MetricSelection known(flags.metrics, "--track");  // refused before the tokens are made
+  const MetricSelection known(flags.track.metrics, "--track");  // refused before the tokens are made
   const Setup options = options_of(flags, {"steps", tracking_steps(flags.rounds)});
-  const TrackingCost cost = torch_half().time_tracking(options, flags.metrics, flags.rounds);
+  const TrackingCost cost = torch_half().time_tracking(options, flags.track.metrics, flags.rounds);
   if (common.json)
     fmt::print("{}", json_text(nlohmann::ordered_json{{"every_10", cost.every_10},
                                                       {"every_1", cost.every_1},
@@ -87,13 +96,16 @@ void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_training_flags(*command, flags->entries);
   add_number_flag(*command, "--steps", flags->steps, "N", "Timed steps [20]");
   add_number_flag(*command, "--warmup", flags->warmup, "N", "Steps before them [3]");
+  add_number_flag(*command, "--track-every", flags->track.every, "N",
+                  "Steps between measurements of every head, which count; 0: none [0]");
+  command->add_option("--track", flags->track.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] { return bench_train(*flags, common); });
 
   auto* track = bench->add_subcommand("track", "What measuring every head adds to training");
   add_training_flags(*track, flags->entries);
   add_number_flag(*track, "--rounds", flags->rounds, "N", "Rounds of ten steps of each kind [10]");
-  track->add_option("--track", flags->metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
+  track->add_option("--track", flags->track.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
   add_common_flags(*track, common);
   when_chosen(*track, chosen, [flags, &common] { return bench_track(*flags, common); });
 }

@@ -1,6 +1,7 @@
 """The peers of `run`, in a Python with torch and transformers (scripts/peers).
 
   peer.py documents MODEL CORPUS OUT.jsonl --count 8 --tokens 2048   texts of exactly so many tokens
+  peer.py random MODEL OUT                                           a model of the same shape with random weights
   peer.py forward MODEL DOCUMENTS.jsonl --batch 1                    passes of transformers' model without logits
   peer.py bound MODEL --tokens 2048                                  the machine's matrix products and those of a pass
 
@@ -11,18 +12,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Callable
 
-import pyarrow as pa
 import torch
 import transformers
 from tokenizers import Tokenizer
 
 
 def texts_of(file: Path) -> list[str]:
-    lines = pa.input_stream(str(file), compression="detect").read().decode().splitlines()
+    if file.suffix == ".jsonl":
+        lines = file.read_text().splitlines()
+    else:
+        import pyarrow as pa  # a GPU machine may have none, and gets texts that are not packed
+
+        lines = pa.input_stream(str(file), compression="detect").read().decode().splitlines()
     return [json.loads(line)["text"] for line in lines]
 
 
@@ -46,17 +52,31 @@ def documents(options: argparse.Namespace) -> None:
     options.out.write_text("".join(json.dumps({"text": text}) + "\n" for text in found))
 
 
+def random(options: argparse.Namespace) -> None:
+    """From the configuration alone: the speed does not depend on the weights, and they need not travel to another machine."""
+    config = transformers.AutoConfig.from_pretrained(options.model)
+    torch.manual_seed(0)
+    transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(options.out)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(options.model / name, options.out / name)
+
+
 def forward(options: argparse.Namespace) -> dict:
     tokenizer = transformers.AutoTokenizer.from_pretrained(options.model)
-    model = transformers.AutoModel.from_pretrained(options.model, dtype=torch.float32, attn_implementation="sdpa").eval()
-    ids = torch.tensor([tokenizer(text)["input_ids"] for text in texts_of(options.documents)])
+    model = transformers.AutoModel.from_pretrained(options.model, dtype=getattr(torch, options.dtype), attn_implementation="sdpa")
+    model = model.to(options.device).eval()
+    ids = torch.tensor([tokenizer(text)["input_ids"] for text in texts_of(options.documents)], device=options.device)
+    wait = torch.cuda.synchronize if options.device == "cuda" else lambda: None
     with torch.inference_mode():
-        model(input_ids=ids[:1], use_cache=False)  # memory is allocated, threads are started
+        model(input_ids=ids[:options.batch], use_cache=False)  # memory is allocated, threads are started
+        wait()
         begin = time.perf_counter()
         for batch in ids.split(options.batch):
             model(input_ids=batch, use_cache=False)
+        wait()
         seconds = time.perf_counter() - begin
-    return {"tokens": ids.numel(), "tokens_per_second": ids.numel() / seconds}
+    peak = torch.cuda.max_memory_allocated() / 2**20 if options.device == "cuda" else None
+    return {"tokens": ids.numel(), "tokens_per_second": ids.numel() / seconds, "peak_memory_mb": peak}
 
 
 def products(config, rows: int) -> dict[str, tuple[int, int, int]]:
@@ -122,10 +142,15 @@ def parse() -> argparse.Namespace:
         of.add_argument(name, type=Path)
     of.add_argument("--count", type=int, default=8)
     of.add_argument("--tokens", type=int, default=2048)
+    of = commands.add_parser("random")
+    of.add_argument("model", type=Path)
+    of.add_argument("out", type=Path)
     of = commands.add_parser("forward")
     of.add_argument("model", type=Path)
     of.add_argument("documents", type=Path)
     of.add_argument("--batch", type=int, default=1)
+    of.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    of.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     of = commands.add_parser("bound")
     of.add_argument("model", type=Path)
     of.add_argument("--tokens", type=int, default=2048)
@@ -136,7 +161,7 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
-    result = {"documents": documents, "forward": forward, "bound": bound}[options.command](options)
+    result = {"documents": documents, "random": random, "forward": forward, "bound": bound}[options.command](options)
     if result:
         print(json.dumps(result))
 

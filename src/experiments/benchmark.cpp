@@ -2,6 +2,10 @@
 
 #include <unistd.h>
 
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
 #include "core/console.h"
 #include "core/random.h"
 #include "heads/run_tables.h"
@@ -22,14 +26,6 @@ Tokens random_tokens(std::int64_t count, std::int64_t vocabulary, NumpyGenerator
   return {buffer, buffer->span(), {&all, 1}};
 }
 
-double seconds_of(const ComputeDevice& device, const std::function<void()>& work) {
-  synchronize(device);
-  const auto start = Clock::now();
-  work();
-  synchronize(device);
-  return seconds_since(start);
-}
-
 // Random tokens for so many steps, and the validation batches.
 Corpus random_corpus(const Setup& setup, std::int64_t steps) {
   const TrainOptions& options = setup.train;
@@ -42,10 +38,6 @@ Corpus random_corpus(const Setup& setup, std::int64_t steps) {
   return corpus;
 }
 
-Trainer trainer_of(const Setup& setup, const Corpus& corpus, const ComputeDevice& device) {
-  return {make_decoder(setup.model, /*seed=*/0, device.device), setup.train, /*seed=*/0, corpus, device};
-}
-
 // A folder that goes away with this object.
 struct ScratchFolder {
   std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("headscope-{}", ::getpid());
@@ -55,26 +47,90 @@ struct ScratchFolder {
   }
 };
 
+// Training with the clock around it. Everything that knows how a step and its measurement are made is here.
+class TimedTraining {
+ public:
+  TimedTraining(const Setup& setup, const Corpus& corpus, const ComputeDevice& device, const std::string& metrics)
+      : device_(device),
+        chosen_(metrics, "--track"),
+        trainer_(make_decoder(setup.model, /*seed=*/0, device.device), setup.train, /*seed=*/0, corpus, device),
+        tables_(folder_.path) {}
+
+  // Seconds of so many steps; those whose number is a multiple of `every` are measured, none if it is 0.
+  double steps(std::int64_t count, std::int64_t every) {
+    synchronize(device_);
+    const auto start = Clock::now();
+    for (std::int64_t i = 0; i < count; ++i) step(every > 0 && trainer_.steps_done() % every == 0);
+    tables_.flush();
+    synchronize(device_);
+    return seconds_since(start);
+  }
+  [[nodiscard]] double last_loss() const { return last_loss_; }
+
+ private:
+  // As a run does it (train/loop.cpp).
+  void step(bool measured) {
+    HeadMeasurer measurer(chosen_);
+    const Measured when{{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
+    if (measured) tables_.add_gains(when, gains_of(trainer_.model()), /*with_vectors=*/true);
+    last_loss_ = trainer_.step(measured ? measurer.hooks() : Hooks()).loss;
+    tables_.add_heads(when, measurer.finish());
+  }
+
+  const ComputeDevice& device_;
+  MetricSelection chosen_;
+  Trainer trainer_;
+  ScratchFolder folder_;
+  RunTables tables_;
+  double last_loss_ = 0;
+};
+
+// What the system says, to a hundredth of a second: libraries that were loaded before main() count.
+double seconds_since_process_start() {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 1));  // behind the name, which may hold anything
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;  // 22: starttime, ticks after the start of the machine
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+constexpr std::int64_t steps_per_block = tracking_steps_per_round / 3;
+
 }  // namespace
 
-TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps) {
+double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len) {
+  const auto head = static_cast<double>(model.vocabulary * model.d_model);  // a tied one, too, is a product
+  const auto products = static_cast<double>(count_parameters(model).matrices) + head;
+  const auto attention = 4.0 * static_cast<double>(seq_len) / 2 * static_cast<double>(model.heads * model.d_k);
+  return 6 * products + 3.5 * attention * static_cast<double>(model.layers);
+}
+
+TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
+                                  const TrackOptions& track) {
   const ComputeDevice device = choose_device(setup.device, setup.threads);
   const Corpus corpus = random_corpus(setup, warmup + steps);
-  Trainer trainer = trainer_of(setup, corpus, device);
+  TimedTraining training(setup, corpus, device, track.metrics);
   TrainBenchmark result;
-  std::vector<double> seconds;
-  for (std::int64_t i = 0; i < warmup + steps; ++i) {
-    double loss = 0;
-    const double elapsed = seconds_of(device, [&] {
-      auto record = trainer.step();
-      if (const auto last = trainer.wait()) record = last;
-      loss = record->loss;
-    });
-    if (i >= warmup) seconds.push_back(elapsed);
-    if (i == 0) result.loss_first = loss;
-    result.loss_last = loss;
+  std::vector<double> step_seconds;
+  const std::int64_t total = warmup + steps, block = std::max(steps_per_block, track.every);
+  for (std::int64_t done = 0, count = 0; done < total; done += count) {
+    // The first step alone, the other steps before the clock, then blocks.
+    count = done == 0 ? 1 : done < warmup ? warmup - done : std::min(block, total - done);
+    const double seconds = training.steps(count, track.every);
+    if (done == 0) result.first_step_s = seconds_since_process_start();
+    if (done == 0) result.loss_first = training.last_loss();
+    if (done >= warmup) step_seconds.push_back(seconds / static_cast<double>(count));
   }
-  result.tokens_per_s = static_cast<double>(setup.train.tokens_per_step()) / median(seconds);
+  const double seconds = median(step_seconds);
+  result.step_ms_median = 1e3 * seconds;
+  result.tokens_per_s = static_cast<double>(setup.train.tokens_per_step()) / seconds;
+  result.tflops = 1e-12 * result.tokens_per_s * training_flops_per_token(setup.model, setup.train.seq_len);
+  result.loss_last = training.last_loss();
   result.peak_memory_mb = peak_memory_mb(device);
   result.device = device.description;
   return result;
@@ -82,25 +138,9 @@ TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::
 
 TrackingCost benchmark_tracking(const Setup& setup, const std::string& metrics, std::int64_t rounds) {
   const ComputeDevice device = choose_device(setup.device, setup.threads);
-  constexpr std::int64_t steps = tracking_steps_per_round / 3;
   const Corpus corpus = random_corpus(setup, tracking_steps(rounds));
-  Trainer trainer = trainer_of(setup, corpus, device);
-  const MetricSelection chosen(metrics, "--track");
-  const ScratchFolder folder;
-  RunTables tables(folder.path);
-  const auto ten_steps = [&](std::int64_t every) {
-    return seconds_of(device, [&] {
-      for (std::int64_t i = 0; i < steps; ++i) {
-        HeadMeasurer measurer(chosen);
-        const Measured when{{trainer.steps_done(), trainer.tokens_done()}, "train"};
-        const bool due = every > 0 && i % every == 0;
-        if (due) tables.add_gains(when, gains_of(trainer.model()), /*with_vectors=*/true);
-        trainer.step(due ? measurer.hooks().observe : Observe());
-        tables.add_heads(when, measurer.finish());
-      }
-      tables.flush();
-    });
-  };
+  TimedTraining training(setup, corpus, device, metrics);
+  const auto ten_steps = [&](std::int64_t every) { return training.steps(steps_per_block, every); };
   std::vector<double> plain, every_10, every_1;
   ten_steps(1);  // warm-up
   for (std::int64_t round = 0; round < rounds; ++round) {
@@ -108,7 +148,7 @@ TrackingCost benchmark_tracking(const Setup& setup, const std::string& metrics, 
     every_10.push_back(ten_steps(10) / plain.back() - 1);
     every_1.push_back(ten_steps(1) / plain.back() - 1);
   }
-  return {median(every_10), median(every_1), median(plain) / steps, device.description};
+  return {median(every_10), median(every_1), median(plain) / steps_per_block, device.description};
 }
 
 }  // namespace headscope

@@ -4,19 +4,31 @@
 #include <cstdint>
 #include <string>
 
+#include "heads/metrics.h"
 #include "settings/setup.h"
 
 namespace headscope {
 
 struct TrainBenchmark {
-  double tokens_per_s = 0;  // of the median step
+  double step_ms_median = 0;  // over blocks of steps: the time of a block over its steps
+  double tokens_per_s = 0;    // of that step
+  double tflops = 0;          // of that step: training_flops_per_token() of each token, 1e12 a second
+  double first_step_s = 0;    // from the start of the process to the end of its first update
   double peak_memory_mb = 0;
   double loss_first = 0, loss_last = 0;
   std::string device;
 };
 
-// `warmup` steps, then `steps` that are timed.
-TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps);
+// Floating-point operations of training on one token: 6 for each parameter in a matrix product (forward, gradient of
+// the input, gradient of the weight), and of causal attention 3.5 times its forward pass of 4·(T/2)·heads·d_k a layer
+// (the backward pass has five products for the forward pass's two). benchmarks/training/peer.py counts the same.
+double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len);
+
+// `warmup` steps, then `steps` that are timed in blocks, with a wait for the device before and after a block only:
+// training does not wait after each step. A block has ten steps, or track.every if that is more. With track.every > 0,
+// steps are measured as `train` does; the rows that they give are written at the end of a block.
+TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
+                                  const TrackOptions& track = {.every = 0});
 
 // What tracking costs: rounds of ten steps without it, with it every ten steps and with it at every step, one after
 // another, so that a noisy machine disturbs all three alike. Measuring, collecting rows and writing them counts.

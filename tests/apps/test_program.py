@@ -337,11 +337,21 @@ class Numbers(Program):
 
     def test_FlagsOfBenchmarksAndTokens_HaveAnUpperEnd(self):
         for value in ("9223372036854775807", "-1", "99999999999999999999", "1e30", "", "many"):
-            for flag in ("--steps", "--warmup", "--threads"):
+            for flag in ("--steps", "--warmup", "--track-every", "--threads"):
                 self.refused("bench", "train", flag, value, words=(flag.removeprefix("--"), value))
             self.refused("bench", "track", "--rounds", value, words=("--rounds is ", value))
             self.refused("tokenize", "--language", value, "--out", self.tokens, words=("--language is ", value))
         self.refused("bench", "train", "--steps", "1000000", words=("random tokens",))
+
+    def test_MeasuredSteps_AreTimed(self):
+        line = ("bench", "train", *settings(), "--warmup", "1", "--steps", "12", "--json")
+        plain, measured = (json.loads(run(*line, *more).stdout) for more in ((), ("--track-every", "1", "--track", "rank")))
+        self.assertEqual(plain["loss_last"], measured["loss_last"])
+        for result in plain, measured:
+            self.assertGreater(result["first_step_s"], 0)
+            self.assertGreater(result["tflops"], 0)
+            self.assertGreater(result["step_ms_median"], 0)
+        self.refused("bench", "train", "--track-every", "1", "--track", "rnk", words=("did you mean 'rank'",))
 
     def test_Numbers_AreFinite(self):
         for value in ("nan", "inf", "0", "1e999"):
