@@ -92,7 +92,7 @@ TrackingCost benchmark_tracking(const Setup& setup, const std::string& metrics, 
         const bool due = every > 0 && i % every == 0;
         if (due) tables.add_gains(when, gains_of(trainer.model()), /*with_vectors=*/true);
         trainer.step(due ? measurer.hooks() : Hooks());
-        tables.add_heads(when, measurer.finish());
+        tables.add_heads(when, measurer.finish().layers);
       }
       tables.flush();
     });

@@ -65,7 +65,7 @@ class TrainRun {
     StepRecord record;
     HeadMeasurer measurer(chosen_);
     const Measured before{{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
-    const Gains gains = track_is_due() && chosen_.has(MetricGroup::gain) ? gains_of(trainer_.model()) : Gains();
+    if (track_is_due()) measurer.observe_gains(trainer_.model());
     try {
       record = trainer_.step(track_is_due() ? measurer.hooks() : Hooks());
     } catch (const NotFinite& failure) {
@@ -81,8 +81,9 @@ class TrainRun {
                       job_.options.optim.adamw_lr * record.lr_factor,
                       record.grad_norm,
                       tokens / seconds});
-    tables_.add_heads(before, measurer.finish());
-    tables_.add_gains(before, gains, /*with_vectors=*/!job_.options.probes_at(before.moment.step));
+    const HeadMeasurements measured = measurer.finish();
+    tables_.add_heads(before, measured.layers);
+    tables_.add_gains(before, measured.gains, /*with_vectors=*/!job_.options.probes_at(before.moment.step));
     last_loss_ = record.loss;
     state_.loss_sum += record.loss;
     ++state_.loss_count;
