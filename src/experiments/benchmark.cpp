@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <deque>
+
 #include <ctime>
 #include <fstream>
 #include <sstream>
@@ -61,6 +63,7 @@ class TimedTraining {
     synchronize(device_);
     const auto start = Clock::now();
     for (std::int64_t i = 0; i < count; ++i) step(every > 0 && trainer_.steps_done() % every == 0);
+    add(trainer_.wait());
     tables_.flush();
     synchronize(device_);
     return seconds_since(start);
@@ -68,13 +71,29 @@ class TimedTraining {
   [[nodiscard]] double last_loss() const { return last_loss_; }
 
  private:
-  // As a run does it (train/loop.cpp).
+  // As a run does it (train/loop.cpp): what an update gave is written while the next one is computed.
+  struct Launched {
+    Measured when;
+    std::unique_ptr<HeadMeasurer> measurer = {};
+  };
   void step(bool measured) {
-    HeadMeasurer measurer(chosen_);
-    const Measured when{{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
-    if (measured) tables_.add_gains(when, gains_of(trainer_.model()), /*with_vectors=*/true);
-    last_loss_ = trainer_.step(measured ? measurer.hooks() : Hooks()).loss;
-    tables_.add_heads(when, measurer.finish());
+    Launched& update = launched_.emplace_back();
+    update.when = {{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
+    if (measured) {
+      update.measurer = std::make_unique<HeadMeasurer>(chosen_);
+      update.measurer->observe_gains(trainer_.model());
+    }
+    add(trainer_.step(update.measurer.get()));
+  }
+  void add(const std::optional<StepRecord>& record) {
+    if (!record) return;
+    const Launched update = std::move(launched_.front());
+    launched_.pop_front();
+    last_loss_ = record->loss;
+    if (!update.measurer) return;
+    const HeadMeasurements heads = update.measurer->finish();
+    tables_.add_heads(update.when, heads.layers);
+    tables_.add_gains(update.when, heads.gains, /*with_vectors=*/true);
   }
 
   const ComputeDevice& device_;
@@ -82,6 +101,7 @@ class TimedTraining {
   Trainer trainer_;
   ScratchFolder folder_;
   RunTables tables_;
+  std::deque<Launched> launched_;
   double last_loss_ = 0;
 };
 

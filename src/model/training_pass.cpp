@@ -115,7 +115,8 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
   done("attention");
   if (observe) {
     const auto plain = layer.heads.plain_bthd.split_with_sizes({c.heads, c.kv_heads}, 2);
-    observe(index, {plain[0], plain[1], v_bthd, layer.heads.q_bthd, layer.heads.k_bthd, {score_scale()}});
+    observe(index, {plain[0], plain[1], v_bthd, layer.heads.q_bthd, layer.heads.k_bthd, {score_scale()},
+                    layer.attended.log_sum_bht});
     layer.heads.plain_bthd.reset();
     done("measuring");
   }

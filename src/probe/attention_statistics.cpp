@@ -2,13 +2,15 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "core/error.h"
 #include "core/missing.h"
 #include "probe/attention_rows.h"
 
 #ifdef HEADSCOPE_CUDA
-#include "ops/cuda/inputs.h"
 #include "probe/cuda/attention_sums.h"
+#include "probe/cuda/inputs.h"
 #endif
 
 namespace headscope {
@@ -121,11 +123,23 @@ OneHead means_of(const HeadSums& sums, double sequences, double t) {
           {"consistency", sequences > 1 ? 1 - sums.divergence / (t - 1) : missing}};
 }
 
-HeadValues means_of(const std::vector<HeadSums>& sums, const at::Tensor& q_bthd) {
+HeadValues means_of(const std::vector<HeadSums>& sums, std::int64_t sequences, std::int64_t t) {
   std::vector<OneHead> heads;
   for (const HeadSums& of_head : sums)
-    heads.push_back(means_of(of_head, static_cast<double>(q_bthd.size(0)), static_cast<double>(q_bthd.size(1))));
+    heads.push_back(means_of(of_head, static_cast<double>(sequences), static_cast<double>(t)));
   return by_metric(heads);
+}
+
+// The sums of the heads out of those of `parts` of the rows: [parts, heads, 8], in the order of HeadSums.
+std::vector<HeadSums> sums_of(const double* s, std::int64_t parts, std::int64_t heads) {
+  std::vector<HeadSums> sums(static_cast<std::size_t>(heads));
+  for (HeadSums& head : sums) head.max_logit = -infinity;
+  for (std::int64_t part = 0; part < parts; ++part)
+    for (HeadSums& head : sums) {
+      add(head, {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]});
+      s += 8;
+    }
+  return sums;
 }
 
 bool has_fused(const at::Tensor& q_bthd) {
@@ -138,79 +152,115 @@ at::Tensor plain(const at::Tensor& x_bthd) {
 
 #ifdef HEADSCOPE_CUDA
 bool has_attention_kernel(const at::Tensor& q_bthd, const Scores& scores) {
-  return scores.window == 0 && scores.cap == 0 && cuda::has_kernel_type(q_bthd) && q_bthd.numel() > 0 &&
-         q_bthd.size(3) <= 128 && cuda::supports_attention_sums(static_cast<int>(q_bthd.size(3)));
+  return scores.cap == 0 && scores.scale > 0 && cuda::has_kernel_type(q_bthd) && q_bthd.numel() > 0 &&
+         q_bthd.size(3) <= 256 &&
+         cuda::supports_attention_sums(static_cast<int>(q_bthd.size(3)), cuda::element_type(q_bthd));
 }
 
-std::vector<HeadSums> kernel_sums(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
-  const c10::cuda::CUDAGuard device(q_bthd.device());
-  const at::Tensor q = cuda::kernel_input(q_bthd), k = cuda::kernel_input(k_bthd.to(q_bthd.scalar_type()));
+// What kernels of attention take.
+struct AttentionInput {
+  at::Tensor q, k;
   cuda::AttentionShape shape;
-  shape.b = q.size(0);
-  shape.t = q.size(1);
-  shape.heads = static_cast<int>(q.size(2));
-  shape.key_heads = static_cast<int>(k.size(2));
-  shape.d = static_cast<int>(q.size(3));
-  shape.scale = static_cast<float>(scale);
-  shape.type = cuda::element_type(q);
+};
+
+AttentionInput attention_input(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  AttentionInput input{cuda::head_input(q_bthd, 16), cuda::head_input(k_bthd.to(q_bthd.scalar_type()), 16), {}};
+  input.shape.b = q_bthd.size(0);
+  input.shape.t = q_bthd.size(1);
+  input.shape.heads = static_cast<int>(q_bthd.size(2));
+  input.shape.key_heads = static_cast<int>(k_bthd.size(2));
+  input.shape.d = static_cast<int>(q_bthd.size(3));
+  input.shape.scale = static_cast<float>(scale);
+  input.shape.q = cuda::strides_of(input.q);
+  input.shape.k = cuda::strides_of(input.k);
+  input.shape.type = cuda::element_type(q_bthd);
+  return input;
+}
+
+PendingValues kernel_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale,
+                                const at::Tensor& given_log_sum_bht) {
+  const c10::cuda::CUDAGuard device(q_bthd.device());
+  const auto stream = c10::cuda::getCurrentCUDAStream();
+  const auto [q, k, shape] = attention_input(q_bthd, k_bthd, scale);
   const std::int64_t tiles = cuda::attention_tiles(shape.t), b = shape.b, h = shape.heads, t = shape.t;
   const auto floats = q.options().dtype(at::kFloat), doubles = q.options().dtype(at::kDouble);
-  const at::Tensor softmax = at::empty({b, h, t, 2}, floats), entropy = at::empty({b, h, t}, doubles);
-  const at::Tensor weights = at::empty({3, b, h, t}, floats), received = at::empty({tiles, b, h, t}, floats);
-  const at::Tensor mean_entropy = at::empty({h, tiles, t}, floats);
+  at::Tensor log_sum_bht;
+  if (given_log_sum_bht.defined()) {
+    HEADSCOPE_CHECK(given_log_sum_bht.scalar_type() == at::kFloat && given_log_sum_bht.numel() == b * h * t,
+                    "{} values for {} rows", given_log_sum_bht.numel(), b * h * t);
+    log_sum_bht = given_log_sum_bht.detach().contiguous();
+  } else {
+    log_sum_bht = at::empty({b, h, t}, floats);
+    cuda::attention_log_sums(q.const_data_ptr(), k.const_data_ptr(), shape, log_sum_bht.mutable_data_ptr<float>(),
+                             stream);
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+  }
+  const at::Tensor received = at::empty({tiles, b, h, t}, floats), rows = at::empty({2, h, tiles, t}, floats);
+  const at::Tensor pairs = at::empty({cuda::attention_pairs(t), h, 3}, floats), first = at::empty({b, h}, floats);
   const at::Tensor sums_thv = at::empty({tiles, h, cuda::attention_values}, doubles);
-  cuda::attention_sums(
-      q.const_data_ptr(), k.const_data_ptr(), shape,
-      {softmax.mutable_data_ptr<float>(), entropy.mutable_data_ptr<double>(), weights.mutable_data_ptr<float>(),
-       received.mutable_data_ptr<float>(), mean_entropy.mutable_data_ptr<float>()},
-      sums_thv.mutable_data_ptr<double>(), c10::cuda::getCurrentCUDAStream());
+  cuda::attention_sums(q.const_data_ptr(), k.const_data_ptr(), log_sum_bht.const_data_ptr<float>(), shape,
+                       {received.mutable_data_ptr<float>(), rows.mutable_data_ptr<float>(),
+                        pairs.mutable_data_ptr<float>(), first.mutable_data_ptr<float>()},
+                       sums_thv.mutable_data_ptr<double>(), stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  const at::Tensor here = sums_thv.cpu();
-  const double* s = here.const_data_ptr<double>();
-  std::vector<HeadSums> heads(static_cast<std::size_t>(h));
-  for (HeadSums& head : heads) head.max_logit = -infinity;
-  for (std::int64_t tile = 0; tile < tiles; ++tile)
-    for (HeadSums& head : heads) {
-      add(head, {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]});
-      s += cuda::attention_values;
-    }
-  return heads;
+  return {{}, sums_thv, [=](const double* sums) { return means_of(sums_of(sums, tiles, h), b, t); }};
+}
+
+PendingValues kernel_seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, double scale) {
+  static_assert(cuda::seed_rows == seed_tokens);
+  const c10::cuda::CUDAGuard device(q_bthd.device());
+  const auto [q, k, shape] = attention_input(q_bthd, k_bthd, scale);
+  const at::Tensor sums_hb = at::empty({shape.heads, shape.b}, q.options().dtype(at::kDouble));
+  cuda::seed_entropies(q.const_data_ptr(), k.const_data_ptr(), shape, sums_hb.mutable_data_ptr<double>(),
+                       c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {{}, sums_hb, [b = shape.b, heads = shape.heads, t = std::min(shape.t, seed_tokens)](const double* sums) {
+            std::vector<double> means;
+            for (int head = 0; head < heads; ++head, sums += b)
+              means.push_back(std::accumulate(sums, sums + b, 0.0) / static_cast<double>(b * t));
+            return HeadValues{{"entropy_seed", means}};
+          }};
 }
 #endif
 
 }  // namespace
 
-HeadValues attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+PendingValues begin_attention_statistics(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores,
+                                         [[maybe_unused]] const at::Tensor& log_sum_bht) {
 #ifdef HEADSCOPE_CUDA
-  if (has_attention_kernel(q_bthd, scores)) return means_of(kernel_sums(q_bthd, k_bthd, scores.scale), q_bthd);
+  if (scores.window == 0 && has_attention_kernel(q_bthd, scores))
+    return kernel_statistics(q_bthd, k_bthd, scores.scale, log_sum_bht);
 #endif
-  if (!has_fused(q_bthd)) return attention_statistics_composed(q_bthd, k_bthd, scores);
-  return means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scores), q_bthd);
+  if (!has_fused(q_bthd)) return begin_attention_statistics_composed(q_bthd, k_bthd, scores);
+  return {.known =
+              means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scores), q_bthd.size(0), q_bthd.size(1))};
 }
 
-HeadValues attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+PendingValues begin_attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd,
+                                                  const Scores& scores) {
   const TileSums sums = tile_sums(q_bthd, k_bthd, scores);
   const at::Tensor profile_bht = sums.received_bht / static_cast<double>(q_bthd.size(1));
-  const at::Tensor all = at::stack({sums.entropy, sums.entropy_norm, sums.sink, sums.previous, sums.divergence,
-                                    sums.self, sums.max_logit, entropy_terms(profile_bht).sum(at::IntArrayRef{0, 2})})
-                             .cpu()
-                             .t()
-                             .contiguous();
-  std::vector<HeadSums> heads;
-  for (std::int64_t head = 0; head < all.size(0); ++head) {
-    const double* s = all.const_data_ptr<double>() + head * all.size(1);
-    heads.push_back({s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7]});
-  }
-  return means_of(heads, q_bthd);
+  const at::Tensor sums_hv =
+      at::stack({sums.entropy, sums.entropy_norm, sums.sink, sums.previous, sums.divergence, sums.self, sums.max_logit,
+                 entropy_terms(profile_bht).sum(at::IntArrayRef{0, 2})},
+                1);
+  return {{}, sums_hv, [h = q_bthd.size(2), b = q_bthd.size(0), t = q_bthd.size(1)](const double* values) {
+            return means_of(sums_of(values, 1, h), b, t);
+          }};
 }
 
-HeadValues seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+PendingValues begin_seed_entropy(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {
+#ifdef HEADSCOPE_CUDA
+  if (has_attention_kernel(q_bthd, scores)) return kernel_seed_entropy(q_bthd, k_bthd, scores.scale);
+#endif
   const std::int64_t t = std::min(q_bthd.size(1), seed_tokens);
   const at::Tensor q = q_bthd.narrow(1, 0, t), k = k_bthd.narrow(1, 0, t);
-  if (has_fused(q)) return {{"entropy_seed", unmasked_entropies(plain(q), plain(k), scores)}};
+  if (has_fused(q)) return {.known = {{"entropy_seed", unmasked_entropies(plain(q), plain(k), scores)}}};
   const at::Tensor log_p = at::log_softmax(scores_of(heads_first(q), keys_of_queries(k, q.size(2)), scores, 0, t), -1);
   const at::Tensor entropy_bht = -(log_p.exp() * log_p).sum(at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
-  return {{"entropy_seed", to_doubles(entropy_bht.mean(at::IntArrayRef{0, 2}))}};
+  return {{}, entropy_bht.mean(at::IntArrayRef{0, 2}), [h = q.size(2)](const double* means) {
+            return HeadValues{{"entropy_seed", {means, means + h}}};
+          }};
 }
 
 HeadValues induction_score(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const Scores& scores) {

@@ -13,7 +13,7 @@
 #include "stats/spectrum.h"
 
 #ifdef HEADSCOPE_CUDA
-#include "ops/cuda/inputs.h"
+#include "probe/cuda/inputs.h"
 #include "probe/cuda/key_sums.h"
 #endif
 
@@ -120,8 +120,22 @@ KeySummary summary_of(const KeyRows& keys) {
 
 #ifdef HEADSCOPE_CUDA
 bool has_key_kernel(const at::Tensor& k_bthd) {
-  return cuda::has_kernel_type(k_bthd) && k_bthd.numel() > 0 && k_bthd.size(3) <= 128 &&
-         cuda::supports_key_sums(static_cast<int>(k_bthd.size(3)));
+  return cuda::has_kernel_type(k_bthd) && k_bthd.numel() > 0 && k_bthd.numel() < (std::int64_t{1} << 31) &&
+         k_bthd.size(3) <= 128 && cuda::supports_key_sums(static_cast<int>(k_bthd.size(3)));
+}
+
+// Queries have the shape of keys.
+cuda::KeyShape key_shape(const at::Tensor& k) {
+  const auto pair = static_cast<std::int64_t>(2 * k.element_size());
+  cuda::KeyShape shape;
+  shape.n = k.size(0) * k.size(1);
+  shape.t = k.size(1);
+  shape.heads = static_cast<int>(k.size(2));
+  shape.d = static_cast<int>(k.size(3));
+  shape.strides = cuda::strides_of(k);
+  shape.pairs = shape.d % 2 == 0 && cuda::begins_at_multiples_of(pair, k);
+  shape.type = cuda::element_type(k);
+  return shape;
 }
 
 // Where the largest value is; the first NaN if there is one, as at::max has it.
@@ -158,32 +172,63 @@ KeySummary summary_of(const double* sums, const cuda::KeyShape& shape) {
   return summary;
 }
 
-HeadValues kernel_statistics(const at::Tensor& k_bthd) {
+PendingKeys kernel_statistics(const at::Tensor& k_bthd) {
   const c10::cuda::CUDAGuard device(k_bthd.device());
-  const at::Tensor k = cuda::kernel_input(k_bthd);
-  cuda::KeyShape shape;
-  shape.n = k.size(0) * k.size(1);
-  shape.t = k.size(1);
-  shape.heads = static_cast<int>(k.size(2));
-  shape.d = static_cast<int>(k.size(3));
-  shape.type = cuda::element_type(k);
-  const int values = cuda::key_values(shape.d);
-  const at::Tensor partials = at::empty({cuda::key_chunks(shape), shape.heads, values}, k.options().dtype(at::kDouble));
-  const at::Tensor sums_hv = at::empty({shape.heads, values}, partials.options());
-  cuda::key_sums(k.const_data_ptr(), shape, partials.mutable_data_ptr<double>(), sums_hv.mutable_data_ptr<double>(),
+  const at::Tensor k = cuda::head_input(k_bthd, static_cast<std::int64_t>(k_bthd.element_size()));
+  const cuda::KeyShape shape = key_shape(k);
+  const std::int64_t heads = shape.heads, d = shape.d, values = heads * cuda::key_values(shape.d);
+  const auto doubles = k.options().dtype(at::kDouble);
+  const at::Tensor partials = at::empty({cuda::key_chunks(shape), heads, cuda::key_partials(shape.d)}, doubles);
+  const at::Tensor sums = at::empty({values + heads * d * d}, doubles);
+  cuda::key_sums(k.const_data_ptr(), shape, partials.mutable_data_ptr<double>(), sums.mutable_data_ptr<double>(),
                  c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  const at::Tensor here = sums_hv.cpu();
-  std::vector<OneHead> heads;
-  for (std::int64_t head = 0; head < shape.heads; ++head)
-    heads.push_back(statistics_of(summary_of(here.const_data_ptr<double>() + head * values, shape)));
-  return by_metric(heads);
+  const auto values_of = [shape](const double* of_heads) {
+    std::vector<OneHead> statistics;
+    for (std::int64_t head = 0; head < shape.heads; ++head)
+      statistics.push_back(statistics_of(summary_of(of_heads + head * cuda::key_values(shape.d), shape)));
+    return by_metric(statistics);
+  };
+  return {{{}, sums.narrow(0, 0, values), values_of}, sums.narrow(0, values, heads * d * d).view({heads, d, d})};
+}
+
+PendingValues kernel_norms(const at::Tensor& q_bthd) {
+  const c10::cuda::CUDAGuard device(q_bthd.device());
+  const at::Tensor q = cuda::head_input(q_bthd, static_cast<std::int64_t>(q_bthd.element_size()));
+  const cuda::KeyShape shape = key_shape(q);
+  const std::int64_t chunks = cuda::key_chunks(shape), heads = shape.heads, n = shape.n;
+  const at::Tensor sums_ch = at::empty({chunks, heads}, q.options().dtype(at::kDouble));
+  cuda::norm_sums(q.const_data_ptr(), shape, sums_ch.mutable_data_ptr<double>(), c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return {{}, sums_ch, [=](const double* sums) {
+            std::vector<double> means(static_cast<std::size_t>(heads));
+            for (std::int64_t chunk = 0; chunk < chunks; ++chunk)
+              for (double& mean : means) mean += *sums++;
+            for (double& mean : means) mean /= static_cast<double>(n);
+            return HeadValues{{"q_norm", means}};
+          }};
 }
 #endif
 
+HeadValues cpu_statistics(const at::Tensor& k_bthd) {
+  const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
+  const std::int64_t heads = k.size(2), d = k.size(3);
+  std::vector<OneHead> of_head(static_cast<std::size_t>(heads));
+  parallel_for(of_head.size(), workers(), [&](std::size_t head) {
+    of_head[head] = statistics_of(summary_of(KeyRows{k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
+                                                     k.size(0) * k.size(1), d, heads * d, k.size(1)}));
+  });
+  return by_metric(of_head);
+}
+
+at::Tensor composed_gram(const at::Tensor& k_bthd) {
+  const at::Tensor k_hnd = k_bthd.detach().flatten(0, 1).transpose(0, 1).to(at::kDouble);
+  return at::bmm(k_hnd.mT(), k_hnd);
+}
+
 }  // namespace
 
-HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
+PendingValues begin_key_statistics_composed(const at::Tensor& k_bthd) {
   const at::Tensor k_nhd = k_bthd.detach().to(at::kDouble).flatten(0, 1);
   const at::Tensor squares_nhd = k_nhd.square(), norm_nh = squares_nhd.sum(-1).sqrt(), size_nhd = k_nhd.abs();
   const at::Tensor top_nh = size_nhd.amax(-1), alive_nh = norm_nh > 0;
@@ -201,36 +246,47 @@ HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
                  sum_alive(squares_nhd.sum(-1).square() / squares_nhd.square().sum(-1)),
                  sum_alive((at_top_nh == top_nh).to(at::kDouble)), units_hd.square().sum(-1), top_dim_h.to(at::kDouble),
                  top_energy_h, energy_hd.sum(-1)},
-                1)
-          .cpu()
-          .contiguous();
-  std::vector<OneHead> heads;
-  for (std::int64_t head = 0; head < summaries_hv.size(0); ++head) {
-    const double* s = summaries_hv.const_data_ptr<double>() + head * summaries_hv.size(1);
-    heads.push_back(
-        statistics_of({s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13]}));
-  }
-  return by_metric(heads);
+                1);
+  return {{}, summaries_hv, [heads = summaries_hv.size(0), values = summaries_hv.size(1)](const double* s) {
+            std::vector<OneHead> of_heads;
+            for (std::int64_t head = 0; head < heads; ++head, s += values)
+              of_heads.push_back(statistics_of(
+                  {s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8], s[9], s[10], s[11], s[12], s[13]}));
+            return by_metric(of_heads);
+          }};
 }
 
-HeadValues key_statistics(const at::Tensor& k_bthd) {
+PendingValues begin_key_statistics(const at::Tensor& k_bthd) {
 #ifdef HEADSCOPE_CUDA
-  if (has_key_kernel(k_bthd)) return kernel_statistics(k_bthd);
+  if (has_key_kernel(k_bthd)) return kernel_statistics(k_bthd).statistics;
 #endif
-  if (!k_bthd.device().is_cpu() || k_bthd.scalar_type() == at::kDouble) return key_statistics_composed(k_bthd);
-  const at::Tensor k = k_bthd.detach().to(at::kFloat).contiguous();
-  const std::int64_t heads = k.size(2), d = k.size(3);
-  std::vector<OneHead> of_head(static_cast<std::size_t>(heads));
-  parallel_for(of_head.size(), workers(), [&](std::size_t head) {
-    of_head[head] = statistics_of(summary_of(KeyRows{k.const_data_ptr<float>() + static_cast<std::int64_t>(head) * d,
-                                                     k.size(0) * k.size(1), d, heads * d, k.size(1)}));
-  });
-  return by_metric(of_head);
+  if (!k_bthd.device().is_cpu() || k_bthd.scalar_type() == at::kDouble) return begin_key_statistics_composed(k_bthd);
+  return {.known = cpu_statistics(k_bthd)};
 }
 
 at::Tensor key_gram(const at::Tensor& k_bthd) {
-  const at::Tensor k_hnd = k_bthd.detach().flatten(0, 1).transpose(0, 1).to(at::kDouble);
-  return at::bmm(k_hnd.mT(), k_hnd);
+#ifdef HEADSCOPE_CUDA
+  if (has_key_kernel(k_bthd)) return kernel_statistics(k_bthd).gram_hdd;
+#endif
+  return composed_gram(k_bthd);
+}
+
+PendingKeys begin_key_statistics_and_gram(const at::Tensor& k_bthd) {
+#ifdef HEADSCOPE_CUDA
+  if (has_key_kernel(k_bthd)) return kernel_statistics(k_bthd);
+#endif
+  return {begin_key_statistics(k_bthd), composed_gram(k_bthd)};
+}
+
+PendingValues begin_query_norms(const at::Tensor& q_bthd) {
+#ifdef HEADSCOPE_CUDA
+  if (has_key_kernel(q_bthd)) return kernel_norms(q_bthd);
+#endif
+  const at::Tensor norm_bth =
+      at::linalg_vector_norm(q_bthd.detach(), 2, at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
+  return {{}, norm_bth.mean(at::IntArrayRef{0, 1}), [heads = q_bthd.size(2)](const double* means) {
+            return HeadValues{{"q_norm", {means, means + heads}}};
+          }};
 }
 
 HeadValues spectrum_of_gram(const at::Tensor& given_hdd) {

@@ -1,4 +1,5 @@
-// Statistics of a layer's keys as vectors: norms, outliers, redundancy. Keys are after QK-Norm and before RoPE.
+// Statistics of a layer's keys as vectors: norms, outliers, redundancy; norms of queries. All are after QK-Norm and
+// before RoPE.
 #pragma once
 
 #include "probe/head_values.h"
@@ -10,13 +11,29 @@ namespace headscope {
 //   k_top_share, k_cosine
 // (heads/metrics.h says what they mean, docs/measurements.md how they are computed). Keys that are zero have no
 // direction and do not count in k_axis, k_pr_vector, k_top_share and k_cosine; NaN where nothing is left.
-HeadValues key_statistics(const at::Tensor& k_bthd);
+PendingValues begin_key_statistics(const at::Tensor& k_bthd);
+inline HeadValues key_statistics(const at::Tensor& k_bthd) {
+  return begin_key_statistics(k_bthd).wait();
+}
 
 // The same by tensor operations, on any device: the definition.
-HeadValues key_statistics_composed(const at::Tensor& k_bthd);
+PendingValues begin_key_statistics_composed(const at::Tensor& k_bthd);
+inline HeadValues key_statistics_composed(const at::Tensor& k_bthd) {
+  return begin_key_statistics_composed(k_bthd).wait();
+}
 
 // KᵀK of each head's keys K [b·t, d], not centred: [heads, d, d] in float64, on the device of the keys.
 at::Tensor key_gram(const at::Tensor& k_bthd);
+
+// Both, of one pass over the keys where a kernel makes both.
+struct PendingKeys {
+  PendingValues statistics;
+  at::Tensor gram_hdd;
+};
+PendingKeys begin_key_statistics_and_gram(const at::Tensor& k_bthd);
+
+// q_norm of each query head: the mean norm over its tokens, in float64.
+PendingValues begin_query_norms(const at::Tensor& q_bthd);
 
 // From these matrices of any number of heads, on the CPU, the participation ratios and ranks of each head's keys:
 //   k_pr, k_erank, k_pr_eig, k_stable_rank

@@ -1,5 +1,7 @@
 #include "probe/probe.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include "core/random.h"
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
@@ -22,14 +24,29 @@ Batch filled_batch(const TrainOptions& options, const ComputeDevice& device, Fil
 constexpr std::int64_t induction_sequences = 8;
 constexpr std::int64_t induction_period = 64;  // tokens before they repeat; less where sequences are shorter
 
-HeadValues query_norms(const at::Tensor& q_bthd, const std::vector<double>& k_norm) {
-  const at::Tensor norm_bth =
-      at::linalg_vector_norm(q_bthd.detach(), 2, at::IntArrayRef{-1}, /*keepdim=*/false, at::kDouble);
-  const std::vector<double> q_norm = to_doubles(norm_bth.mean(at::IntArrayRef{0, 1}));
-  HeadValues values = {{"q_norm", q_norm}, {"qk_ratio", {}}};
+// q_norm over k_norm of the key head.
+std::vector<double> norm_ratios(const std::vector<double>& q_norm, const std::vector<double>& k_norm) {
+  std::vector<double> ratios;
   for (std::size_t head = 0; head < q_norm.size(); ++head)
-    values["qk_ratio"].push_back(q_norm[head] / k_norm[head * k_norm.size() / q_norm.size()]);
-  return values;
+    ratios.push_back(q_norm[head] / k_norm[head * k_norm.size() / q_norm.size()]);
+  return ratios;
+}
+
+// The gains of all layers, [layer, dimension] in float64 on the device of the model.
+at::Tensor stacked_gains(const Decoder& model, at::Tensor DecoderLayer::*gain) {
+  const at::NoGradGuard no_gradients;
+  std::vector<at::Tensor> gains;
+  for (const DecoderLayer& layer : model.layers) gains.push_back(layer.*gain);
+  return effective_gain(model, at::stack(gains)).to(at::kDouble);
+}
+
+// The rows of a matrix in memory.
+std::vector<std::vector<double>> rows_of(const at::Tensor& values_ln) {
+  std::vector<std::vector<double>> rows;
+  const double* first = values_ln.const_data_ptr<double>();
+  for (std::int64_t row = 0; row < values_ln.size(0); ++row, first += values_ln.size(1))
+    rows.emplace_back(first, first + values_ln.size(1));
+  return rows;
 }
 
 at::Tensor repeated_tokens(std::int64_t vocabulary, std::int64_t period) {
@@ -61,30 +78,93 @@ std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens&
 
 void HeadMeasurer::observe(const HeadVectors& vectors) {
   const at::NoGradGuard no_gradients;
-  HeadValues& values = layers_.emplace_back();
-  if (chosen_.has(MetricGroup::norm) || chosen_.has(MetricGroup::outlier) || chosen_.has(MetricGroup::redundancy))
-    values.merge(key_statistics(vectors.k_bthd));
-  if (chosen_.has(MetricGroup::norm)) values.merge(query_norms(vectors.q_bthd, values.at("k_norm")));
-  if (chosen_.has(MetricGroup::rank)) grams_.push_back(key_gram(vectors.k_bthd));
+  Layer& layer = layers_.emplace_back();
+  const bool keys =
+      chosen_.has(MetricGroup::norm) || chosen_.has(MetricGroup::outlier) || chosen_.has(MetricGroup::redundancy);
+  if (keys && chosen_.has(MetricGroup::rank)) {
+    PendingKeys both = begin_key_statistics_and_gram(vectors.k_bthd);
+    layer.parts.push_back(std::move(both.statistics));
+    layer.gram_hdd = both.gram_hdd;
+  } else if (keys) {
+    layer.parts.push_back(begin_key_statistics(vectors.k_bthd));
+  } else if (chosen_.has(MetricGroup::rank)) {
+    layer.gram_hdd = key_gram(vectors.k_bthd);
+  }
+  if (chosen_.has(MetricGroup::norm)) layer.parts.push_back(begin_query_norms(vectors.q_bthd));
   if (chosen_.has(MetricGroup::attention) || chosen_.has(MetricGroup::pattern))
-    values.merge(attention_statistics(vectors.q_rotated_bthd, vectors.k_rotated_bthd, vectors.scores));
-  if (chosen_.has("entropy_seed")) values.merge(seed_entropy(vectors.q_bthd, vectors.k_bthd, vectors.scores));
+    layer.parts.push_back(begin_attention_statistics(vectors.q_rotated_bthd, vectors.k_rotated_bthd, vectors.scores,
+                                                     vectors.log_sum_bht));
+  if (chosen_.has("entropy_seed"))
+    layer.parts.push_back(begin_seed_entropy(vectors.q_bthd, vectors.k_bthd, vectors.scores));
 }
 
-std::vector<HeadValues> HeadMeasurer::finish() {
-  if (!grams_.empty()) {  // all heads of the model at once: they share the cores
-    const HeadValues spectra = spectrum_of_gram(at::cat(grams_).cpu());
+void HeadMeasurer::observe_gains(const Decoder& model) {
+  if (!chosen_.has(MetricGroup::gain) || !model.config.qk_norm) return;
+  q_gains_ln_ = stacked_gains(model, &DecoderLayer::q_gain);
+  k_gains_ln_ = stacked_gains(model, &DecoderLayer::k_gain);
+}
+
+// Flat, in the order in which finish() reads them.
+std::vector<at::Tensor> HeadMeasurer::on_device() const {
+  std::vector<at::Tensor> tensors;
+  const auto add = [&](const at::Tensor& tensor) {
+    if (tensor.defined() && !tensor.device().is_cpu()) tensors.push_back(tensor.reshape({-1}));
+  };
+  for (const Layer& layer : layers_) {
+    for (const PendingValues& part : layer.parts) add(part.sums);
+    add(layer.gram_hdd);
+  }
+  add(q_gains_ln_);
+  add(k_gains_ln_);
+  return tensors;
+}
+
+void HeadMeasurer::send() {
+  const std::vector<at::Tensor> tensors = on_device();
+  if (tensors.empty()) return;
+  const at::Tensor all = at::cat(tensors);
+  if (!arrived_.defined() || arrived_.numel() != all.numel())
+    arrived_ = at::empty(all.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+  arrived_.copy_(all, /*non_blocking=*/true);
+  arrival_.emplace(all.device().type());
+  arrival_->record(c10::impl::VirtualGuardImpl(all.device().type()).getStream(all.device()));
+}
+
+HeadMeasurements HeadMeasurer::finish() {
+  if (!arrival_) send();
+  if (arrival_) arrival_->synchronize();
+  std::int64_t next = 0;
+  const auto here = [&](const at::Tensor& tensor) {  // in the order of on_device
+    if (tensor.device().is_cpu()) return tensor.contiguous();
+    const at::Tensor part = arrived_.narrow(0, next, tensor.numel()).view(tensor.sizes());
+    next += tensor.numel();
+    return part;
+  };
+  HeadMeasurements result;
+  std::vector<at::Tensor> grams;
+  for (const Layer& layer : layers_) {
+    HeadValues& values = result.layers.emplace_back();
+    for (const PendingValues& part : layer.parts)
+      values.merge(part.sums.defined() ? part.values_of(here(part.sums).const_data_ptr<double>())
+                                       : HeadValues(part.known));
+    if (chosen_.has(MetricGroup::norm)) values["qk_ratio"] = norm_ratios(values.at("q_norm"), values.at("k_norm"));
+    if (layer.gram_hdd.defined()) grams.push_back(here(layer.gram_hdd));
+  }
+  if (q_gains_ln_.defined()) result.gains = {rows_of(here(q_gains_ln_)), rows_of(here(k_gains_ln_))};
+  arrival_.reset();
+  if (!grams.empty()) {  // all heads of the model at once: they share the cores
+    const HeadValues spectra = spectrum_of_gram(at::cat(grams));
     for (const auto& [metric, of_all] : spectra) {
-      const auto heads = static_cast<std::ptrdiff_t>(of_all.size() / layers_.size());
-      for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+      const auto heads = static_cast<std::ptrdiff_t>(of_all.size() / result.layers.size());
+      for (std::size_t layer = 0; layer < result.layers.size(); ++layer) {
         const auto first = of_all.begin() + static_cast<std::ptrdiff_t>(layer) * heads;
-        layers_[layer][metric].assign(first, first + heads);
+        result.layers[layer][metric].assign(first, first + heads);
       }
     }
   }
-  for (HeadValues& values : layers_)
+  for (HeadValues& values : result.layers)
     std::erase_if(values, [&](const auto& entry) { return !chosen_.has(entry.first); });
-  return std::move(layers_);
+  return result;
 }
 
 std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t longest) {
@@ -99,13 +179,10 @@ std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t lon
 }
 
 Gains gains_of(const Decoder& model) {
-  Gains gains;
-  if (!model.config.qk_norm) return gains;
-  for (const DecoderLayer& layer : model.layers) {
-    gains.q.push_back(to_doubles(effective_gain(model, layer.q_gain)));
-    gains.k.push_back(to_doubles(effective_gain(model, layer.k_gain)));
-  }
-  return gains;
+  if (!model.config.qk_norm) return {};
+  const at::Tensor q = stacked_gains(model, &DecoderLayer::q_gain), k = stacked_gains(model, &DecoderLayer::k_gain);
+  const at::Tensor both = at::cat({q.flatten(), k.flatten()}).cpu();  // one transfer
+  return {rows_of(both.narrow(0, 0, q.numel()).view_as(q)), rows_of(both.narrow(0, q.numel(), k.numel()).view_as(k))};
 }
 
 double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
@@ -129,7 +206,7 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
   const bool one_pass = with_loss && type == at::kFloat;
   if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, measure);
   if (with_loss) result.val_loss = validation_loss(model, batches, type, {}, one_pass ? measure.observe : Observe());
-  result.layers = measurer.finish();
+  result.layers = measurer.finish().layers;
   if (chosen.has(MetricGroup::induction)) {
     std::vector<HeadValues> induction = measure_induction(model, batches.front().tokens_bt.size(1));
     for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);

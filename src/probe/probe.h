@@ -2,6 +2,8 @@
 // any forward pass, and the batches that a model takes.
 #pragma once
 
+#include <c10/core/Event.h>
+
 #include <optional>
 #include <vector>
 
@@ -25,8 +27,15 @@ Batch training_batch(const TrainOptions& options, const Tokens& tokens, BlockOrd
 // The fixed batches of the validation loss, in their order in the text; probes measure the first of them.
 std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
 
+// What a forward pass tells about heads.
+struct HeadMeasurements {
+  std::vector<HeadValues> layers;
+  Gains gains;
+};
+
 // Makes all measurements of the heads of every layer during a forward pass, in float32 or as given in float64; sums are
-// float64. finish() does the work that would make the pass wait for a GPU.
+// float64. On a GPU the pass waits for nothing: it queues kernels, send() queues one transfer of all that they leave, and
+// finish() waits for that alone. Where the pass is replayed (a CUDA graph), send() and finish() follow every replay.
 class HeadMeasurer {
  public:
   explicit HeadMeasurer(const MetricSelection& chosen) : chosen_(chosen) {}
@@ -35,15 +44,27 @@ class HeadMeasurer {
   [[nodiscard]] Hooks hooks() {
     return {.observe = [this](std::int64_t, const HeadVectors& vectors) { observe(vectors); }};
   }
+  // Takes the gains as they are now, if they are chosen.
+  void observe_gains(const Decoder& model);
+  // Queues the transfer, behind the pass and on its stream.
+  void send();
   // The chosen measurements of every layer that was observed. Measurements that need a pass of their own are left out.
-  [[nodiscard]] std::vector<HeadValues> finish();
+  // Sends first if nobody did. Does not wait for work that was queued after the transfer.
+  [[nodiscard]] HeadMeasurements finish();
 
  private:
+  struct Layer {
+    std::vector<PendingValues> parts;
+    at::Tensor gram_hdd;  // of the keys, for their spectrum; undefined: not chosen
+  };
   void observe(const HeadVectors& vectors);
+  [[nodiscard]] std::vector<at::Tensor> on_device() const;
 
   const MetricSelection& chosen_;
-  std::vector<HeadValues> layers_;
-  std::vector<at::Tensor> grams_;  // of each layer's keys, for their spectra
+  std::vector<Layer> layers_;
+  at::Tensor q_gains_ln_, k_gains_ln_;  // float64, [layer, dimension]; undefined: not chosen
+  at::Tensor arrived_;                  // what was on the device, side by side, in pinned memory
+  std::optional<c10::Event> arrival_;   // empty: nothing was sent
 };
 
 // `induction` and `previous_random` of every layer: needs a forward pass of its own, over random sequences of at most `longest` tokens that

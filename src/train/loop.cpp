@@ -68,9 +68,9 @@ class TrainRun {
     update.before = {{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
     if (track_is_due()) {
       update.measurer = std::make_unique<HeadMeasurer>(chosen_);
-      if (chosen_.has(MetricGroup::gain)) update.gains = gains_of(trainer_.model());
+      update.measurer->observe_gains(trainer_.model());
     }
-    record([&] { return trainer_.step(update.measurer ? update.measurer->hooks().observe : Observe()); });
+    record([&] { return trainer_.step(update.measurer.get()); });
   }
 
   // Waits for updates that are under way.
@@ -104,8 +104,12 @@ class TrainRun {
                       job_.options.optim.adamw_lr * record.lr_factor,
                       record.grad_norm,
                       tokens / seconds});
-    if (update.measurer) tables_.add_heads(update.before, update.measurer->finish());
-    tables_.add_gains(update.before, update.gains, /*with_vectors=*/!job_.options.probes_at(update.before.moment.step));
+    if (update.measurer) {
+      const HeadMeasurements heads = update.measurer->finish();
+      tables_.add_heads(update.before, heads.layers);
+      tables_.add_gains(update.before, heads.gains,
+                        /*with_vectors=*/!job_.options.probes_at(update.before.moment.step));
+    }
     last_loss_ = record.loss;
     state_.loss_sum += record.loss;
     ++state_.loss_count;
@@ -160,7 +164,6 @@ class TrainRun {
     Clock::time_point start = Clock::now();
     Measured before;
     std::unique_ptr<HeadMeasurer> measurer = {};  // where the update is tracked
-    Gains gains = {};
   };
 
   const TrainJob& job_;

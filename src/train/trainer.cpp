@@ -43,8 +43,13 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
       validation_(validation_batches(options, corpus.validation, device)),
       device_updates_(make_device_updates(model_, optimizers_, options_, device)) {}
 
-std::optional<StepRecord> Trainer::step(const Observe& observe) {
-  if (!device_updates_) return step_by_autograd(observe);
+std::optional<StepRecord> Trainer::step(HeadMeasurer* measurer) {
+  const Observe observe = measurer != nullptr ? measurer->hooks().observe : Observe();
+  if (!device_updates_) {
+    const StepRecord record = step_by_autograd(observe);
+    if (measurer != nullptr) measurer->send();
+    return record;
+  }
   const std::int64_t first = position();
   const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
   device_updates_->launch(
@@ -52,6 +57,7 @@ std::optional<StepRecord> Trainer::step(const Observe& observe) {
         return training_batch(options_, corpus_.train, order_, first + i * options_.batch, device_);
       },
       lr_factor, observe);
+  if (measurer != nullptr) measurer->send();  // the next update writes over what was measured
   const std::optional<StepRecord> known = wait();
   ++steps_done_;
   launched_ = {.step = steps_done_, .tokens = tokens_done(), .lr_factor = lr_factor};

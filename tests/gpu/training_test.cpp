@@ -270,8 +270,12 @@ Trained trained(const TrainOptions& options, bool observed) {
     result.losses.push_back(record->loss);
     result.norms.push_back(record->grad_norm);
   };
-  const Observe observe = observed ? Observe([](std::int64_t, const HeadVectors&) {}) : Observe();
-  for (std::int64_t i = 0; i < options.steps(); ++i) add(trainer.step(observe));
+  const MetricSelection all("all", "test");
+  for (std::int64_t i = 0; i < options.steps(); ++i) {
+    HeadMeasurer measurer(all);
+    add(trainer.step(observed ? &measurer : nullptr));
+    if (observed) EXPECT_EQ(measurer.finish().layers.size(), 3);
+  }
   add(trainer.wait());
   result.embedding = trainer.model().embedding.detach().cpu().clone();
   return result;

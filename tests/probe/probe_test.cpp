@@ -44,7 +44,7 @@ void expect_values(const HeadValues& values, const TensorOracle& oracle, at::Sca
 HeadValues measure_layer(const HeadVectors& vectors, const MetricSelection& chosen) {
   HeadMeasurer measurer(chosen);
   measurer.hooks().observe(0, vectors);
-  return measurer.finish().front();
+  return measurer.finish().layers.front();
 }
 
 class Measurements : public ::testing::TestWithParam<const char*> {

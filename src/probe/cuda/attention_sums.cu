@@ -1,15 +1,18 @@
-// Three kernels over tiles of 64 rows and 64 columns on and below the diagonal:
-//   rows       (row tile, head, sequence), loops over column tiles: softmax of each row online, its entropy
-//   columns    (column tile, row tile, head), loops over sequences: the same scores again, hence attention; what keys
-//              receive and the entropy of the row's mean over sequences
-//   positions  (tile, head): adds up what the first two left of each position
-// For 8 x 2048 tokens and 8 heads of 64, rows and columns each take 134 M scores. Tensor cores (17 GFLOP) and memory
-// (0.3 and 0.5 GB, out of the second-level cache) need 0.02 to 0.1 ms; what bounds are shared memory (2.4 GB of
-// fragments and scores in rows, 28 TB/s: 0.09 ms) and the ten or so instructions of a score (0.05 ms).
+// Kernels over tiles of 128 rows (queries) and 128 columns (keys) on and below the diagonal:
+//   log_sums   (row tile, head, sequence), loops over column tiles: log Σ exp of each row, where attention did not leave it
+//   tile_pairs (row tile, column tile, head), loops over sequences: scores, hence attention p; Σ p·log2 p of rows, what
+//              keys receive, and the same of the row's mean over sequences
+//   positions  (tile, head): adds up what tile_pairs left of each position
+//   seed       (head, sequence): one tile without a mask
+// For 8 x 2048 tokens and 8 heads of 64, tile_pairs takes 134 M scores (143 M with those that are masked). Tensor cores
+// need 28 µs for them (17 GFLOP), exp 35 µs (16 a clock and multiprocessor), the eight instructions of a score 36 µs,
+// shared memory 36 µs (8 bytes of fragments for each score), the second-level cache 50 µs (32 KB for each of 8704 tiles).
+// Warps overlap them in part: about 90 µs. log_sums takes about 70 µs.
+//
+// 16 warps share a tile, 32 keys and 32 queries each. Scores are those of keys (rows of a fragment) with queries
+// (columns), since what a key receives is wanted for each sequence, but what belongs to a query only summed over them:
+// the first is then summed within a thread.
 #include <cuda_runtime.h>
-#include <mma.h>
-
-#include <type_traits>
 
 #include "ops/cuda/elements.cuh"
 #include "probe/cuda/attention_sums.h"
@@ -19,271 +22,492 @@ namespace {
 
 constexpr int warp = 32;
 constexpr unsigned all_lanes = 0xffffffffu;
-constexpr int tile = 64;  // rows and columns
-constexpr int warps = 4;  // of a block; each takes 16 rows of the tile, the height of a fragment
-constexpr int warp_rows = 16;
+constexpr int tile = 128;
+constexpr int sides = 4;                  // warps along keys, and along queries
+constexpr int warp_side = tile / sides;   // keys, and queries
+constexpr int warps = sides * sides;
 constexpr int threads = warps * warp;
-// Distance of rows of scores: four rows, of which pairs of lanes read 32 bytes each, lie in different banks; wmma wants
-// a multiple of 4.
-constexpr int score_stride = tile + 8;
+constexpr int key_parts = warp_side / 16, query_parts = warp_side / 8;  // fragments of 16 keys and 8 queries
 constexpr float masked = -1e30f;  // finite, so that exp(masked)·masked is 0
+constexpr float log2_e = 1.4426950408889634f;
+constexpr double ln_2 = 0.6931471805599453;
 
-// Distance of vectors in shared memory: rows start in different banks. wmma wants a multiple of 8 elements.
+// Scores of a thread: element 2·half + j of [key part][query part] is that of key 16·part + 8·half + lane / 4 with
+// query 8·part + 2·(lane % 4) + j.
+using Scores = float[key_parts][query_parts][4];
+
+struct Place {
+  int lane = static_cast<int>(threadIdx.x) % warp;
+  int key_side = static_cast<int>(threadIdx.x) / warp / sides, query_side = static_cast<int>(threadIdx.x) / warp % sides;
+
+  __device__ int key(int part, int half) const { return key_side * warp_side + 16 * part + 8 * half + lane / 4; }
+  __device__ int query(int part, int j) const { return query_side * warp_side + 8 * part + 2 * (lane % 4) + j; }
+};
+
+// Distance of vectors in shared memory: 16 bytes more than they take, so that those that lanes read at once lie in
+// different banks.
 template <class T>
 __host__ __device__ constexpr int vector_stride(int d) {
-  return std::is_same_v<T, float> ? d + 1 : d + 8;
+  return d + 16 / static_cast<int>(sizeof(T));
 }
-
-// [scores | queries | keys], each a multiple of 128 bytes.
 template <class T>
 __host__ __device__ constexpr std::size_t vector_bytes(int d) {
   return static_cast<std::size_t>(tile) * vector_stride<T>(d) * sizeof(T);
 }
-constexpr std::size_t score_bytes = static_cast<std::size_t>(tile) * score_stride * sizeof(float);
 
-template <class T>
-struct Tiles {
-  float* scores;
-  T *queries, *keys;
-  __device__ Tiles(unsigned char* memory, int d)
-      : scores(reinterpret_cast<float*>(memory)),
-        queries(reinterpret_cast<T*>(memory + score_bytes)),
-        keys(reinterpret_cast<T*>(memory + score_bytes + vector_bytes<T>(d))) {}
-};
-
-// 64 vectors of d, `stride` elements apart, into shared memory; those from `count` on are zero.
-__device__ void load_vectors(float* to, const float* from, std::int64_t stride, std::int64_t count, int d) {
-  for (int i = threadIdx.x; i < tile * d; i += threads) {
-    const int row = i / d, column = i % d;
-    to[row * vector_stride<float>(d) + column] = row < count ? from[row * stride + column] : 0.0f;
-  }
+// Copies that go on while the thread computes.
+__device__ __forceinline__ unsigned shared_address(const void* place) {
+  return static_cast<unsigned>(__cvta_generic_to_shared(place));
 }
-__device__ void load_vectors(__nv_bfloat16* to, const __nv_bfloat16* from, std::int64_t stride, std::int64_t count,
-                             int d) {
-  constexpr int n = sizeof(uint4) / sizeof(__nv_bfloat16);
+__device__ __forceinline__ void begin_copy_16(void* to, const void* from, bool there) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void begin_copy_4(void* to, const void* from, bool there) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(there ? 4 : 0)
+               : "memory");
+}
+__device__ __forceinline__ void end_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// 128 vectors of d, `stride` elements apart, into shared memory; those from `count` on are zero.
+template <class T>
+__device__ __forceinline__ void begin_load(T* to, const T* from, std::int64_t stride, std::int64_t count, int d) {
+  constexpr int n = 16 / static_cast<int>(sizeof(T));
   const int packs = d / n;
-  for (int i = threadIdx.x; i < tile * packs; i += threads) {
+  for (int i = static_cast<int>(threadIdx.x); i < tile * packs; i += threads) {
     const int row = i / packs, column = i % packs * n;
-    uint4 pack = make_uint4(0, 0, 0, 0);
-    if (row < count) pack = *reinterpret_cast<const uint4*>(from + row * stride + column);
-    *reinterpret_cast<uint4*>(to + row * vector_stride<__nv_bfloat16>(d) + column) = pack;
+    const bool there = row < count;
+    begin_copy_16(to + row * vector_stride<T>(d) + column, from + (there ? row : 0) * stride + column, there);
   }
 }
 
-// scale · q·k of the warp's 16 rows and all columns. Both kernels call it, so that both see the same scores.
-__device__ void score_rows(const Tiles<float>& tiles, int d, float scale) {
-  const int lane = threadIdx.x % warp, first = threadIdx.x / warp * warp_rows, stride = vector_stride<float>(d);
-  float sums[warp_rows][2] = {};
-  for (int i = 0; i < d; ++i) {
-    const float left = tiles.keys[lane * stride + i], right = tiles.keys[(lane + warp) * stride + i];
+__device__ __forceinline__ float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// q·k, all kernels by the same instructions, so that all see the same scores.
+__device__ __forceinline__ void score(Scores& s, const float* keys, const float* queries, int d, const Place& place) {
+  const int stride = vector_stride<float>(d);
+  const float* key = keys + place.key(0, 0) * stride;
+  const float* query = queries + place.query(0, 0) * stride;
 #pragma unroll
-    for (int row = 0; row < warp_rows; ++row) {
-      const float q = tiles.queries[(first + row) * stride + i];
-      sums[row][0] = fmaf(q, left, sums[row][0]);
-      sums[row][1] = fmaf(q, right, sums[row][1]);
+  for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+    for (int n = 0; n < query_parts; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) s[m][n][e] = 0;
+#pragma unroll 1
+  for (int i = 0; i < d; i += 4) {
+    float4 k[key_parts][2];
+#pragma unroll
+    for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        k[m][half] = *reinterpret_cast<const float4*>(key + (16 * m + 8 * half) * stride + i);
+#pragma unroll
+    for (int n = 0; n < query_parts; ++n) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const float4 q = *reinterpret_cast<const float4*>(query + (8 * n + j) * stride + i);
+#pragma unroll
+        for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            float& sum = s[m][n][2 * half + j];
+            sum = fmaf(k[m][half].x, q.x, sum);
+            sum = fmaf(k[m][half].y, q.y, sum);
+            sum = fmaf(k[m][half].z, q.z, sum);
+            sum = fmaf(k[m][half].w, q.w, sum);
+          }
+      }
     }
   }
-#pragma unroll
-  for (int row = 0; row < warp_rows; ++row) {
-    tiles.scores[(first + row) * score_stride + lane] = sums[row][0] * scale;
-    tiles.scores[(first + row) * score_stride + lane + warp] = sums[row][1] * scale;
-  }
 }
+
+// Four 8 x 8 matrices of bfloat16, whose rows the lanes of each quarter of the warp point to.
+__device__ __forceinline__ void load_matrices(unsigned (&to)[4], unsigned address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ __forceinline__ void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
 // Products of bfloat16 values are exact in float32, in which tensor cores add them up.
-__device__ void score_rows(const Tiles<__nv_bfloat16>& tiles, int d, float scale) {
-  namespace wmma = nvcuda::wmma;
-  constexpr int side = 16;
-  const int first = threadIdx.x / warp * warp_rows, stride = vector_stride<__nv_bfloat16>(d);
-  wmma::fragment<wmma::accumulator, side, side, side, float> sums[tile / side];
+__device__ __forceinline__ void score(Scores& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries, int d,
+                                      const Place& place) {
+  const int stride = vector_stride<__nv_bfloat16>(d), lane = place.lane;
+  // Of keys: rows 0-7 and 8-15 of the first 8 columns, then of the next 8. Of queries: 8 and 8 columns of rows 0-7, then
+  // of rows 8-15, two parts.
+  const unsigned key = shared_address(keys + (place.key_side * warp_side + lane % 16) * stride + lane / 16 * 8);
+  const unsigned query =
+      shared_address(queries + (place.query_side * warp_side + lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8);
+  const unsigned sixteen_rows = 16 * stride * static_cast<unsigned>(sizeof(__nv_bfloat16));
 #pragma unroll
-  for (int c = 0; c < tile / side; ++c) wmma::fill_fragment(sums[c], 0.0f);
+  for (int m = 0; m < key_parts; ++m)
 #pragma unroll
-  for (int i = 0; i < d; i += side) {
-    wmma::fragment<wmma::matrix_a, side, side, side, __nv_bfloat16, wmma::row_major> q;
-    wmma::load_matrix_sync(q, tiles.queries + first * stride + i, stride);
+    for (int n = 0; n < query_parts; ++n)
 #pragma unroll
-    for (int c = 0; c < tile / side; ++c) {
-      wmma::fragment<wmma::matrix_b, side, side, side, __nv_bfloat16, wmma::col_major> k;
-      wmma::load_matrix_sync(k, tiles.keys + c * side * stride + i, stride);
-      wmma::mma_sync(sums[c], q, k, sums[c]);
-    }
-  }
+      for (int e = 0; e < 4; ++e) s[m][n][e] = 0;
 #pragma unroll
-  for (int c = 0; c < tile / side; ++c) {
+  for (int i = 0; i < d; i += 16) {
+    const unsigned bytes = i * static_cast<unsigned>(sizeof(__nv_bfloat16));
+    unsigned k[key_parts][4], q[query_parts / 2][4];
 #pragma unroll
-    for (int i = 0; i < sums[c].num_elements; ++i) sums[c].x[i] *= scale;
-    wmma::store_matrix_sync(tiles.scores + first * score_stride + c * side, sums[c], score_stride,
-                            wmma::mem_row_major);
+    for (int m = 0; m < key_parts; ++m) load_matrices(k[m], key + m * sixteen_rows + bytes);
+#pragma unroll
+    for (int n = 0; n < query_parts / 2; ++n) load_matrices(q[n], query + n * sixteen_rows + bytes);
+#pragma unroll
+    for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+      for (int n = 0; n < query_parts; ++n)
+        multiply_add(s[m][n], k[m], q[n / 2][n % 2 * 2], q[n / 2][n % 2 * 2 + 1]);
   }
 }
 
-// Where the vectors of a sequence and head begin, at token `first`.
+// The vectors of a head of a sequence, from token `first` on.
 template <class T>
-__device__ const T* vectors_of(const T* x, std::int64_t sequence, std::int64_t first, int head, int heads,
-                               const AttentionShape& shape) {
-  return x + ((sequence * shape.t + first) * heads + head) * shape.d;
+__device__ const T* vectors_of(const T* x, const HeadStrides& strides, std::int64_t sequence, std::int64_t first,
+                               int head) {
+  return x + sequence * strides.sequence + first * strides.token + head * strides.head;
 }
 __device__ int key_head_of(int head, const AttentionShape& shape) { return head * shape.key_heads / shape.heads; }
 
-// Two lanes share a row; lane `half` takes columns 4·(2g + half) + e.
-// With x = s - m for the largest score m so far, e = exp x: Z = Σ e, W = Σ e·x, H = ln Z - W/Z. A larger m moves all x
-// by δ = m - m': W' = exp(δ)·(W + δ·Z), Z' = exp(δ)·Z.
-struct Softmax {
-  static constexpr int quads = tile / 8;  // of columns, for each lane
-  float max = -INFINITY;
-  double sum = 0, weighted = 0;
-
-  // `last`: the largest column of the tile that counts.
-  __device__ void add(const float* row, int half, int last) {
-    float s[quads * 4];
-#pragma unroll
-    for (int g = 0; g < quads; ++g) {
-      const int column = 4 * (2 * g + half);
-      const float4 quad = *reinterpret_cast<const float4*>(row + column);
-      s[4 * g] = column <= last ? quad.x : masked;
-      s[4 * g + 1] = column + 1 <= last ? quad.y : masked;
-      s[4 * g + 2] = column + 2 <= last ? quad.z : masked;
-      s[4 * g + 3] = column + 3 <= last ? quad.w : masked;
-    }
-    float top = s[0];
-#pragma unroll
-    for (int j = 1; j < quads * 4; ++j) top = fmaxf(top, s[j]);
-    top = fmaxf(max, fmaxf(top, __shfl_xor_sync(all_lanes, top, 1)));
-    float sums[2] = {}, products[2] = {};  // in float32 for 32 values, then in float64
-#pragma unroll
-    for (int j = 0; j < quads * 4; ++j) {
-      const float x = s[j] - top, e = __expf(x);
-      sums[j % 2] += e;
-      products[j % 2] = fmaf(e, x, products[j % 2]);
-    }
-    const float shift = max == -INFINITY ? 0.0f : max - top;
-    const double factor = __expf(shift);
-    weighted = factor * (weighted + shift * sum) + (products[0] + products[1]);
-    sum = factor * sum + (sums[0] + sums[1]);
-    max = top;
-  }
-  __device__ void add_other_lane() {
-    sum += __shfl_xor_sync(all_lanes, sum, 1);
-    weighted += __shfl_xor_sync(all_lanes, weighted, 1);
-  }
-};
-
-// fixed_d: d where it is known to the compiler, else 0.
-template <class T, int fixed_d>
-__global__ void __launch_bounds__(threads, 4)
-    rows(const T* __restrict__ q, const T* __restrict__ k, AttentionShape shape, AttentionScratch scratch) {
-  extern __shared__ __align__(128) unsigned char memory[];
-  const int d = fixed_d > 0 ? fixed_d : shape.d;
-  const Tiles<T> tiles(memory, d);
-  const int row_tile = static_cast<int>(gridDim.x - 1 - blockIdx.x);  // the longest first: blocks end together
-  const int head = static_cast<int>(blockIdx.y);
-  const std::int64_t sequence = blockIdx.z, first_row = static_cast<std::int64_t>(row_tile) * tile;
-  const int row = threadIdx.x / 2, half = threadIdx.x % 2;
-  const float* scores = tiles.scores + row * score_stride;
-  load_vectors(tiles.queries, vectors_of(q, sequence, first_row, head, shape.heads, shape),
-               static_cast<std::int64_t>(shape.heads) * d, shape.t - first_row, d);
-  Softmax softmax;
-  float to_first = 0, to_previous = 0, to_self = 0;  // scores
-  for (int column_tile = 0; column_tile <= row_tile; ++column_tile) {
-    const std::int64_t first_column = static_cast<std::int64_t>(column_tile) * tile;
-    __syncthreads();  // the keys of the tile before are done with
-    load_vectors(tiles.keys, vectors_of(k, sequence, first_column, key_head_of(head, shape), shape.key_heads, shape),
-                 static_cast<std::int64_t>(shape.key_heads) * d, shape.t - first_column, d);
-    __syncthreads();
-    score_rows(tiles, d, shape.scale);
-    __syncwarp();  // a warp reads no rows but its own
-    if (column_tile == 0) to_first = scores[0];
-    if (column_tile == row_tile - 1 && row == 0) to_previous = scores[tile - 1];
-    if (column_tile == row_tile) {
-      to_self = scores[row];
-      if (row > 0) to_previous = scores[row - 1];
-    }
-    softmax.add(scores, half, column_tile == row_tile ? row : tile - 1);
-  }
-  softmax.add_other_lane();
-  if (half != 0 || first_row + row >= shape.t) return;
-  const std::int64_t all = shape.b * shape.heads * shape.t;
-  const std::int64_t place = (sequence * shape.heads + head) * shape.t + first_row + row;
-  const auto inverse = static_cast<float>(1 / softmax.sum);
-  const double entropy = log(softmax.sum) - softmax.weighted / softmax.sum;
-  scratch.softmax[2 * place] = softmax.max;
-  scratch.softmax[2 * place + 1] = inverse;
-  scratch.entropy[place] = entropy < 0 ? 0 : entropy;  // NaN stays
-  scratch.weights[place] = __expf(to_first - softmax.max) * inverse;
-  scratch.weights[all + place] = __expf(to_previous - softmax.max) * inverse;
-  scratch.weights[2 * all + place] = __expf(to_self - softmax.max) * inverse;
+__device__ int rows_of_tile(std::int64_t first_row, std::int64_t t) {
+  return static_cast<int>(t - first_row < tile ? t - first_row : tile);
 }
 
-// A lane takes the columns 2·lane and 2·lane + 1 of its warp's rows: sums over rows stay in the lane.
+// Over the 8 lanes that have the same queries, and over the 4 that have the same keys.
+__device__ __forceinline__ float sum_over_keys(float value) {
+#pragma unroll
+  for (int offset = 4; offset < warp; offset *= 2) value += __shfl_xor_sync(all_lanes, value, offset);
+  return value;
+}
+__device__ __forceinline__ float largest_over_keys(float value) {
+#pragma unroll
+  for (int offset = 4; offset < warp; offset *= 2) value = fmaxf(value, __shfl_xor_sync(all_lanes, value, offset));
+  return value;
+}
+__device__ __forceinline__ float sum_over_queries(float value) {
+  value += __shfl_xor_sync(all_lanes, value, 1);
+  return value + __shfl_xor_sync(all_lanes, value, 2);
+}
+__device__ __forceinline__ float sum_over_warp(float value) { return sum_over_queries(sum_over_keys(value)); }
+__device__ __forceinline__ float largest_of_warp(float value) {
+  value = largest_over_keys(value);
+  value = fmaxf(value, __shfl_xor_sync(all_lanes, value, 1));
+  return fmaxf(value, __shfl_xor_sync(all_lanes, value, 2));
+}
+
+// Which scores of a tile count: all rows up to `rows`, and in a tile on the diagonal keys up to the query.
+struct Mask {
+  int rows;
+  bool diagonal;
+  __device__ bool shows(int key, int query) const { return key <= (diagonal ? query : tile) && query < rows; }
+};
+
+// Σ exp2 of a thread's scores, relative to the largest. `edge`: some of them do not count.
+template <bool edge>
+__device__ __forceinline__ void add_exponentials(float (&top)[query_parts][2], float (&sum)[query_parts][2],
+                                                 const Scores& s, float factor, const Mask& mask, const Place& place) {
+#pragma unroll
+  for (int n = 0; n < query_parts; ++n)
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      float y[key_parts][2], largest = top[n][j];
+#pragma unroll
+      for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const bool shown = !edge || mask.shows(place.key(m, half), place.query(n, j));
+          y[m][half] = shown ? s[m][n][2 * half + j] * factor : 2 * masked;
+          largest = fmaxf(largest, y[m][half]);
+        }
+      float total = sum[n][j] * exp2_of(top[n][j] - largest);
+#pragma unroll
+      for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) total += exp2_of(y[m][half] - largest);
+      sum[n][j] = total;
+      top[n][j] = largest;
+    }
+}
+
+// [queries | keys | keys of the next tile]
 template <class T, int fixed_d>
-__global__ void __launch_bounds__(threads, 4)
-    columns(const T* __restrict__ q, const T* __restrict__ k, AttentionShape shape, AttentionScratch scratch) {
+__global__ void __launch_bounds__(threads, 1)
+    log_sums(const T* __restrict__ q, const T* __restrict__ k, AttentionShape shape, float* __restrict__ log_sum,
+             int tiles, int stages) {
   extern __shared__ __align__(128) unsigned char memory[];
-  __shared__ float2 softmax[tile];
-  __shared__ float received[warps][tile];
-  const int column_tile = static_cast<int>(blockIdx.x), row_tile = static_cast<int>(blockIdx.y);
-  if (column_tile > row_tile) return;
+  __shared__ float tops[sides][tile], sums[sides][tile];
   const int d = fixed_d > 0 ? fixed_d : shape.d;
-  const Tiles<T> tiles(memory, d);
-  const int head = static_cast<int>(blockIdx.z), lane = threadIdx.x % warp, own_warp = threadIdx.x / warp;
-  const int own_row = own_warp * warp_rows, column = 2 * lane;
+  const auto block = static_cast<std::int64_t>(blockIdx.x);
+  const int head = static_cast<int>(block % shape.heads);
+  const std::int64_t sequence = block / shape.heads % shape.b;
+  const int row_tile = tiles - 1 - static_cast<int>(block / shape.heads / shape.b);  // the longest first
   const std::int64_t first_row = static_cast<std::int64_t>(row_tile) * tile;
-  const std::int64_t first_column = static_cast<std::int64_t>(column_tile) * tile;
-  float mean[warp_rows][2] = {};
-  for (std::int64_t sequence = 0; sequence < shape.b; ++sequence) {
-    const std::int64_t vectors = (sequence * shape.heads + head) * shape.t;  // of this sequence and head
-    __syncthreads();  // what the sequence before left is done with
-    load_vectors(tiles.queries, vectors_of(q, sequence, first_row, head, shape.heads, shape),
-                 static_cast<std::int64_t>(shape.heads) * d, shape.t - first_row, d);
-    load_vectors(tiles.keys, vectors_of(k, sequence, first_column, key_head_of(head, shape), shape.key_heads, shape),
-                 static_cast<std::int64_t>(shape.key_heads) * d, shape.t - first_column, d);
-    if (threadIdx.x < tile) {
-      const std::int64_t row = first_row + threadIdx.x;
-      softmax[threadIdx.x] = row < shape.t ? reinterpret_cast<const float2*>(scratch.softmax)[vectors + row]
-                                           : make_float2(0, 0);  // a row that is not there attends to nothing
-    }
-    __syncthreads();
-    score_rows(tiles, d, shape.scale);
-    __syncwarp();
-    float sums[2] = {};
+  const int rows = rows_of_tile(first_row, shape.t);
+  const Place place;
+  const float factor = shape.scale * log2_e;
+  T* queries = reinterpret_cast<T*>(memory);
+  const auto keys_of = [&](int column_tile) {
+    return reinterpret_cast<T*>(memory + vector_bytes<T>(d) * (1 + (column_tile & (stages - 1))));
+  };
+  const auto load_keys = [&](int column_tile) {
+    const std::int64_t first_column = static_cast<std::int64_t>(column_tile) * tile;
+    begin_load(keys_of(column_tile), vectors_of(k, shape.k, sequence, first_column, key_head_of(head, shape)),
+               shape.k.token, shape.t - first_column, d);
+  };
+  begin_load(queries, vectors_of(q, shape.q, sequence, first_row, head), shape.q.token, rows, d);
+  load_keys(0);
+  float top[query_parts][2], sum[query_parts][2];
 #pragma unroll
-    for (int r = 0; r < warp_rows; ++r) {
-      const int row = own_row + r;
-      const float2 of_row = softmax[row];
-      const float2 s = *reinterpret_cast<const float2*>(tiles.scores + row * score_stride + column);
-      const int last = column_tile == row_tile ? row : tile - 1;
-      const float left = column <= last ? __expf(s.x - of_row.x) * of_row.y : 0.0f;
-      const float right = column + 1 <= last ? __expf(s.y - of_row.x) * of_row.y : 0.0f;
-      mean[r][0] += left;
-      mean[r][1] += right;
-      sums[0] += left;
-      sums[1] += right;
-    }
-    received[own_warp][column] = sums[0];
-    received[own_warp][column + 1] = sums[1];
-    __syncthreads();
-    if (threadIdx.x < tile && first_column + threadIdx.x < shape.t) {
-      float sum = 0;
+  for (int n = 0; n < query_parts; ++n)
 #pragma unroll
-      for (int w = 0; w < warps; ++w) sum += received[w][threadIdx.x];
-      scratch.received[row_tile * shape.b * shape.heads * shape.t + vectors + first_column + threadIdx.x] = sum;
+    for (int j = 0; j < 2; ++j) {
+      top[n][j] = masked;
+      sum[n][j] = 0;
+    }
+  for (int column_tile = 0; column_tile <= row_tile; ++column_tile) {
+    end_copies();
+    __syncthreads();  // all have copied, and are done with the tile before
+    if (stages > 1 && column_tile < row_tile) load_keys(column_tile + 1);
+    const Mask mask{rows, column_tile == row_tile};
+    if (!(mask.diagonal && place.key_side > place.query_side)) {
+      Scores s;
+      score(s, keys_of(column_tile), queries, d, place);
+      if (mask.diagonal || rows < tile)
+        add_exponentials<true>(top, sum, s, factor, mask, place);
+      else
+        add_exponentials<false>(top, sum, s, factor, mask, place);
+    }
+    if (stages == 1 && column_tile < row_tile) {
+      __syncthreads();
+      load_keys(column_tile + 1);
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < query_parts; ++n)
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const float largest = largest_over_keys(top[n][j]);
+      const float total = sum_over_keys(sum[n][j] * exp2_of(top[n][j] - largest));
+      if (place.lane >= 4) continue;
+      tops[place.key_side][place.query(n, j)] = largest;
+      sums[place.key_side][place.query(n, j)] = total;
+    }
+  __syncthreads();
+  const int row = static_cast<int>(threadIdx.x);
+  if (row >= rows) return;
+  float largest = tops[0][row], total = 0;
+#pragma unroll
+  for (int side = 1; side < sides; ++side) largest = fmaxf(largest, tops[side][row]);
+#pragma unroll
+  for (int side = 0; side < sides; ++side) total += sums[side][row] * exp2_of(tops[side][row] - largest);
+  log_sum[(sequence * shape.heads + head) * shape.t + first_row + row] =
+      static_cast<float>((static_cast<double>(largest) + log2f(total)) * ln_2);
+}
+
+// What a thread sums over sequences.
+struct PairSums {
+  float mean[key_parts][query_parts][4] = {};  // Σ p
+  float products[query_parts][2] = {};         // Σ p·log2 p of a query
+  float top = -INFINITY, self = 0, previous = 0;
+};
+
+// What it looks for in a tile.
+struct Special {
+  bool corner;   // the thread has the last key of its warp before the first query of its warp: the token before it
+  float* first;  // where p of the first token to itself goes; null: it is elsewhere
+};
+
+// received: of the keys of the thread. `edge`: some of the scores do not count.
+template <bool edge>
+__device__ __forceinline__ void add_scores(PairSums& sums, float (&received)[key_parts][2], const Scores& s,
+                                           const float* log_sum, float factor, const Mask& mask, const Place& place,
+                                           const Special& special) {
+#pragma unroll
+  for (int n = 0; n < query_parts; ++n) {
+    const float2 pair = *reinterpret_cast<const float2*>(log_sum + place.query(n, 0));
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const float less = -log2_e * (j == 0 ? pair.x : pair.y);
+#pragma unroll
+      for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int key = place.key(m, half), query = place.query(n, j);
+          const float value = s[m][n][2 * half + j];
+          const bool shown = !edge || mask.shows(key, query);
+          const float x = shown ? fmaf(value, factor, less) : masked, p = exp2_of(x);
+          sums.top = shown ? fmaxf(sums.top, value) : sums.top;
+          sums.mean[m][n][2 * half + j] += p;
+          sums.products[n][j] = fmaf(p, x, sums.products[n][j]);
+          received[m][half] += p;
+          if (edge && mask.diagonal) {
+            if (key == query) sums.self += p;
+            if (key + 1 == query) sums.previous += p;
+          }
+          if (m == key_parts - 1 && half == 1 && n == 0 && j == 0 && special.corner) sums.previous += p;
+          if (edge && m == 0 && half == 0 && n == 0 && j == 0 && special.first != nullptr) *special.first = p;
+        }
+    }
+  }
+}
+
+// Pairs of tiles, those on the diagonal last: they are done sooner.
+struct Pair {
+  int row, column;
+  __device__ Pair(std::int64_t index, int tiles) {
+    const std::int64_t below = static_cast<std::int64_t>(tiles) * (tiles - 1) / 2;
+    if (index >= below) {
+      row = column = static_cast<int>(index - below);
+      return;
+    }
+    const auto begin = [](int r) { return static_cast<std::int64_t>(r) * (r - 1) / 2; };
+    row = static_cast<int>((1 + sqrtf(1 + 8 * static_cast<float>(index))) / 2);
+    while (begin(row) > index) --row;
+    while (begin(row + 1) <= index) ++row;
+    column = static_cast<int>(index - begin(row));
+  }
+  __device__ std::int64_t place() const { return static_cast<std::int64_t>(row) * (row + 1) / 2 + column; }
+};
+
+// [queries | keys | log sums] of a sequence
+template <class T>
+__host__ __device__ constexpr std::size_t stage_bytes(int d) {
+  return 2 * vector_bytes<T>(d) + tile * sizeof(float);
+}
+
+template <class T, int fixed_d>
+__global__ void __launch_bounds__(threads, 1)
+    tile_pairs(const T* __restrict__ q, const T* __restrict__ k, const float* __restrict__ log_sum, AttentionShape shape,
+               AttentionScratch scratch, int tiles, int stages) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  __shared__ float received[2][sides][tile];  // of this sequence and the one before
+  __shared__ float of_rows[2][sides][tile];
+  __shared__ float of_warps[3][warps];
+  const int d = fixed_d > 0 ? fixed_d : shape.d, own = static_cast<int>(threadIdx.x);
+  const int head = static_cast<int>(blockIdx.x % shape.heads);
+  const Pair pair(blockIdx.x / shape.heads, tiles);
+  const std::int64_t first_row = static_cast<std::int64_t>(pair.row) * tile;
+  const std::int64_t first_column = static_cast<std::int64_t>(pair.column) * tile;
+  const Place place;
+  const Mask mask{rows_of_tile(first_row, shape.t), pair.row == pair.column};
+  const float factor = shape.scale * log2_e;
+  const int sequences = static_cast<int>(shape.b);
+  const auto stage_of = [&](int sequence) { return memory + stage_bytes<T>(d) * (sequence & (stages - 1)); };
+  const auto load = [&](int sequence) {
+    unsigned char* stage = stage_of(sequence);
+    begin_load(reinterpret_cast<T*>(stage), vectors_of(q, shape.q, sequence, first_row, head), shape.q.token, mask.rows,
+               d);
+    begin_load(reinterpret_cast<T*>(stage + vector_bytes<T>(d)),
+               vectors_of(k, shape.k, sequence, first_column, key_head_of(head, shape)), shape.k.token,
+               shape.t - first_column, d);
+    const bool there = own < mask.rows;
+    if (own < tile)
+      begin_copy_4(stage + 2 * vector_bytes<T>(d) + own * sizeof(float),
+                   log_sum + static_cast<std::int64_t>(sequence * shape.heads + head) * shape.t + first_row +
+                       (there ? own : 0),
+                   there);
+  };
+  const auto store_received = [&](int sequence) {
+    if (own >= tile || first_column + own >= shape.t) return;
+    const auto& parts = received[sequence % 2];
+    float sum = 0;
+#pragma unroll
+    for (int side = 0; side < sides; ++side) sum += parts[side][own];
+    scratch.received[((pair.row * shape.b + sequence) * shape.heads + head) * shape.t + first_column + own] = sum;
+  };
+  const bool hidden = mask.diagonal && place.key_side > place.query_side;
+  const bool edge = (mask.diagonal && place.key_side == place.query_side) || mask.rows < tile;
+  const bool before = mask.diagonal ? place.query_side == place.key_side + 1
+                                    : pair.column + 1 == pair.row && place.key_side == sides - 1 && place.query_side == 0;
+  const bool origin = pair.row == 0 && own == 0;
+  PairSums sums;
+  load(0);
+  for (int sequence = 0; sequence < sequences; ++sequence) {
+    end_copies();
+    __syncthreads();  // all have copied, and are done with the sequence before
+    if (stages > 1 && sequence + 1 < sequences) load(sequence + 1);
+    if (sequence > 0) store_received(sequence - 1);
+    const unsigned char* stage = stage_of(sequence);
+    float of_keys[key_parts][2] = {};
+    if (!hidden) {
+      const auto* log_sums = reinterpret_cast<const float*>(stage + 2 * vector_bytes<T>(d));
+      const Special special{before && place.lane == 28,
+                            origin ? scratch.first + sequence * shape.heads + head : nullptr};
+      Scores s;
+      score(s, reinterpret_cast<const T*>(stage + vector_bytes<T>(d)), reinterpret_cast<const T*>(stage), d, place);
+      if (edge)
+        add_scores<true>(sums, of_keys, s, log_sums, factor, mask, place, special);
+      else
+        add_scores<false>(sums, of_keys, s, log_sums, factor, mask, place, special);
+    }
+#pragma unroll
+    for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float sum = sum_over_queries(of_keys[m][half]);
+        if (place.lane % 4 == 0) received[sequence % 2][place.query_side][place.key(m, half)] = sum;
+      }
+    if (stages == 1 && sequence + 1 < sequences) {
+      __syncthreads();
+      load(sequence + 1);
     }
   }
   const float share = 1.0f / static_cast<float>(shape.b);
 #pragma unroll
-  for (int r = 0; r < warp_rows; ++r) {
-    float entropy = 0;
+  for (int n = 0; n < query_parts; ++n)
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
-      const float p = mean[r][j] * share;
-      if (p != 0) entropy -= p * logf(p);
-    }
+      float of_mean = 0;
 #pragma unroll
-    for (int offset = warp / 2; offset > 0; offset /= 2) entropy += __shfl_xor_sync(all_lanes, entropy, offset);
-    const std::int64_t row = first_row + own_row + r;
-    if (lane == 0 && row < shape.t)
-      scratch.mean_entropy[(static_cast<std::int64_t>(head) * gridDim.y + column_tile) * shape.t + row] = entropy;
+      for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const float p = sums.mean[m][n][2 * half + j] * share;
+          if (p != 0) of_mean = fmaf(p, __log2f(p), of_mean);
+        }
+      of_mean = sum_over_keys(of_mean);
+      const float products = sum_over_keys(sums.products[n][j]);
+      if (place.lane >= 4) continue;
+      of_rows[0][place.key_side][place.query(n, j)] = products;
+      of_rows[1][place.key_side][place.query(n, j)] = of_mean;
+    }
+  const float self = sum_over_warp(sums.self), previous = sum_over_warp(sums.previous);
+  const float top = largest_of_warp(sums.top);
+  if (place.lane == 0) {
+    of_warps[0][own / warp] = self;
+    of_warps[1][own / warp] = previous;
+    of_warps[2][own / warp] = top;
   }
+  __syncthreads();
+  store_received(sequences - 1);
+  if (own < mask.rows) {
+#pragma unroll
+    for (int which = 0; which < 2; ++which) {
+      float sum = 0;
+#pragma unroll
+      for (int side = 0; side < sides; ++side) sum += of_rows[which][side][own];
+      scratch.rows[((static_cast<std::int64_t>(which) * shape.heads + head) * tiles + pair.column) * shape.t + first_row +
+                   own] = sum;
+    }
+  }
+  if (own >= 3) return;
+  float total = of_warps[own][0];
+#pragma unroll
+  for (int w = 1; w < warps; ++w) total = own == 2 ? fmaxf(total, of_warps[own][w]) : total + of_warps[own][w];
+  scratch.pairs[(pair.place() * shape.heads + head) * 3 + own] = own == 2 ? total * shape.scale : total;
 }
 
 // HeadSums.
@@ -298,49 +522,41 @@ constexpr int position_threads = groups * tile;
 
 __global__ void __launch_bounds__(position_threads)
     positions(AttentionShape shape, AttentionScratch scratch, double* __restrict__ sums) {
-  __shared__ double entropies[groups][tile];
   __shared__ double parts[position_threads / warp][attention_values];
   const int own = static_cast<int>(blockIdx.x), tiles = static_cast<int>(gridDim.x);
   const int head = static_cast<int>(blockIdx.y);
-  const int place = threadIdx.x % tile, group = threadIdx.x / tile;
+  const int place = static_cast<int>(threadIdx.x) % tile, group = static_cast<int>(threadIdx.x) / tile;
   const std::int64_t i = static_cast<std::int64_t>(own) * tile + place, all = shape.b * shape.heads * shape.t;
   double values[attention_values] = {};
   values[max_logit] = -INFINITY;
-  double row_entropies = 0;
   for (std::int64_t sequence = group; sequence < shape.b && i < shape.t; sequence += groups) {
     const std::int64_t at = (sequence * shape.heads + head) * shape.t + i;
-    row_entropies += scratch.entropy[at];
-    values[self] += scratch.weights[2 * all + at];
-    if (i > 0) {
-      values[sink] += scratch.weights[at];
-      values[previous] += scratch.weights[all + at];
-    }
-    // The largest score passes over NaN, the sum does not.
-    const float max = scratch.softmax[2 * at], inverse = scratch.softmax[2 * at + 1];
-    values[max_logit] = larger(values[max_logit], isnan(inverse) && max < INFINITY ? inverse : max);
     double received = 0;
 #pragma unroll 8
     for (int row_tile = own; row_tile < tiles; ++row_tile) received += scratch.received[row_tile * all + at];
     const double p = received / static_cast<double>(shape.t);
     if (p != 0) values[profile_entropy] -= p * log(p);
+    if (i == 0) values[sink] += received - scratch.first[sequence * shape.heads + head];
   }
-  entropies[group][place] = row_entropies;
-  __syncthreads();
   if (group == 0 && i < shape.t) {
-    double total = 0;
-#pragma unroll
-    for (int g = 0; g < groups; ++g) total += entropies[g][place];
+    double of_rows = 0, of_mean = 0;
+    const float* rows = scratch.rows + static_cast<std::int64_t>(head) * tiles * shape.t + i;
+    const float* means = rows + static_cast<std::int64_t>(shape.heads) * tiles * shape.t;
+#pragma unroll 4
+    for (int column_tile = 0; column_tile <= own; ++column_tile) {
+      of_rows -= rows[column_tile * shape.t];
+      of_mean -= means[column_tile * shape.t];
+    }
+    const double total = of_rows < 0 ? 0 : of_rows * ln_2;  // NaN stays
     values[entropy] = total;
     if (i > 0) {
       const double widest = log(static_cast<double>(i + 1)), sequences = static_cast<double>(shape.b);
-      double of_mean = 0;
-#pragma unroll 8
-      for (int c = 0; c <= own; ++c)
-        of_mean += scratch.mean_entropy[(static_cast<std::int64_t>(head) * tiles + c) * shape.t + i];
-      const double between = of_mean - total / sequences;
+      const double between = of_mean * ln_2 - total / sequences;
       values[entropy_norm] = total / widest;
       values[divergence] = (between < 0 ? 0 : between) / fmin(log(sequences), widest);
     }
+    // The largest score passes over NaN, the entropy does not.
+    if (isnan(total)) values[max_logit] = total;
   }
 #pragma unroll
   for (int v = 0; v < attention_values; ++v) {
@@ -354,42 +570,173 @@ __global__ void __launch_bounds__(position_threads)
   const int v = static_cast<int>(threadIdx.x);
   double total = parts[0][v];
   for (int w = 1; w < position_threads / warp; ++w) total = combined(v, total, parts[w][v]);
+  if (v == self || v == previous || v == max_logit) {
+    const int which = v == self ? 0 : v == previous ? 1 : 2;
+    const std::int64_t first_pair = static_cast<std::int64_t>(own) * (own + 1) / 2;
+    for (int column_tile = 0; column_tile <= own; ++column_tile) {
+      const double of_pair = scratch.pairs[((first_pair + column_tile) * shape.heads + head) * 3 + which];
+      total = v == max_logit && of_pair == INFINITY ? of_pair : combined(v, total, of_pair);
+    }
+  }
   sums[(static_cast<std::int64_t>(own) * shape.heads + head) * attention_values + v] = total;
 }
 
 template <class T, int fixed_d>
-void launch(const void* q, const void* k, const AttentionShape& shape, const AttentionScratch& scratch,
-            cudaStream_t stream) {
-  const auto tiles = static_cast<unsigned>(attention_tiles(shape.t));
-  const auto heads = static_cast<unsigned>(shape.heads), sequences = static_cast<unsigned>(shape.b);
-  const std::size_t bytes = score_bytes + 2 * vector_bytes<T>(shape.d);
-  for (const auto kernel : {rows<T, fixed_d>, columns<T, fixed_d>})  // more than 48 KB is had on request only
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-  const T *queries = static_cast<const T*>(q), *keys = static_cast<const T*>(k);
-  rows<T, fixed_d><<<dim3(tiles, heads, sequences), threads, bytes, stream>>>(queries, keys, shape, scratch);
-  columns<T, fixed_d><<<dim3(tiles, tiles, heads), threads, bytes, stream>>>(queries, keys, shape, scratch);
+__global__ void __launch_bounds__(threads, 1)
+    seed(const T* __restrict__ q, const T* __restrict__ k, AttentionShape shape, double* __restrict__ entropies) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  __shared__ float tops[sides][tile], sums[sides][tile], products[sides][tile];
+  __shared__ double of_warps[tile / warp];
+  const int d = fixed_d > 0 ? fixed_d : shape.d, own = static_cast<int>(threadIdx.x);
+  const int head = static_cast<int>(blockIdx.x), n_rows = rows_of_tile(0, shape.t);
+  const std::int64_t sequence = blockIdx.y;
+  const Place place;
+  const float factor = shape.scale * log2_e;
+  T *queries = reinterpret_cast<T*>(memory), *keys = reinterpret_cast<T*>(memory + vector_bytes<T>(d));
+  begin_load(queries, vectors_of(q, shape.q, sequence, 0, head), shape.q.token, n_rows, d);
+  begin_load(keys, vectors_of(k, shape.k, sequence, 0, key_head_of(head, shape)), shape.k.token, n_rows, d);
+  end_copies();
+  __syncthreads();
+  Scores s;
+  score(s, keys, queries, d, place);
+#pragma unroll
+  for (int n = 0; n < query_parts; ++n)
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      float top = 2 * masked;
+#pragma unroll
+      for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float& y = s[m][n][2 * half + j];
+          y = place.key(m, half) < n_rows ? y * factor : 2 * masked;
+          top = fmaxf(top, y);
+        }
+      top = largest_over_keys(top);
+      if (place.lane < 4) tops[place.key_side][place.query(n, j)] = top;
+    }
+  __syncthreads();
+#pragma unroll
+  for (int n = 0; n < query_parts; ++n)
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      const int query = place.query(n, j);
+      float top = tops[0][query], sum = 0, product = 0;
+#pragma unroll
+      for (int side = 1; side < sides; ++side) top = fmaxf(top, tops[side][query]);
+#pragma unroll
+      for (int m = 0; m < key_parts; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const float x = s[m][n][2 * half + j] - top, e = exp2_of(x);
+          sum += e;
+          product = fmaf(e, x, product);
+        }
+      sum = sum_over_keys(sum);
+      product = sum_over_keys(product);
+      if (place.lane >= 4) continue;
+      sums[place.key_side][query] = sum;
+      products[place.key_side][query] = product;
+    }
+  __syncthreads();
+  if (own < tile) {
+    double sum = 0, product = 0;
+#pragma unroll
+    for (int side = 0; side < sides; ++side) {
+      sum += sums[side][own];
+      product += products[side][own];
+    }
+    double total = own < n_rows ? (log2(sum) - product / sum) * ln_2 : 0;
+#pragma unroll
+    for (int offset = warp / 2; offset > 0; offset /= 2) total += __shfl_xor_sync(all_lanes, total, offset);
+    if (place.lane == 0) of_warps[own / warp] = total;
+  }
+  __syncthreads();
+  if (own > 0) return;
+  double total = 0;
+#pragma unroll
+  for (int w = 0; w < tile / warp; ++w) total += of_warps[w];
+  entropies[head * shape.b + sequence] = total;
+}
+
+// Shared memory that a block may have from compute capability 8.0 on, less what is declared above. One stage is enough
+// to compute, two let copies overlap.
+constexpr std::size_t most_bytes = (163 << 10) - (9 << 10);
+
+template <class Kernel>
+void allow_bytes(Kernel* kernel, std::size_t bytes) {  // more than 48 KB is had on request only
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+}
+
+unsigned tiles_of(const AttentionShape& shape) { return static_cast<unsigned>(attention_tiles(shape.t)); }
+
+// Calls launch(type, d) with a value of the type of elements, and d where it is known to the compiler, else 0.
+template <int d>
+struct KnownSize {
+  static constexpr int value = d;
+};
+template <class Launch>
+void with_type_and_size(const AttentionShape& shape, Launch&& launch) {
+  if (shape.type == ElementType::f32)
+    launch(float(), KnownSize<0>());
+  else if (shape.d == 32)
+    launch(__nv_bfloat16(), KnownSize<32>());
+  else if (shape.d == 64)
+    launch(__nv_bfloat16(), KnownSize<64>());
+  else if (shape.d == 128)
+    launch(__nv_bfloat16(), KnownSize<128>());
+  else
+    launch(__nv_bfloat16(), KnownSize<0>());
 }
 
 }  // namespace
 
-bool supports_attention_sums(int d) { return d >= 16 && d <= 128 && d % 16 == 0; }
+bool supports_attention_sums(int d, ElementType type) {
+  return d >= 16 && d % 16 == 0 && d <= (type == ElementType::f32 ? 128 : 256);
+}
 
 std::int64_t attention_tiles(std::int64_t t) { return (t + tile - 1) / tile; }
 
-void attention_sums(const void* q, const void* k, const AttentionShape& shape, const AttentionScratch& scratch,
-                    double* sums, cudaStream_t stream) {
-  if (shape.type == ElementType::f32)
-    launch<float, 0>(q, k, shape, scratch, stream);
-  else if (shape.d == 32)
-    launch<__nv_bfloat16, 32>(q, k, shape, scratch, stream);
-  else if (shape.d == 64)
-    launch<__nv_bfloat16, 64>(q, k, shape, scratch, stream);
-  else if (shape.d == 128)
-    launch<__nv_bfloat16, 128>(q, k, shape, scratch, stream);
-  else
-    launch<__nv_bfloat16, 0>(q, k, shape, scratch, stream);
-  positions<<<dim3(static_cast<unsigned>(attention_tiles(shape.t)), static_cast<unsigned>(shape.heads)),
-              position_threads, 0, stream>>>(shape, scratch, sums);
+void attention_log_sums(const void* q, const void* k, const AttentionShape& shape, float* log_sum,
+                        cudaStream_t stream) {
+  with_type_and_size(shape, [&](auto type, auto size) {
+    using T = decltype(type);
+    const auto kernel = log_sums<T, decltype(size)::value>;
+    const int stages = 3 * vector_bytes<T>(shape.d) <= most_bytes ? 2 : 1;
+    const std::size_t bytes = (1 + stages) * vector_bytes<T>(shape.d);
+    const unsigned blocks = tiles_of(shape) * static_cast<unsigned>(shape.heads * shape.b);
+    allow_bytes(kernel, bytes);
+    kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), shape, log_sum,
+                                               static_cast<int>(tiles_of(shape)), stages);
+  });
+}
+
+void attention_sums(const void* q, const void* k, const float* log_sum, const AttentionShape& shape,
+                    const AttentionScratch& scratch, double* sums, cudaStream_t stream) {
+  with_type_and_size(shape, [&](auto type, auto size) {
+    using T = decltype(type);
+    const auto kernel = tile_pairs<T, decltype(size)::value>;
+    const int stages = 2 * stage_bytes<T>(shape.d) <= most_bytes ? 2 : 1;
+    const std::size_t bytes = stages * stage_bytes<T>(shape.d);
+    const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
+    allow_bytes(kernel, bytes);
+    kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape,
+                                               scratch, static_cast<int>(tiles_of(shape)), stages);
+  });
+  positions<<<dim3(tiles_of(shape), static_cast<unsigned>(shape.heads)), position_threads, 0, stream>>>(shape, scratch,
+                                                                                                        sums);
+}
+
+void seed_entropies(const void* q, const void* k, const AttentionShape& shape, double* sums, cudaStream_t stream) {
+  static_assert(tile == seed_rows);
+  with_type_and_size(shape, [&](auto type, auto size) {
+    using T = decltype(type);
+    const auto kernel = seed<T, decltype(size)::value>;
+    const std::size_t bytes = 2 * vector_bytes<T>(shape.d);
+    allow_bytes(kernel, bytes);
+    const dim3 blocks(static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.b));
+    kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), shape, sums);
+  });
 }
 
 }  // namespace headscope::cuda

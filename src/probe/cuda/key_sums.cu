@@ -1,6 +1,9 @@
-// Reads the keys once (8 MB for 16384 tokens of 4 heads of 64 in bfloat16: 2 µs of memory). A warp takes a key at a time,
-// of which a lane holds up to four components; three sums over the warp in float64 are what bounds it, about 200
-// instructions for each of 65536 keys: 15 µs. A second kernel adds up what the chunks of tokens left.
+// Reads the keys once (8 MB for 16384 tokens of 4 heads of 64 in bfloat16: 2 µs of memory). A block takes a chunk of
+// tokens of one head. Eight of its warps sum: d / 8 lanes share a key, eight components each, so that a warp takes
+// several keys at a time, about 140 instructions in float64 for 4 keys of 64, 5 µs for all. They leave the keys in shared
+// memory, 64 at a time, of which the other eight warps make the Gram matrix meanwhile, by tensor cores in float64: 36 of
+// 64 blocks of 8 x 8 are on or above the diagonal, 590,000 products of 8 x 8 x 4, 5 to 10 µs. A second kernel adds up what
+// the chunks left (3 MB: 2 µs).
 #include <cuda_runtime.h>
 
 #include "ops/cuda/elements.cuh"
@@ -11,43 +14,109 @@ namespace {
 
 constexpr int warp = 32;
 constexpr unsigned all_lanes = 0xffffffffu;
-constexpr int warps = 8;
-constexpr int per_lane = 4;
-constexpr int most_d = warp * per_lane;
-// Tokens for each warp of a block: enough to pay for the sums over the block; 128 chunks of 16384 tokens, times heads,
-// fill a Hopper GPU.
-constexpr int keys_per_warp = 16;
-constexpr int keys_per_block = warps * keys_per_warp;
+constexpr int warps = 8;  // that sum, and as many for the Gram matrix
+constexpr int threads = warps * warp;
+constexpr int per_lane = 8;       // components
+constexpr int most_d = 128;
+constexpr int staged_keys = 64;   // in shared memory at a time
+constexpr int wanted_blocks = 128;  // no more than a Hopper GPU has multiprocessors
 
 // The larger; NaN if one is.
 __device__ double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 
-__device__ double sum_over_warp(double value) {
+__device__ int values_of(int d) { return key_scalars + key_vectors * d; }  // key_values
+
+// Barriers of so many threads.
+enum Barrier { all_warps = 1, summing_warps, gram_warps };
+__device__ __forceinline__ void wait_for(Barrier barrier, int count) {
+  asm volatile("bar.sync %0, %1;" ::"r"(static_cast<int>(barrier)), "r"(count) : "memory");
+}
+
+// How the keys of a head are shared out; `size` is d rounded up.
+template <int size>
+struct Layout {
+  static constexpr int lanes = size / per_lane;      // of a key
+  static constexpr int keys = warp / lanes;          // of a warp at a time
+  static constexpr int pass = warps * keys;          // of a block at a time
+  static constexpr int passes = staged_keys / pass;  // until as many are staged
+  // The Gram matrix has blocks of 8 x 8. A warp takes rows of blocks c and last - c from the diagonal on, together
+  // always as many; several groups of warps take different keys.
+  static constexpr int blocks = size / 8, slots = blocks + 1, couples = blocks / 2, groups = warps / couples;
+  static constexpr int gram_values = couples * slots * 64;
+  // Doubles; 16 lanes that read at once 4 components of 4 keys find them in different banks.
+  static constexpr int stride = size + 4;
+
+  // The blocks' row and column of slot s of couple c.
+  __device__ static int row(int c, int s) { return s < blocks - c ? c : blocks - 1 - c; }
+  __device__ static int column(int c, int s) { return s < blocks - c ? c + s : s - 1; }
+};
+
+// Component j of a lane: pairs of neighbours, of which the lanes of a key read one after another.
+template <int size>
+__device__ __forceinline__ int component(int lane, int j) {
+  constexpr int lanes = Layout<size>::lanes;
+  return 2 * (lane % lanes) + j % 2 + 2 * lanes * (j / 2);
+}
+
+__device__ __forceinline__ float2 pair_at(const float* from) { return *reinterpret_cast<const float2*>(from); }
+__device__ __forceinline__ float2 pair_at(const __nv_bfloat16* from) {
+  return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from));
+}
+
+// The lane's components of token n of a head; 0 beyond d, and where the token is not `there`.
+template <int size, class T>
+__device__ __forceinline__ void load_key(float (&key)[per_lane], const T* head, unsigned n, bool there,
+                                         const KeyShape& shape, int lane) {
+  const unsigned t = static_cast<unsigned>(shape.t);
+  const T* from = head + n / t * shape.strides.sequence + n % t * shape.strides.token;
 #pragma unroll
-  for (int offset = warp / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(all_lanes, value, offset);
+  for (int j = 0; j < per_lane; j += 2) {
+    const int i = component<size>(lane, j);
+    float2 pair = make_float2(0, 0);
+    if (shape.pairs) {
+      if (there && i < shape.d) pair = pair_at(from + i);
+    } else {
+      if (there && i < shape.d) pair.x = wide(from[i]);
+      if (there && i + 1 < shape.d) pair.y = wide(from[i + 1]);
+    }
+    key[j] = pair.x;
+    key[j + 1] = pair.y;
+  }
+}
+
+// Over the lanes of a key, and over the keys of a warp.
+template <int size>
+__device__ __forceinline__ double sum_of_key(double value) {
+#pragma unroll
+  for (int offset = 1; offset < Layout<size>::lanes; offset *= 2) value += __shfl_xor_sync(all_lanes, value, offset);
   return value;
 }
-__device__ double largest_of_warp(double value) {
+template <int size>
+__device__ __forceinline__ float largest_of_key(float value) {
 #pragma unroll
-  for (int offset = warp / 2; offset > 0; offset /= 2)
-    value = larger(value, __shfl_xor_sync(all_lanes, value, offset));
+  for (int offset = 1; offset < Layout<size>::lanes; offset *= 2)
+    value = fmaxf(value, __shfl_xor_sync(all_lanes, value, offset));
+  return value;
+}
+template <int size>
+__device__ __forceinline__ double sum_over_keys(double value) {
+#pragma unroll
+  for (int offset = Layout<size>::lanes; offset < warp; offset *= 2)
+    value += __shfl_xor_sync(all_lanes, value, offset);
   return value;
 }
 
-// The key's components of this lane: lane, lane + 32, …; 0 beyond d.
-template <class T>
-__device__ void load_key(double (&key)[per_lane], const T* from, int lane, int d) {
-#pragma unroll
-  for (int j = 0; j < per_lane; ++j) {
-    const int i = j * warp + lane;
-    key[j] = i < d ? static_cast<double>(wide(from[i])) : 0.0;
-  }
+__device__ __forceinline__ double square_of(float value) {
+  const double wide_value = value;
+  return wide_value * wide_value;
 }
-__device__ double norm_of(const double (&key)[per_lane]) {
+
+template <int size>
+__device__ __forceinline__ double norm_of(const float (&key)[per_lane]) {
   double squares = 0;
 #pragma unroll
-  for (int j = 0; j < per_lane; ++j) squares += key[j] * key[j];
-  return sqrt(sum_over_warp(squares));
+  for (int j = 0; j < per_lane; ++j) squares += square_of(key[j]);
+  return sqrt(sum_of_key<size>(squares));
 }
 
 // Combines two partial results of value number v.
@@ -56,109 +125,349 @@ __device__ double combined(int v, double a, double b) {
   return v == largest_top ? larger(a, b) : a + b;
 }
 
-template <class T>
-__global__ void __launch_bounds__(warps* warp)
-    add_keys(const T* __restrict__ k, KeyShape shape, int values, double* __restrict__ partials) {
-  extern __shared__ double parts[];  // [warps, values]
-  const int lane = threadIdx.x % warp, own_warp = threadIdx.x / warp, head = static_cast<int>(blockIdx.y), d = shape.d;
-  const T* keys = k + static_cast<std::int64_t>(head) * d;
-  const std::int64_t stride = static_cast<std::int64_t>(shape.heads) * d;
-  double key[per_lane];
-  load_key(key, keys, lane, d);
-  const double first_norm = norm_of(key), first_component = wide(keys[0]);
-  double scalars[key_scalars] = {};  // sums of components: of this lane; all others: the same in all lanes
-  double vectors[key_vectors][per_lane] = {};
-  scalars[norm_shift] = first_norm;
-  scalars[component_shift] = first_component;
-  scalars[largest_top] = -INFINITY;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * keys_per_block + own_warp * keys_per_warp;
-  const std::int64_t end = begin + keys_per_warp < shape.n ? begin + keys_per_warp : shape.n;
-  for (std::int64_t n = begin; n < end; ++n) {
-    load_key(key, keys + n * stride, lane, d);
-    double squares = 0, fourths = 0, top = 0;
+// What a thread sums. Scalars are the same in all lanes of a key, but for the sums of components.
+template <int size>
+struct LaneSums {
+  double norms = 0, norm_squares = 0, components = 0, component_squares = 0, token0_norms = 0, tops = 0, axes = 0,
+         ratios = 0, largest_top = -INFINITY;
+  double energies[per_lane] = {}, units[per_lane] = {};
+  float on_top[per_lane] = {}, alive = 0;  // counts
+
+  __device__ __forceinline__ void add(const float (&key)[per_lane], bool there, bool is_first, double first_norm,
+                                      double first_component, int lane, int d) {
+    double squares = 0, fourths = 0;
+    float top = 0;
 #pragma unroll
     for (int j = 0; j < per_lane; ++j) {
-      const double square = key[j] * key[j];
+      const double square = square_of(key[j]);
       squares += square;
-      fourths += square * square;
-      top = larger(top, fabs(key[j]));
-      vectors[energies][j] += square;
-      if (j * warp + lane < d) {
+      fourths = fma(square, square, fourths);
+      energies[j] += square;
+      top = fmaxf(top, fabsf(key[j]));
+      if (there && component<size>(lane, j) < d) {
         const double shifted = key[j] - first_component;
-        scalars[components] += shifted;
-        scalars[component_squares] += shifted * shifted;
+        components += shifted;
+        component_squares = fma(shifted, shifted, component_squares);
       }
     }
-    const double energy = sum_over_warp(squares), norm = sqrt(energy);
-    fourths = sum_over_warp(fourths);
-    top = largest_of_warp(top);
-    scalars[norms] += norm - first_norm;
-    scalars[norm_squares] += (norm - first_norm) * (norm - first_norm);
-    scalars[tops] += top;
-    scalars[largest_top] = larger(scalars[largest_top], top);
-    if (n % shape.t == 0) scalars[token0_norms] += norm;
-    if (!(norm > 0)) continue;
-    scalars[alive] += 1;
-    scalars[axes] += top / norm;
-    scalars[ratios] += energy * energy / fourths;
+    const double energy = sum_of_key<size>(squares);
+    fourths = sum_of_key<size>(fourths);
+    top = largest_of_key<size>(top);
+    if (!there) return;
+    const double norm = sqrt(energy), largest = isnan(energy) ? energy : static_cast<double>(top);
+    norms += norm - first_norm;
+    norm_squares += (norm - first_norm) * (norm - first_norm);
+    tops += largest;
+    largest_top = larger(largest_top, largest);
+    if (is_first) token0_norms += norm;
+    if (!(norm > 0)) return;
+    const double inverse = 1 / norm;
+    alive += 1;
+    axes = fma(largest, inverse, axes);
+    ratios += energy * energy / fourths;
 #pragma unroll
     for (int j = 0; j < per_lane; ++j) {
-      vectors[units][j] += key[j] / norm;
-      vectors[on_top][j] += fabs(key[j]) == top ? 1.0 : 0.0;
+      units[j] = fma(static_cast<double>(key[j]), inverse, units[j]);
+      if (fabsf(key[j]) == top) on_top[j] += 1;
     }
   }
-  scalars[components] = sum_over_warp(scalars[components]);
-  scalars[component_squares] = sum_over_warp(scalars[component_squares]);
-  double* own = parts + own_warp * values;
-  if (lane == 0) {
+
+  // Sums over the warp, into memory: key_values(d) doubles.
+  __device__ void store(double* to, double first_norm, double first_component, int lane, int d) {
+    double scalars[key_scalars];
+    scalars[norm_shift] = first_norm;
+    scalars[component_shift] = first_component;
+    scalars[cuda::norms] = sum_over_keys<size>(norms);
+    scalars[cuda::norm_squares] = sum_over_keys<size>(norm_squares);
+    scalars[cuda::components] = sum_of_key<size>(sum_over_keys<size>(components));
+    scalars[cuda::component_squares] = sum_of_key<size>(sum_over_keys<size>(component_squares));
+    scalars[cuda::token0_norms] = sum_over_keys<size>(token0_norms);
+    scalars[cuda::tops] = sum_over_keys<size>(tops);
 #pragma unroll
-    for (int v = 0; v < key_scalars; ++v) own[v] = scalars[v];
+    for (int offset = Layout<size>::lanes; offset < warp; offset *= 2)
+      largest_top = larger(largest_top, __shfl_xor_sync(all_lanes, largest_top, offset));
+    scalars[cuda::largest_top] = largest_top;
+    scalars[cuda::axes] = sum_over_keys<size>(axes);
+    scalars[cuda::ratios] = sum_over_keys<size>(ratios);
+    scalars[cuda::alive] = sum_over_keys<size>(alive);
+    if (lane == 0) {
+#pragma unroll
+      for (int v = 0; v < key_scalars; ++v) to[v] = scalars[v];
+    }
+#pragma unroll
+    for (int j = 0; j < per_lane; ++j) {
+      const int i = component<size>(lane, j);
+      const double energy = sum_over_keys<size>(energies[j]), unit = sum_over_keys<size>(units[j]);
+      const double count = sum_over_keys<size>(on_top[j]);
+      if (lane >= Layout<size>::lanes || i >= d) continue;
+      to[key_scalars + cuda::energies * d + i] = energy;
+      to[key_scalars + cuda::units * d + i] = unit;
+      to[key_scalars + cuda::on_top * d + i] = count;
+    }
   }
+};
+
+// The part of KᵀK that a warp has.
+template <int size>
+struct GramSums {
+  using In = Layout<size>;
+  double values[In::slots][2] = {};
+  int couple = static_cast<int>(threadIdx.x) % threads / warp % In::couples;
+  int group = static_cast<int>(threadIdx.x) % threads / warp / In::couples;
+
+  // A fragment holds component lane / 4 of a block and key lane % 4, on the left and on the right alike.
+  __device__ __forceinline__ void add(const double* staged, int lane) {
+#pragma unroll 1
+    for (int four = group; four < staged_keys / 4; four += In::groups) {
+      const double* keys = staged + (4 * four + lane % 4) * In::stride + lane / 4;
+      const double upper = keys[8 * couple], lower = keys[8 * (In::blocks - 1 - couple)];
 #pragma unroll
-  for (int v = 0; v < key_vectors; ++v) {
-#pragma unroll
-    for (int j = 0; j < per_lane; ++j)
-      if (j * warp + lane < d) own[key_scalars + v * d + j * warp + lane] = vectors[v][j];
+      for (int s = 0; s < In::slots; ++s) {
+        const double left = s < In::blocks - couple ? upper : lower, right = keys[8 * In::column(couple, s)];
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+d"(values[s][0]), "+d"(values[s][1])
+            : "d"(left), "d"(right));
+      }
+    }
   }
-  __syncthreads();
-  double* out = partials + (static_cast<std::int64_t>(blockIdx.x) * shape.heads + head) * values;
-  for (int v = static_cast<int>(threadIdx.x); v < values; v += warps * warp) {
-    double total = parts[v];
-    for (int w = 1; w < warps; ++w) total = combined(v, total, parts[w * values + v]);
+
+  // Adds up the groups in their order. The warps of the Gram matrix call it; memory: gram_values doubles.
+  __device__ void store(double* to, double* memory, int lane) {
+#pragma unroll 1
+    for (int g = 0; g < In::groups; ++g) {
+      if (group == g) {
+#pragma unroll
+        for (int s = 0; s < In::slots; ++s) {
+          const int place = (couple * In::slots + s) * 64 + 2 * lane;  // row lane / 4, columns 2·(lane % 4) and the next
+          double2 sum = make_double2(values[s][0], values[s][1]);
+          if (g > 0) {
+            const double2 others = *reinterpret_cast<const double2*>(memory + place);
+            sum = make_double2(others.x + sum.x, others.y + sum.y);
+          }
+          if (g < In::groups - 1) {
+            *reinterpret_cast<double2*>(memory + place) = sum;
+          } else {
+            to[place] = sum.x;
+            to[place + 1] = sum.y;
+          }
+        }
+      }
+      wait_for(gram_warps, threads);
+    }
+  }
+};
+
+// The tokens of a block.
+struct Chunk {
+  unsigned begin, end;
+  __device__ Chunk(const KeyShape& shape, int size) {
+    const auto n = static_cast<unsigned>(shape.n), most = static_cast<unsigned>(size);
+    begin = blockIdx.x * most;
+    end = n - begin < most ? n : begin + most;
+  }
+};
+
+// Twice 64 keys: the Gram matrix is made of those before. They take more than the sums of warps and groups do at the end.
+template <int size>
+constexpr std::size_t shared_bytes() {
+  static_assert(warps * key_values(size) <= staged_keys * Layout<size>::stride);
+  static_assert(Layout<size>::groups == 1 || Layout<size>::gram_values <= staged_keys * Layout<size>::stride);
+  return 2 * staged_keys * Layout<size>::stride * sizeof(double);
+}
+
+template <int size, class T>
+__device__ void sum_keys(const T* keys, const KeyShape& shape, const Chunk& chunk, double* memory, double* out) {
+  using In = Layout<size>;
+  const int lane = static_cast<int>(threadIdx.x) % warp, own_warp = static_cast<int>(threadIdx.x) / warp, d = shape.d;
+  float key[per_lane], next[per_lane];
+  load_key<size>(key, keys, 0, true, shape, lane);
+  const double first_norm = norm_of<size>(key), first_component = wide(keys[0]);
+  LaneSums<size> sums;
+  const auto own = static_cast<unsigned>(own_warp * In::keys + lane / In::lanes);  // key of a pass
+  load_key<size>(next, keys, chunk.begin + own, chunk.begin + own < chunk.end, shape, lane);
+  int buffer = 0;
+  for (unsigned stage = chunk.begin; stage < chunk.end; stage += staged_keys, buffer ^= 1) {
+    double* staged = memory + buffer * staged_keys * In::stride;
+#pragma unroll 1
+    for (int pass = 0; pass < In::passes; ++pass) {
+      const unsigned in_stage = static_cast<unsigned>(pass * In::pass) + own, place = stage + in_stage;
+#pragma unroll
+      for (int j = 0; j < per_lane; ++j) key[j] = next[j];
+      load_key<size>(next, keys, place + In::pass, place + In::pass < chunk.end, shape, lane);
+#pragma unroll
+      for (int j = 0; j < per_lane; j += 2)
+        *reinterpret_cast<double2*>(staged + in_stage * In::stride + component<size>(lane, j)) =
+            make_double2(key[j], key[j + 1]);
+      sums.add(key, place < chunk.end, place % static_cast<unsigned>(shape.t) == 0, first_norm, first_component, lane, d);
+    }
+    wait_for(all_warps, 2 * threads);
+  }
+  wait_for(all_warps, 2 * threads);
+  const int values = values_of(d);
+  sums.store(memory + own_warp * values, first_norm, first_component, lane, d);
+  wait_for(summing_warps, threads);
+  for (int v = static_cast<int>(threadIdx.x); v < values; v += threads) {
+    double total = memory[v];
+    for (int w = 1; w < warps; ++w) total = combined(v, total, memory[w * values + v]);
     out[v] = total;
   }
 }
 
-// A thread for each value of each head.
-constexpr int sum_threads = 64;
+template <int size>
+__device__ void multiply_keys(const Chunk& chunk, double* memory, double* out) {
+  using In = Layout<size>;
+  const int lane = static_cast<int>(threadIdx.x) % warp;
+  GramSums<size> gram;
+  int buffer = 0;
+  for (unsigned stage = chunk.begin; stage < chunk.end; stage += staged_keys, buffer ^= 1) {
+    wait_for(all_warps, 2 * threads);
+    gram.add(memory + buffer * staged_keys * In::stride, lane);
+  }
+  wait_for(all_warps, 2 * threads);
+  gram.store(out, memory + staged_keys * In::stride, lane);
+}
 
-__global__ void add_chunks(const double* __restrict__ partials, double* __restrict__ sums, std::int64_t chunks,
-                           int values, int all) {
-  const int i = static_cast<int>(blockIdx.x * sum_threads + threadIdx.x);
-  if (i >= all) return;
-  double total = partials[i];
+template <class T, int size>
+__global__ void __launch_bounds__(2 * threads, 1)
+    add_keys(const T* __restrict__ k, KeyShape shape, int chunk_size, int partial_values,
+             double* __restrict__ partials) {
+  extern __shared__ __align__(16) double memory[];
+  const int head = static_cast<int>(blockIdx.y);
+  const Chunk chunk(shape, chunk_size);
+  double* out = partials + (static_cast<std::int64_t>(blockIdx.x) * shape.heads + head) * partial_values;
+  if (threadIdx.x < threads)
+    sum_keys<size>(k + head * shape.strides.head, shape, chunk, memory, out);
+  else
+    multiply_keys<size>(chunk, memory, out + values_of(shape.d));
+}
+
+constexpr int sum_warps = 8;  // a thread for each value of each head, of every eighth chunk
+
+__global__ void __launch_bounds__(sum_warps* warp)
+    add_chunks(const double* __restrict__ partials, double* __restrict__ sums, std::int64_t chunks, int heads, int d,
+               int size, int partial_values) {
+  __shared__ double parts[sum_warps][warp];
+  const int lane = static_cast<int>(threadIdx.x) % warp, group = static_cast<int>(threadIdx.x) / warp;
+  const std::int64_t all = static_cast<std::int64_t>(heads) * partial_values;
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * warp + lane;
+  const int v = static_cast<int>(i % partial_values), head = static_cast<int>(i / partial_values);
+  if (i < all && group < chunks) {
+    double total = partials[group * all + i];
 #pragma unroll 8
-  for (std::int64_t c = 1; c < chunks; ++c) total = combined(i % values, total, partials[c * all + i]);
-  sums[i] = total;
+    for (std::int64_t c = group + sum_warps; c < chunks; c += sum_warps)
+      total = combined(v, total, partials[c * all + i]);
+    parts[group][lane] = total;
+  }
+  __syncthreads();
+  if (group > 0 || i >= all) return;
+  double total = parts[0][lane];
+  for (int g = 1; g < sum_warps && g < chunks; ++g) total = combined(v, total, parts[g][lane]);
+  const int values = values_of(d);
+  if (v < values) {
+    sums[head * values + v] = total;
+    return;
+  }
+  const int blocks = size / 8, slots = blocks + 1, block = (v - values) / 64, inside = (v - values) % 64;
+  const int c = block / slots, s = block % slots;
+  const bool upper = s < blocks - c;  // Layout::row and column
+  const int row = 8 * (upper ? c : blocks - 1 - c) + inside / 8, column = 8 * (upper ? c + s : s - 1) + inside % 8;
+  if (row >= d || column >= d) return;
+  double* gram = sums + static_cast<std::int64_t>(heads) * values + static_cast<std::int64_t>(head) * d * d;
+  gram[row * d + column] = total;
+  gram[column * d + row] = total;  // the other side; within a block of the diagonal the same value twice
+}
+
+template <class T, int size>
+__global__ void __launch_bounds__(threads)
+    add_norms(const T* __restrict__ x, KeyShape shape, int chunk_size, double* __restrict__ sums) {
+  using In = Layout<size>;
+  __shared__ double parts[warps];
+  const int lane = static_cast<int>(threadIdx.x) % warp, own_warp = static_cast<int>(threadIdx.x) / warp;
+  const int head = static_cast<int>(blockIdx.y);
+  const T* vectors = x + head * shape.strides.head;
+  const Chunk chunk(shape, chunk_size);
+  double sum = 0;
+#pragma unroll 4
+  for (unsigned first = chunk.begin; first < chunk.end; first += In::pass) {
+    const unsigned place = first + static_cast<unsigned>(own_warp * In::keys + lane / In::lanes);
+    float vector[per_lane];
+    load_key<size>(vector, vectors, place, place < chunk.end, shape, lane);
+    sum += norm_of<size>(vector);
+  }
+  sum = sum_over_keys<size>(sum);
+  if (lane == 0) parts[own_warp] = sum;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
+  double total = parts[0];
+  for (int w = 1; w < warps; ++w) total += parts[w];
+  sums[static_cast<std::int64_t>(blockIdx.x) * shape.heads + head] = total;
+}
+
+int size_of(int d) { return d <= 32 ? 32 : d <= 64 ? 64 : 128; }
+
+std::int64_t chunk_of(const KeyShape& shape) {
+  const std::int64_t even = (shape.n * shape.heads + wanted_blocks - 1) / wanted_blocks;
+  return (even + staged_keys - 1) / staged_keys * staged_keys;
+}
+
+dim3 blocks_of(const KeyShape& shape) {
+  return {static_cast<unsigned>(key_chunks(shape)), static_cast<unsigned>(shape.heads)};
+}
+
+// Calls launch(type, size) with a value of the type of elements and the layout.
+template <class T, class Launch>
+void with_size(int d, Launch&& launch) {
+  if (size_of(d) == 32)
+    launch(T(), Layout<32>());
+  else if (size_of(d) == 64)
+    launch(T(), Layout<64>());
+  else
+    launch(T(), Layout<128>());
+}
+template <class Launch>
+void with_type_and_size(const KeyShape& shape, Launch&& launch) {
+  if (shape.type == ElementType::f32)
+    with_size<float>(shape.d, launch);
+  else
+    with_size<__nv_bfloat16>(shape.d, launch);
 }
 
 }  // namespace
 
 bool supports_key_sums(int d) { return d >= 1 && d <= most_d; }
 
-std::int64_t key_chunks(const KeyShape& shape) { return (shape.n + keys_per_block - 1) / keys_per_block; }
+std::int64_t key_chunks(const KeyShape& shape) { return (shape.n + chunk_of(shape) - 1) / chunk_of(shape); }
+
+int key_partials(int d) {
+  const int gram = size_of(d) == 32   ? Layout<32>::gram_values
+                   : size_of(d) == 64 ? Layout<64>::gram_values
+                                      : Layout<128>::gram_values;
+  return key_values(d) + gram;
+}
 
 void key_sums(const void* k, const KeyShape& shape, double* partials, double* sums, cudaStream_t stream) {
-  const std::int64_t chunks = key_chunks(shape);
-  const int values = key_values(shape.d), all = shape.heads * values;
-  const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(shape.heads));
-  const std::size_t bytes = static_cast<std::size_t>(warps) * values * sizeof(double);  // 25 KB for 128 dimensions
-  if (shape.type == ElementType::f32)
-    add_keys<<<grid, warps * warp, bytes, stream>>>(static_cast<const float*>(k), shape, values, partials);
-  else
-    add_keys<<<grid, warps * warp, bytes, stream>>>(static_cast<const __nv_bfloat16*>(k), shape, values, partials);
-  add_chunks<<<static_cast<unsigned>((all + sum_threads - 1) / sum_threads), sum_threads, 0, stream>>>(
-      partials, sums, chunks, values, all);
+  const int values = key_partials(shape.d);
+  with_type_and_size(shape, [&](auto type, auto layout) {
+    using T = decltype(type);
+    constexpr int size = decltype(layout)::blocks * 8;
+    const auto kernel = add_keys<T, size>;
+    constexpr std::size_t bytes = shared_bytes<size>();
+    // More than 48 KB is had on request only.
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    kernel<<<blocks_of(shape), 2 * threads, bytes, stream>>>(static_cast<const T*>(k), shape,
+                                                             static_cast<int>(chunk_of(shape)), values, partials);
+  });
+  const std::int64_t all = static_cast<std::int64_t>(shape.heads) * values;
+  add_chunks<<<static_cast<unsigned>((all + warp - 1) / warp), sum_warps * warp, 0, stream>>>(
+      partials, sums, key_chunks(shape), shape.heads, shape.d, size_of(shape.d), values);
+}
+
+void norm_sums(const void* x, const KeyShape& shape, double* sums, cudaStream_t stream) {
+  with_type_and_size(shape, [&](auto type, auto layout) {
+    using T = decltype(type);
+    add_norms<T, decltype(layout)::blocks * 8><<<blocks_of(shape), threads, 0, stream>>>(
+        static_cast<const T*>(x), shape, static_cast<int>(chunk_of(shape)), sums);
+  });
 }
 
 }  // namespace headscope::cuda

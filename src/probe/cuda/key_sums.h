@@ -1,16 +1,19 @@
-// Sums over the keys of each head on a GPU, in float64.
+// Sums over the keys of each head on a GPU, in float64. No atomics: results do not depend on timing.
 #pragma once
 
 #include <cstdint>
 
 #include "ops/cuda/element_type.h"
+#include "probe/cuda/head_strides.h"
 
 namespace headscope::cuda {
 
-// k: [n, heads, d], contiguous; sequences of t tokens.
+// k: [n / t, t, heads, d], sequences of t tokens.
 struct KeyShape {
   std::int64_t n = 0, t = 0;
   int heads = 0, d = 0;
+  HeadStrides strides;
+  bool pairs = false;  // pointer, strides and d are multiples of two elements, which threads then read at once
   ElementType type = ElementType::f32;
 };
 
@@ -44,10 +47,15 @@ constexpr int key_values(int d) {
 }
 
 bool supports_key_sums(int d);
-// Tokens are cut into so many chunks.
+// Tokens are cut into so many chunks, each of which leaves so many values for each head.
 std::int64_t key_chunks(const KeyShape& shape);
+int key_partials(int d);
 
-// partials: float64 [chunks, heads, key_values(d)], scratch; sums: float64 [heads, key_values(d)]. No atomics.
+// partials: float64 [chunks, heads, key_partials(d)], scratch; sums: float64 [heads, key_values(d)], and behind it KᵀK,
+// [heads, d, d].
 void key_sums(const void* k, const KeyShape& shape, double* partials, double* sums, CUstream_st* stream);
+
+// sums: float64 [chunks, heads], to be added up over the chunks by the caller: Σ ‖x‖ of vectors in the shape of keys.
+void norm_sums(const void* x, const KeyShape& shape, double* sums, CUstream_st* stream);
 
 }  // namespace headscope::cuda
