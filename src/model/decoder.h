@@ -129,8 +129,8 @@ struct HeadVectors {
   at::Tensor q_bthd, k_bthd, v_bthd;
   at::Tensor q_rotated_bthd, k_rotated_bthd;
   Scores scores = {};
-  // float32 [b, heads, t]: log Σ exp(score) of each row over the keys that it sees, where attention has computed it (on a
-  // GPU); undefined elsewhere.
+  // float32 [b, heads, t]: log Σ exp(score) of each row over the keys that it sees, where attention has computed it (on
+  // a GPU); undefined elsewhere.
   at::Tensor log_sum_bht = {};
 };
 

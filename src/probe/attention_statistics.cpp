@@ -232,8 +232,7 @@ PendingValues begin_attention_statistics(const at::Tensor& q_bthd, const at::Ten
     return kernel_statistics(q_bthd, k_bthd, scores.scale, log_sum_bht);
 #endif
   if (!has_fused(q_bthd)) return begin_attention_statistics_composed(q_bthd, k_bthd, scores);
-  return {.known =
-              means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scores), q_bthd.size(0), q_bthd.size(1))};
+  return {.known = means_of(causal_row_sums(plain(q_bthd), plain(k_bthd), scores), q_bthd.size(0), q_bthd.size(1))};
 }
 
 PendingValues begin_attention_statistics_composed(const at::Tensor& q_bthd, const at::Tensor& k_bthd,

@@ -34,8 +34,9 @@ struct HeadMeasurements {
 };
 
 // Makes all measurements of the heads of every layer during a forward pass, in float32 or as given in float64; sums are
-// float64. On a GPU the pass waits for nothing: it queues kernels, send() queues one transfer of all that they leave, and
-// finish() waits for that alone. Where the pass is replayed (a CUDA graph), send() and finish() follow every replay.
+// float64. On a GPU the pass waits for nothing: it queues kernels, send() queues one transfer of all that they leave,
+// and finish() waits for that alone. Where the pass is replayed (a CUDA graph), send() and finish() follow every
+// replay.
 class HeadMeasurer {
  public:
   explicit HeadMeasurer(const MetricSelection& chosen) : chosen_(chosen) {}
@@ -67,8 +68,8 @@ class HeadMeasurer {
   std::optional<c10::Event> arrival_;   // empty: nothing was sent
 };
 
-// `induction` and `previous_random` of every layer: needs a forward pass of its own, over random sequences of at most `longest` tokens that
-// repeat themselves (the same for every model with this vocabulary).
+// `induction` and `previous_random` of every layer: needs a forward pass of its own, over random sequences of at most
+// `longest` tokens that repeat themselves (the same for every model with this vocabulary).
 std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t longest);
 
 // Empty without QK-Norm.

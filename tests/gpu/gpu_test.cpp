@@ -4,32 +4,20 @@
 #include <gmock/gmock.h>
 
 #include "experiments/benchmark.h"
-#include "model/decoder.h"
+#include "gpu/support.h"
 #include "ops/attention.h"
-#include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
 #include "ops/squared_relu.h"
 #include "optim/muon.h"
-#include "probe/attention_statistics.h"
-#include "probe/key_statistics.h"
-#include "probe/probe.h"
 #include "support/gradients.h"
 
 namespace headscope {
 namespace {
 
+using test::gpu;
 using test::random_tensor;
-
-const ComputeDevice& gpu() {
-  static const ComputeDevice device = choose_device("cuda");
-  return device;
-}
-
-double relative_error(const at::Tensor& actual, const at::Tensor& exact) {
-  const at::Tensor wide = actual.detach().to(at::kCPU, at::kDouble);
-  return ((wide - exact.detach()).norm() / exact.detach().norm()).item<double>();
-}
+using test::relative_error;
 
 using Operation = std::function<at::Tensor(const std::vector<at::Tensor>&)>;
 
@@ -131,125 +119,6 @@ TEST(Gpu, PolarExpressIsNearlyOrthogonal) {
   const at::Tensor values = at::linalg_svdvals(y.cpu().to(at::kFloat));
   EXPECT_GT(values.min().item<double>(), 0.8);
   EXPECT_LT(values.max().item<double>(), 1.2);
-}
-
-using Tolerance = std::function<double(std::string_view metric, double value)>;
-
-void expect_values(const HeadValues& actual, const HeadValues& exact, const Tolerance& tolerance) {
-  ASSERT_EQ(actual.size(), exact.size());
-  for (const auto& [metric, values] : exact) {
-    ASSERT_EQ(actual.at(metric).size(), values.size()) << metric;
-    for (std::size_t head = 0; head < values.size(); ++head) {
-      const double value = actual.at(metric)[head];
-      if (std::isnan(values[head]))
-        EXPECT_TRUE(std::isnan(value)) << metric << " of head " << head << ": " << value;
-      else
-        EXPECT_NEAR(value, values[head], tolerance(metric, values[head])) << metric << " of head " << head;
-    }
-  }
-}
-
-struct AttentionCase {
-  std::int64_t b, t, heads, key_heads, d;
-  double factor = 1;  // of the queries: large ones make large scores
-};
-
-void expect_attention(const at::Tensor& q, const at::Tensor& k) {
-  SCOPED_TRACE(::testing::Message() << q.sizes() << k.sizes() << q.scalar_type());
-  const auto d = static_cast<double>(q.size(3)), scale = 1 / std::sqrt(d), t = static_cast<double>(q.size(1));
-  const at::Tensor exact_q = q.to(at::kDouble), exact_k = k.to(at::kDouble);
-  const HeadValues exact = attention_statistics_composed(exact_q, exact_k, {.scale = scale});
-  // A score is a sum of d products in float32. Tensor cores add 8 or more at a time and cut off what is below the last
-  // place of the largest; no partial sum exceeds |q|·|k|.
-  const double largest = scale * (exact_q.norm(2, -1).max() * exact_k.norm(2, -1).max()).item<double>();
-  const double error = (d / 8 + 2) * 0x1p-23 * largest;
-  expect_values(attention_statistics(q, k, {.scale = scale}), exact, [&](std::string_view metric, double) {
-    // Scores off by at most e change p by 2e·p and an entropy by 2e·H <= 2e·ln t; consistency takes two entropies.
-    // 1e-5: exp to 2 + 1.2|x| units in the last place, and sums in float32.
-    return metric == "max_logit" ? error + 1e-6 : 1e-5 + 4 * error * std::max(1.0, std::log(t));
-  });
-}
-
-TEST(Gpu, AttentionStatisticsAreTheDefinitions) {
-  const std::vector<AttentionCase> cases = {
-      {8, 256, 8, 4, 64}, {3, 200, 4, 4, 32},     {2, 129, 6, 2, 128},     {1, 130, 2, 1, 64},
-      {4, 1, 2, 2, 64},   {2, 2, 2, 1, 16},       {2, 64, 2, 2, 48},       {5, 65, 3, 1, 80},
-      {2, 63, 1, 1, 112}, {4, 300, 4, 2, 64, 30}, {2, 190, 2, 2, 128, 30}, {9, 1000, 2, 1, 64, 3},
-  };
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const auto& [b, t, heads, key_heads, d, factor] : cases) {
-      const at::Tensor q = (random_tensor({b, t, heads, d}, 1) * factor).to(gpu().device, type);
-      const at::Tensor k = random_tensor({b, t, key_heads, d}, 2).to(gpu().device, type);
-      expect_attention(q, k);
-    }
-    // Slices, not contiguous and not at the beginning; keys that are zero; all sequences the same.
-    const at::Tensor both = random_tensor({3, 150, 7, 64}, 3).to(gpu().device, type);
-    expect_attention(both.narrow(2, 1, 4), both.narrow(2, 5, 2));
-    const at::Tensor zero = random_tensor({2, 100, 2, 64}, 4).to(gpu().device, type);
-    zero.narrow(1, 10, 50).zero_();
-    expect_attention(both.narrow(0, 0, 2).narrow(1, 0, 100).narrow(2, 0, 4), zero);
-    expect_attention(zero.narrow(0, 0, 1).expand({4, -1, -1, -1}), zero.narrow(0, 1, 1).expand({4, -1, -1, -1}));
-  }
-}
-
-TEST(Gpu, AttentionStatisticsShowNotANumber) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const at::Tensor q = random_tensor({2, 150, 2, 64}, 1).to(gpu().device, type);
-    const at::Tensor k = random_tensor({2, 150, 2, 64}, 2).to(gpu().device, type);
-    q.select(0, 1).select(0, 100).select(0, 1).fill_(std::numeric_limits<double>::quiet_NaN());
-    const HeadValues values = attention_statistics(q, k, {.scale = 0.125});
-    for (const char* metric :
-         {"entropy", "entropy_norm", "max_logit", "sink", "previous", "self", "constancy", "consistency"}) {
-      EXPECT_FALSE(std::isnan(values.at(metric)[0])) << metric;
-      EXPECT_TRUE(std::isnan(values.at(metric)[1])) << metric;
-    }
-  }
-}
-
-void expect_keys(const at::Tensor& k) {
-  SCOPED_TRACE(::testing::Message() << k.sizes() << k.scalar_type());
-  // Both in float64 in another order; deviations lose the digits that mean and deviation share.
-  expect_values(key_statistics(k), key_statistics_composed(k), [](std::string_view metric, double value) {
-    return metric == "k_top_dim" ? 0.0 : 1e-10 * std::max(1.0, std::abs(value));
-  });
-}
-
-TEST(Gpu, KeyStatisticsAreTheDefinitions) {
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    for (const std::int64_t d : {16, 32, 48, 64, 128})
-      for (const auto& [b, t] : std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {1, 7}, {3, 100}, {8, 513}})
-        expect_keys(random_tensor({b, t, 3, d}, 1).to(gpu().device, type));
-    const at::Tensor k = random_tensor({2, 90, 6, 64}, 2).to(gpu().device, type);
-    expect_keys(k.narrow(2, 1, 3));
-    k.narrow(1, 0, 20).zero_();  // the first among them
-    expect_keys(k);
-    k.select(2, 1).zero_();  // a head without keys
-    k.select(2, 2).narrow(1, 0, 60).zero_();
-    expect_keys(k);
-    k.select(2, 3).fill_(1.5);  // all the same
-    const HeadValues values = key_statistics(k);
-    for (const char* metric : {"k_norm_std", "k_std"}) EXPECT_EQ(values.at(metric)[3], 0) << metric;
-    EXPECT_NEAR(values.at("k_norm")[3], 12, 1e-12);
-    EXPECT_NEAR(values.at("k_cosine")[3], 1, 1e-12);
-  }
-}
-
-TEST(Gpu, LossAndMeasurementsAgreeWithTheCpu) {
-  DecoderConfig config;
-  const at::Tensor tokens = at::randint(config.vocabulary, {8, 256}, at::kLong);
-  const Batch here{tokens, tokens.roll(1)}, there{tokens.to(gpu().device), tokens.roll(1).to(gpu().device)};
-  const MetricSelection all("all", "test");
-  const ProbeResult cpu = probe_model(make_decoder(config, 3), {here}, at::kFloat, all, true);
-  const ProbeResult on_gpu = probe_model(make_decoder(config, 3, gpu().device), {there}, gpu().type, all, true);
-  EXPECT_NEAR(*on_gpu.val_loss, *cpu.val_loss, 0.02);
-  for (std::size_t layer = 0; layer < cpu.layers.size(); ++layer) {
-    for (const auto& [metric, values] : cpu.layers[layer]) {
-      if (metric.starts_with("k_top")) continue;                // two dimensions may be as good as equal
-      for (std::size_t head = 0; head < values.size(); ++head)  // TF32 is off: float32 sums in another order
-        EXPECT_NEAR(on_gpu.layers[layer].at(metric)[head], values[head], 1e-3 * std::max(1.0, std::abs(values[head])))
-            << metric;
-    }
-  }
 }
 
 TEST(Gpu, TrainingLowersTheLoss) {

@@ -162,5 +162,35 @@ TEST(Selection, MeasuresWhatWasChosenOnly) {
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("sink", "k_pr", "k_erank", "k_pr_eig", "k_stable_rank"));
 }
 
+TEST(Measurer, TakesTheGainsOfTheMomentAndGivesTheSameAgain) {
+  DecoderConfig config;
+  config.norm.offset = 1;
+  const Decoder model = make_decoder(config, 3);
+  const at::NoGradGuard no_gradients;
+  at::Generator generator = at::detail::createCPUGenerator(1);
+  for (const DecoderLayer& layer : model.layers) {
+    layer.q_gain.normal_(0, 1, generator);
+    layer.k_gain.normal_(0, 1, generator);
+  }
+  const MetricSelection all("all", "test");
+  HeadMeasurer measurer(all);
+  measurer.observe_gains(model);
+  const Gains before = gains_of(model);
+  ASSERT_EQ(before.k.size(), model.layers.size());
+  for (std::size_t layer = 0; layer < before.k.size(); ++layer) {
+    EXPECT_EQ(before.q[layer], to_doubles(model.layers[layer].q_gain + 1));
+    EXPECT_EQ(before.k[layer], to_doubles(model.layers[layer].k_gain + 1));
+  }
+  for (const DecoderLayer& layer : model.layers) layer.k_gain.zero_();
+  const at::Tensor x = at::randn({2, 5, 2, 4}, generator);
+  measurer.hooks().observe(0, {x, x, x, x, x, {.scale = 0.5}});
+  measurer.send();
+  const HeadMeasurements first = measurer.finish(), again = measurer.finish();
+  EXPECT_EQ(first.gains.q, before.q);
+  EXPECT_EQ(first.gains.k, before.k);
+  EXPECT_EQ(again.layers, first.layers);
+  EXPECT_EQ(again.gains.k, before.k);
+}
+
 }  // namespace
 }  // namespace headscope

@@ -357,7 +357,8 @@ __device__ __forceinline__ void add_scores(PairSums& sums, float (&received)[key
             if (key == query) sums.self += p;
             if (key + 1 == query) sums.previous += p;
           }
-          if (m == key_parts - 1 && half == 1 && n == 0 && j == 0 && special.corner) sums.previous += p;
+          if (m == key_parts - 1 && half == 1 && n == 0 && j == 0 && special.corner && !(edge && mask.diagonal))
+            sums.previous += p;
           if (edge && m == 0 && half == 0 && n == 0 && j == 0 && special.first != nullptr) *special.first = p;
         }
     }
