@@ -39,6 +39,15 @@ if(HEADSCOPE_CUDA)
   add_library(headscope_gpu_kernels INTERFACE)
   target_include_directories(headscope_gpu_kernels SYSTEM INTERFACE "${cuda_runtime}/include" "${cuda_compiler}/include")
   target_link_options(headscope_gpu_kernels INTERFACE -Wl,--no-as-needed)
+  # cuBLAS, cuDNN and others: libtorch_cuda.so looks for them in ../../nvidia from its own folder. Where they are in another one, the
+  # program's RPATH names it. The loader looks there for every library, even one that torch opens later, and before it looks in
+  # LD_LIBRARY_PATH, where another cuDNN may be. A RUNPATH, which linkers write by default, would serve the program alone.
+  set(HEADSCOPE_GPU_LIBRARIES "" CACHE PATH "Folder whose nvidia/*/lib hold what torch calls on a GPU, if not beside torch")
+  if(HEADSCOPE_GPU_LIBRARIES)
+    file(GLOB gpu_libraries "${HEADSCOPE_GPU_LIBRARIES}/nvidia/*/lib")
+    list(APPEND CMAKE_BUILD_RPATH ${gpu_libraries})
+    add_link_options(-Wl,--disable-new-dtags)
+  endif()
   target_link_libraries(headscope_gpu_kernels INTERFACE "${HEADSCOPE_TORCH}/lib/libtorch_cuda.so"
     "${HEADSCOPE_TORCH}/lib/libc10_cuda.so" "${cuda_runtime}/lib/libcudart.so.13")
 endif()

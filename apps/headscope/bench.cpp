@@ -75,6 +75,38 @@ int bench_track(const BenchFlags& flags, const CommonFlags& common) {
   return 0;
 }
 
+struct BenchDeviceFlags {
+  std::string device = "auto";
+  std::int64_t threads = 0;
+};
+
+int bench_device(const BenchDeviceFlags& flags, const CommonFlags& common) {
+  const DeviceBenchmark result = torch_half().time_device(flags.device, flags.threads);
+  const auto known = [](const auto& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
+  if (common.json) {
+    fmt::print("{}", json_text(nlohmann::ordered_json{{"gpu", known(result.gpu)},
+                                                      {"driver", known(result.driver)},
+                                                      {"cudnn", known(result.cudnn)},
+                                                      {"nccl", known(result.nccl)},
+                                                      {"gemm_tflops", result.gemm_tflops},
+                                                      {"gemm", result.gemm},
+                                                      {"copy_gb_s", result.copy_gb_s},
+                                                      {"capability", known(result.capability)},
+                                                      {"memory_gb", known(result.memory_gb)},
+                                                      {"device", result.device}}));
+    return 0;
+  }
+  if (result.gpu)
+    fmt::print("{}: compute capability {}, {:.0f} GB, driver {}, cuDNN {}, NCCL {}\n", *result.gpu, *result.capability,
+               *result.memory_gb, result.driver.value_or("unknown"), result.cudnn.value_or("unknown"),
+               result.nccl.value_or("unknown"));
+  fmt::print("{}: {:.3g} TFLOP/s ({}), {:.4g} GB/s read and written by a copy\n", result.device, result.gemm_tflops,
+             result.gemm, result.copy_gb_s);
+  return 0;
+}
+
 // Flags of what is trained and where.
 void add_training_flags(CLI::App& command, std::vector<ConfigEntry>& entries) {
   add_key_flag(command, entries, "--preset", "preset", "NAME", "tiny, 88m or 1.5b [tiny]");
@@ -82,8 +114,18 @@ void add_training_flags(CLI::App& command, std::vector<ConfigEntry>& entries) {
   add_key_flag(command, entries, "--seq", "train.seq_len", "N", "Tokens of a sequence");
   add_key_flag(command, entries, "--accumulation", "train.accumulation", "N", "Forward steps of an update");
   add_key_flag(command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
-  add_key_flag(command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  add_key_flag(command, entries, "--device", "device", "NAME", "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_set_flag(command, entries, "Any key of the configuration");
+}
+
+void add_bench_device(CLI::App& bench, CommonFlags& common, Command& chosen) {
+  auto flags = std::make_shared<BenchDeviceFlags>();
+  auto* command = bench.add_subcommand("device", "A matrix product and a copy; versions of driver and libraries");
+  command->add_option("--device", flags->device, "auto, cpu or cuda (cuda:1: the second GPU) [auto]")
+      ->type_name("NAME");
+  add_number_flag(*command, "--threads", flags->threads, "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
+  add_common_flags(*command, common);
+  when_chosen(*command, chosen, [flags, &common] { return bench_device(*flags, common); });
 }
 
 }  // namespace
@@ -108,6 +150,7 @@ void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
   track->add_option("--track", flags->track.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");
   add_common_flags(*track, common);
   when_chosen(*track, chosen, [flags, &common] { return bench_track(*flags, common); });
+  add_bench_device(*bench, common, chosen);
 }
 
 }  // namespace headscope

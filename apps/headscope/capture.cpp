@@ -72,7 +72,7 @@ void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::
         std::array{"--max-length", "max_length", "N", "Tokens of a text [4096]"},
         std::array{"--max-documents", "max_documents", "N", "Texts to read [all]"},
         std::array{"--dtype", "dtype", "NAME", "What the model computes in: float32 or bfloat16 [float32]"},
-        std::array{"--device", "device", "NAME", "auto, cpu or cuda [auto]"},
+        std::array{"--device", "device", "NAME", "auto, cpu or cuda (cuda:1: the second GPU) [auto]"},
         std::array{"--tokenizer", "tokenizer", "PATH", "Of the text [the model's own]"},
         std::array{"--text-column", "text_column", "NAME", "Field or column that holds the text [text]"}}) {
     add_key_flag(command, entries, flag, key, type, help);

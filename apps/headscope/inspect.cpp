@@ -183,7 +183,8 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("METRIC,METRIC");
   command->add_option("--show", flags->show, "The metrics that maps show [entropy_norm, or the first of --track]")
       ->type_name("METRIC,METRIC");
-  command->add_option("--device", options.device, "auto, cpu or cuda [auto]")->type_name("NAME");
+  command->add_option("--device", options.device, "auto, cpu or cuda (cuda:1: the second GPU) [auto]")
+      ->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] { return inspect_command_line(*flags, common); });

@@ -74,7 +74,8 @@ void add_parity(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--reference", options->reference, "Arrays of the other program (docs/models.md)")
       ->required()
       ->type_name("FILE.npz");
-  command->add_option("--device", options->device, "auto, cpu or cuda [cpu]")->type_name("NAME");
+  command->add_option("--device", options->device, "auto, cpu or cuda (cuda:1: the second GPU) [cpu]")
+      ->type_name("NAME");
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [options, &common] {
     Console console(common.console);

@@ -46,7 +46,8 @@ void add_roles(CLI::App& app, CommonFlags& common, Command& chosen) {
                "Of a checkpoint: sequences [as in training; 16]");
   add_key_flag(*command, job->changes, "--seq-len", "train.seq_len", "N",
                "Of a checkpoint: tokens of a sequence [as in training; 256]");
-  command->add_option("--device", job->device, "Of a checkpoint: auto, cpu or cuda [auto]")->type_name("NAME");
+  command->add_option("--device", job->device, "Of a checkpoint: auto, cpu or cuda (cuda:1: the second GPU) [auto]")
+      ->type_name("NAME");
   command->add_option("--theme", job->theme, "Figures: light or dark [light]")->type_name("NAME");
   command->add_option("--out", job->folder.out, "Folder for the results [of a run: the run itself; docs/roles.md]")
       ->type_name("DIR")

@@ -123,7 +123,8 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
                "Seeds; several give intervals and tests [42]");
   add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
                fmt::format("Which to train [{}]", StudyOptions().conditions).c_str());
-  add_key_flag(*command, flags->entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  add_key_flag(*command, flags->entries, "--device", "device", "NAME",
+               "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_key_flag(*command, flags->entries, "--threads", "threads", "N",
                "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");

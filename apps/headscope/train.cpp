@@ -188,7 +188,7 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--seeds", flags->seeds, "Several seeds, one run after another: OUT/seed_42, OUT/seed_43")
       ->type_name("N,N")
       ->check(not_empty);
-  add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda [auto]");
+  add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");

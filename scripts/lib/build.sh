@@ -17,9 +17,17 @@ plain_root() {
 CHECKOUT=$ROOT
 ROOT=$(plain_root)
 RELEASE=$ROOT/build/release
-PROGRAM=$RELEASE/headscope
-# Says what the release folder was configured from. While it is true, nothing need be checked or installed.
-STAMP=$RELEASE/configured
+
+# use_preset release|cuda: which program is meant, the one for CPUs or the one for GPUs. Sets its PRESET, FOLDER, PROGRAM and STAMP.
+# The stamp says what the folder was configured from. While it is true, nothing need be checked or installed.
+use_preset() {
+  PRESET=$1
+  FOLDER=$ROOT/build/$1
+  PROGRAM=$FOLDER/headscope
+  [[ $1 != cuda ]] || PROGRAM=$FOLDER/gpu/headscope
+  STAMP=$FOLDER/configured
+}
+use_preset release
 
 # configure PRESET [-DNAME=VALUE...]
 configure() {
@@ -98,24 +106,30 @@ announce() {
   [[ $shown != line ]] || printf '\r\033[K' >&2
 }
 
-# configure_release [-DNAME=VALUE...]
 configure_release() {
+  use_preset release
+  configure_program "$@"
+}
+
+# configure_program [-DNAME=VALUE...]
+configure_program() {
   rm -f "$STAMP"
-  configure release "$@"
-  stamp_text "$(pyarrow_folder)" "$(torch_folder)" "$UNPACKED" >"$STAMP"
+  configure "$PRESET" "$@"
+  stamp_text "$(pyarrow_folder)" "$(torch_folder)" "$UNPACKED" "$(gpu_libraries)" >"$STAMP"
 }
 
 stamp_text() {
-  printf '%s\n' "$1" "$2" "$3" "$ROOT" "${HEADSCOPE_PYARROW:-}" "${HEADSCOPE_TORCH:-}" \
+  printf '%s\n' "$1" "$2" "$3" "$4" "$ROOT" "${HEADSCOPE_PYARROW:-}" "${HEADSCOPE_TORCH:-}" \
     "$(<"$ROOT/lock/debian.txt")" "$(<"$ROOT/lock/build.txt")" "$(<"$ROOT/lock/torch.txt")"
+  [[ $PRESET != cuda ]] || printf '%s\n' "${HEADSCOPE_NVCC:-}" "$(<"$ROOT/lock/cuda.txt")" "$(<"$ROOT/lock/gpu.txt")"
 }
 
-release_is_configured() {
-  local pyarrow torch unpacked
-  [[ -e $STAMP && -e $RELEASE/build.ninja ]] || return 1
-  { read -r pyarrow && read -r torch && read -r unpacked; } <"$STAMP"
-  [[ -e $pyarrow/include && -e $torch/include && $(<"$STAMP") == "$(stamp_text "$pyarrow" "$torch" "$unpacked")" ]] &&
-    [[ -z $unpacked || -d $unpacked ]] && use_unpacked "$unpacked"
+is_configured() {
+  local pyarrow torch unpacked libraries
+  [[ -e $STAMP && -e $FOLDER/build.ninja ]] || return 1
+  { read -r pyarrow && read -r torch && read -r unpacked && read -r libraries; } <"$STAMP"
+  [[ -e $pyarrow/include && -e $torch/include && $(<"$STAMP") == "$(stamp_text "$pyarrow" "$torch" "$unpacked" "$libraries")" ]] &&
+    [[ -z $libraries || -d $libraries ]] && [[ -z $unpacked || -d $unpacked ]] && use_unpacked "$unpacked"
 }
 
 # The program and its tests for NVIDIA GPUs; needs none here.
@@ -126,29 +140,35 @@ build_for_gpus() {
 
 # Brings the program up to date, installing first what is missing.
 update_program() {
-  local what=building
-  local -a fresh=()
+  local what=building target=headscope_program
+  local -a groups=(build torch) settings=()
   [[ -e $PROGRAM ]] || what='building (first time: some minutes)'
-  if ! release_is_configured; then
-    forget_moved_cache "$RELEASE"
+  [[ $PRESET != cuda ]] || target=headscope_gpu groups+=(cuda gpu)
+  if ! is_configured; then
+    forget_moved_cache "$FOLDER"
     # The program alone needs no test libraries. A folder that scripts/test has made keeps its tests.
-    [[ -e $RELEASE/CMakeCache.txt ]] || fresh=(-DHEADSCOPE_TESTS=OFF)
-    install_all build torch
-    configure_release "${fresh[@]}"
+    [[ -e $FOLDER/CMakeCache.txt ]] || settings=(-DHEADSCOPE_TESTS=OFF)
+    install_all "${groups[@]}"
+    [[ $PRESET != cuda ]] || settings+=("-DHEADSCOPE_NVCC=$(nvcc_program)" "-DHEADSCOPE_GPU_LIBRARIES=$(gpu_libraries)")
+    configure_program "${settings[@]}"
   fi
-  build release "$what" headscope_program
+  build "$PRESET" "$what" "$target"
 }
 
 # The program, up to date, with what it needs on PATH. Who may not write here, such as a user of an administrator's checkout, runs
 # what is built.
 ready_program() {
   local unpacked=
-  if [[ -x $PROGRAM && ! -w $RELEASE ]]; then
+  ! wants_gpu_program || use_preset cuda
+  [[ -x $PROGRAM || ! -x $RELEASE/headscope ]] || may_build || use_preset release
+  if [[ -x $PROGRAM && ! -w $FOLDER ]]; then
     [[ -e $STAMP ]] || return 0
   else
-    mkdir -p "$RELEASE" 2>/dev/null && [[ -w $RELEASE ]] || die 2 "cannot write to $RELEASE, where the program is built"
-    exclusively "$RELEASE" "building in $RELEASE" update_program
+    may_build || die 2 "cannot write to $FOLDER, where the program is built"
+    exclusively "$FOLDER" "building in $FOLDER" update_program
   fi
   { read -r _ && read -r _ && read -r unpacked; } <"$STAMP" || true
   use_unpacked "$unpacked"
 }
+
+may_build() { mkdir -p "$FOLDER" 2>/dev/null && [[ -w $FOLDER ]]; }

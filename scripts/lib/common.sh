@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # What every script shares. A script sources this file first; it brings the others.
-#   packages.sh  Debian packages      unpack.sh  the same without root      wheels.sh  Python wheels      build.sh  CMake and Ninja
+#   packages.sh  Debian packages      unpack.sh  the same without root      wheels.sh  Python wheels
+#   build.sh     CMake and Ninja      gpu.sh     which program to build
 set -euo pipefail
 
 LIB=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
@@ -40,8 +41,10 @@ source "$LIB/unpack.sh"
 source "$LIB/wheels.sh"
 # shellcheck source=scripts/lib/build.sh
 source "$LIB/build.sh"
+# shellcheck source=scripts/lib/gpu.sh
+source "$LIB/gpu.sh"
 
-# install_all GROUP...: everything that these groups (build, tests, torch, cuda) need and that is not there yet.
+# install_all GROUP...: everything that these groups (build, tests, torch, cuda, gpu) need and that is not there yet.
 install_all() {
   local group
   find_python

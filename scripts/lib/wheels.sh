@@ -16,7 +16,8 @@ wheel_groups() {
   for group in "$@"; do
     # Who brings Arrow, torch or nvcc needs no other.
     [[ $group != build || -z ${HEADSCOPE_PYARROW:-} ]] || continue
-    [[ $group != torch || -z ${HEADSCOPE_TORCH:-} ]] || continue
+    # The libraries that torch calls on a GPU lie beside it.
+    [[ ! $group =~ ^(torch|gpu)$ || -z ${HEADSCOPE_TORCH:-} ]] || continue
     [[ $group != cuda || -z ${HEADSCOPE_NVCC:-} ]] || continue
     printf '%s\n' "$group"
   done
@@ -84,6 +85,7 @@ unpack_wheels() {
   say "fetching $(wheel_names "$group")"
   pip_install "$partial" "$ROOT/lock/$group.txt" >"$partial/log" 2>&1 || {
     cat "$partial/log" >&2
+    [[ ! $group =~ ^(cuda|gpu)$ ]] || die 1 "pip could not install lock/$group.txt; HEADSCOPE_CUDA=0 uses the CPU and does without"
     die 1 "pip could not install lock/$group.txt"
   }
   mv -T "$partial/packages" "$folder"
@@ -115,6 +117,9 @@ only_download_settings() {
 # After install_all: the folders with the headers and libraries of Arrow and of LibTorch.
 pyarrow_folder() { library_folder "${HEADSCOPE_PYARROW:-$(wheel_folder build)/pyarrow}" pyarrow parquet/api/reader.h; }
 torch_folder() { library_folder "${HEADSCOPE_TORCH:-$(wheel_folder torch)/torch}" torch ATen/ATen.h; }
+
+# The folder with what torch calls on a GPU; none where it is not for one, or where torch is the user's.
+gpu_libraries() { [[ $PRESET != cuda || -n ${HEADSCOPE_TORCH:-} ]] || wheel_folder gpu; }
 
 nvcc_program() { printf '%s\n' "${HEADSCOPE_NVCC:-$(wheel_folder cuda)/nvidia/cu13/bin/nvcc}"; }
 

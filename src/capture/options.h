@@ -60,7 +60,7 @@ struct CaptureOptions {
     visit("layers", self.layers, "Layers to capture, such as 0,3-5 (default: all)");
     visit("heads", self.heads, "Heads to capture, of queries and of keys alike, such as 0,2 (default: all)");
     visit("dtype", self.dtype, "What the model computes in: float32 or bfloat16; files hold float32");
-    visit("device", self.device, "auto, cpu or cuda");
+    visit("device", self.device, "auto, cpu or cuda (cuda:1: the second GPU)");
     visit("token_str", self.token_str, "Also a column with the piece of the vocabulary at each position");
     visit("tokenizer", self.tokenizer,
           "bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file (default: the model's own)");

@@ -30,4 +30,5 @@ const headscope::Experiments headscope_experiments = {
     .estimate = headscope::Shortened<headscope::estimate_run>::call,
     .time_training = headscope::Shortened<headscope::benchmark_training>::call,
     .time_tracking = headscope::Shortened<headscope::benchmark_tracking>::call,
+    .time_device = headscope::Shortened<headscope::benchmark_device>::call,
 };

@@ -4,6 +4,7 @@
 
 #include "experiments/benchmark.h"
 #include "experiments/capture.h"
+#include "experiments/device_benchmark.h"
 #include "experiments/estimate.h"
 #include "experiments/inspect.h"
 #include "experiments/parity.h"
@@ -25,6 +26,7 @@ struct Experiments {
   decltype(&estimate_run) estimate;
   decltype(&benchmark_training) time_training;
   decltype(&benchmark_tracking) time_tracking;
+  decltype(&benchmark_device) time_device;
 };
 
 }  // namespace headscope

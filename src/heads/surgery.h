@@ -57,7 +57,7 @@ struct SurgeryOptions {
     visit("bits", self.bits, "Bits to round keys to, 2 to 16");
     visit("layers", self.layers, "Layers to operate on, such as 0-3,7 (default: all)");
     visit("data", self.data, "Text or token file, or a folder (default: what the model was trained with)");
-    visit("device", self.device, "auto, cpu or cuda");
+    visit("device", self.device, "auto, cpu or cuda (cuda:1: the second GPU)");
   }
 };
 

@@ -7,11 +7,16 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdlib>
+#include <optional>
 
 #include "core/bounds.h"
 #include "core/config.h"
+#include "core/console.h"
 #include "core/parallel.h"
+#include "ops/gpu.h"
 
 #ifdef HEADSCOPE_CUDA
 #include <ATen/SDPBackend.h>
@@ -40,36 +45,103 @@ ComputeDevice cpu_device() {
   return {at::kCPU, at::kFloat, fmt::format("cpu, {} thread{}", threads, threads == 1 ? "" : "s"), threads};
 }
 
+// N of "cuda:N", 0 of "cuda", nothing of any other name.
+std::optional<int> gpu_index(std::string_view name) {
+  constexpr std::string_view gpu = "cuda";
+  if (!name.starts_with(gpu)) return std::nullopt;
+  name.remove_prefix(gpu.size());
+  if (name.empty()) return 0;
+  int index = 0;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(std::min(name.data() + 1, end), end, index);
+  const bool whole = name.front() == ':' && read.ec == std::errc() && read.ptr == end && index >= 0;
+  return whole ? std::optional(index) : std::nullopt;
+}
+
+void check_name(const std::string& name) {
+  constexpr std::array known = {"auto", "cpu", "cuda"};
+  if (name == "gpu" || name == "GPU") fail_input("unknown device '{}'; did you mean 'cuda'?", name);
+  if (gpu_index(name) || std::ranges::find(known, name) != known.end()) return;
+  if (name.starts_with("cuda:")) fail_input("unknown device '{}'; a GPU is 'cuda:' and its number, from 0 on", name);
+  fail_input("{}", unknown_name("device", name, known));
+}
+
 #ifdef HEADSCOPE_CUDA
-ComputeDevice cuda_device() {
+GpuFacts gpu_facts(int index) {
+  GpuFacts facts;
+  facts.index = index;
+  // Both are answered without a GPU. Torch's own functions would write a warning of several lines.
+  if (cudaDriverGetVersion(&facts.driver) != cudaSuccess) facts.driver = 0;
+  if (cudaRuntimeGetVersion(&facts.runtime) != cudaSuccess) facts.runtime = CUDART_VERSION;
+  const cudaError_t counted = cudaGetDeviceCount(&facts.count);
+  if (counted != cudaSuccess) facts.count = 0;
+  if (counted != cudaSuccess && counted != cudaErrorNoDevice) facts.error = cudaGetErrorString(counted);
+  cudaDeviceProp properties{};
+  if (index < facts.count && cudaGetDeviceProperties(&properties, index) == cudaSuccess) {
+    facts.name = properties.name;
+    facts.major = properties.major;
+    facts.minor = properties.minor;
+  }
+  static_cast<void>(cudaGetLastError());  // torch would find it later
+  return facts;
+}
+
+// Makes it the current one of this thread. Here it is seen whether another program has taken all of it.
+void open_gpu(const GpuFacts& gpu, const std::string& device) {
+  cudaError_t opened = cudaSetDevice(gpu.index);
+  std::size_t free = 0, total = 0;
+  if (opened == cudaSuccess) opened = cudaMemGetInfo(&free, &total);
+  static_cast<void>(cudaGetLastError());
+  if (opened == cudaErrorMemoryAllocation)
+    fail_runtime("--device {}: no memory is left on the {}; other programs use it (see nvidia-smi)", device, gpu.name);
+  if (opened == cudaErrorDevicesUnavailable)
+    fail_runtime("--device {}: the {} is busy: another program uses it alone (see nvidia-smi)", device, gpu.name);
+  if (opened != cudaSuccess)
+    fail_runtime("--device {}: the {} does not answer: {}", device, gpu.name, cudaGetErrorString(opened));
+  c10::cuda::set_device(static_cast<c10::DeviceIndex>(gpu.index));
+}
+
+ComputeDevice gpu_device(const GpuFacts& gpu, const std::string& device) {
+  open_gpu(gpu, device);
   // The fastest of the fused kernels on Hopper, with native grouped queries; the others remain where it does not apply.
   at::globalContext().setSDPPriorityOrder({static_cast<std::int64_t>(at::SDPBackend::cudnn_attention),
                                            static_cast<std::int64_t>(at::SDPBackend::flash_attention),
                                            static_cast<std::int64_t>(at::SDPBackend::efficient_attention),
                                            static_cast<std::int64_t>(at::SDPBackend::math)});
-  cudaDeviceProp properties{};
-  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess) fail_runtime("--device cuda: the GPU does not answer");
-  return {at::Device(at::kCUDA, 0), at::kBFloat16, properties.name, at::get_num_threads()};
+  return {at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(gpu.index)), at::kBFloat16, gpu.name,
+          at::get_num_threads()};
+}
+
+// The GPU, or nothing where "auto" is the CPU.
+std::optional<ComputeDevice> find_gpu(const std::string& name) {
+  const GpuFacts gpu = gpu_facts(gpu_index(name).value_or(0));
+  const std::optional<std::string> reason = why_not(gpu);
+  if (!reason) return gpu_device(gpu, name);
+  if (name != "auto") fail_input("--device {}: {}{}", name, *reason, gpu.count > 0 ? "" : "; use --device cpu");
+  if (!gpu.none()) Console().warn(fmt::format("the GPU is not used: {}", *reason));
+  return std::nullopt;
+}
+#else
+std::optional<ComputeDevice> find_gpu(const std::string& name) {
+  if (name != "auto")
+    fail_input(
+        "--device {}: this program was built without CUDA; ./headscope builds the one with it by itself where "
+        "there is an NVIDIA driver (docs/gpu.md)",
+        name);
+  return std::nullopt;
 }
 #endif
 
 }  // namespace
 
 ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
-  constexpr std::array known = {"auto", "cpu", "cuda"};
-  if (name == "gpu" || name == "GPU") fail_input("unknown device '{}'; did you mean 'cuda'?", name);
-  if (std::ranges::find(known, name) == known.end()) fail_input("{}", unknown_name("device", name, known));
+  check_name(name);
   check_size("threads", threads, 0, most_threads);
   at::set_num_threads(static_cast<int>(threads > 0 ? threads : default_threads()));
   choose_vector_functions();
-#ifdef HEADSCOPE_CUDA
-  if (name != "cpu" && at::hasCUDA() && c10::cuda::device_count() > 0) return cuda_device();
-  if (name == "cuda") fail_input("--device cuda: no GPU was found; use --device cpu");
-#else
-  if (name == "cuda")
-    fail_input("--device cuda: this program was built without CUDA; use the one for GPUs (docs/gpu.md)");
-#endif
-  return cpu_device();
+  std::optional<ComputeDevice> gpu;
+  if (name != "cpu") gpu = find_gpu(name);
+  return gpu ? *std::move(gpu) : cpu_device();
 }
 
 void synchronize(const ComputeDevice& device) {

@@ -15,11 +15,16 @@ struct ComputeDevice {
   std::string description;             // "cpu, 2 threads", "NVIDIA H200"
   std::int64_t threads = 0;            // of the CPU: torch's and our own
 
-  [[nodiscard]] const char* name() const { return device.is_cpu() ? "cpu" : "cuda"; }  // what choose_device takes
+  // What choose_device takes: "cpu", "cuda" (the first GPU), "cuda:1".
+  [[nodiscard]] std::string name() const {
+    if (device.is_cpu()) return "cpu";
+    return device.index() > 0 ? "cuda:" + std::to_string(device.index()) : "cuda";
+  }
 };
 
-// "auto" (a GPU where there is one), "cpu" or "cuda". `threads` of the CPU: 0 means all cores that this process may
-// use. Throws Error(Fault::input) where the device is not to be had.
+// "auto" (the first GPU; the CPU where there is none, and with a warning where it cannot be used), "cpu", "cuda" or
+// "cuda:1". The GPU becomes the current one of this thread. `threads` of the CPU: 0 means all cores that this process
+// may use. Throws Error(Fault::input) where the device is not to be had, Error(Fault::runtime) where others use it.
 ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
 // Reduced types are computed in float32 inside an operation; float32 and float64 as they are.

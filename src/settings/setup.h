@@ -26,7 +26,7 @@ struct Setup {
     DecoderConfig::fields(self.model, visit);
     TrainOptions::fields(self.train, visit);
     DataOptions::fields(self.data, visit);
-    visit("device", self.device, "auto, cpu or cuda");
+    visit("device", self.device, "auto, cpu or cuda (cuda:1: the second GPU)");
     visit("threads", self.threads, "Threads on the CPU; 0: all cores", SizeRange{0, most_threads, "threads"});
   }
 };

@@ -151,7 +151,7 @@ def as_typed(text: str) -> list[str]:
     text = text.replace("pythia-70m/step*", "pythia-70m/step512 pythia-70m/step1000")
     text = re.sub(r"INPUT\.\.\.|corpus/\*\.jsonl", "corpus/a.jsonl", text).replace("jsonl.zst", "jsonl.gz")
     text = text.replace("--layers 0,3-5", "--layers 0,1-2")  # the small model has three
-    text = text.replace("--device cuda", "--device cpu").replace("--language N", "--language 500")
+    text = re.sub(r"--device cuda(:\d)?", "--device cpu", text).replace("--language N", "--language 500")
     text = text.replace("CHECKPOINT", "RUN").replace("[KEY|PART]", "optim").replace("step-000150", "step-000008")
     tokenizer = "MODEL_WITH_TOKENIZER" if (made / "MODEL_WITH_TOKENIZER").exists() else "bytes"
     text = re.sub(r"\[?--tokenizer T\]?", f"--tokenizer {tokenizer}", text).replace("--lines FILE.jsonl", "--lines strings.jsonl")

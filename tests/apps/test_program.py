@@ -386,6 +386,9 @@ class Names(Program):
             ("unknown operation 'gian'; did you mean 'gain'?", ["surgery", "x", "--by", "gian"]),
             ("unknown theme 'drak'; did you mean 'dark'?", ["train", "--theme", "drak"]),
             ("unknown device 'cud'; did you mean 'cuda'?", ["bench", "train", "--device", "cud"]),
+            ("unknown device 'cuda:one'; a GPU is 'cuda:' and its number", ["bench", "device", "--device", "cuda:one"]),
+            ("--device cuda: this program was built without CUDA; ./headscope builds", ["train", "--device", "cuda"]),
+            ("--device cuda:1: this program was built without CUDA", ["bench", "device", "--device", "cuda:1"]),
             ("unknown condition 'QK_frozn'; did you mean 'QK_frozen'?", ["study", "--conditions", "QK_frozn"]),
             ("unknown metric or group 'nrom'; did you mean 'norm'?", ["train", "--track", "nrom"]),
             ("unknown metric 'k_nrm'; did you mean 'k_norm'?", ["inspect", "x", "--show", "k_nrm"]),
@@ -439,6 +442,18 @@ class DryRun(Program):
             file.write("damaged\n")
         result = run("train", "--dry-run", "--data", large)
         self.assertEqual(result.returncode, DONE, result.stderr)
+
+
+class Device(Program):
+    def test_BenchDevice_SaysWhatItIsAndHowFast(self):
+        result = run("bench", "device", "--device", "cpu", "--threads", "1", "--json")
+        self.assertEqual((result.returncode, result.stderr), (DONE, ""))
+        device = json.loads(result.stdout)
+        for key in ("gpu", "driver", "cudnn", "nccl", "capability", "memory_gb"):  # a CPU has none
+            self.assertIsNone(device.pop(key))
+        for key in ("gemm_tflops", "copy_gb_s"):
+            self.assertGreater(device.pop(key), 0)
+        self.assertEqual(device, {"gemm": "2048^3 float32", "device": "cpu, 1 thread"})
 
 
 class Threads(Program):

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "ops/attention.h"
 #include "ops/device.h"
+#include "ops/gpu.h"
 #include "ops/large_tensors.h"
 #include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
@@ -326,6 +327,68 @@ TEST(LargeTensors, KeepNoMoreThanTheirLimit) {
 
 TEST(Device, AnUnknownNameIsRefused) {
   test::expect_error(Fault::input, "unknown device 'tpu'; did you mean 'cpu'?", [] { choose_device("tpu"); });
+}
+
+TEST(Device, AGpuHasANumber) {
+  for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda:1 ", "cuda:1.5", "cuda:99999999999"})
+    test::expect_error(Fault::input, fmt::format("unknown device '{}'; a GPU is 'cuda:' and its number", name),
+                       [&] { choose_device(name); });
+  ComputeDevice gpu;
+  gpu.device = at::Device(at::kCUDA, 0);
+  EXPECT_EQ(gpu.name(), "cuda");
+  gpu.device = at::Device(at::kCUDA, 1);
+  EXPECT_EQ(gpu.name(), "cuda:1");
+  EXPECT_EQ(choose_device("auto").name(), "cpu");
+}
+
+TEST(Device, AProgramWithoutCudaSaysSo) {
+  for (const char* name : {"cuda", "cuda:0", "cuda:1"})
+    test::expect_error(Fault::input, fmt::format("--device {}: this program was built without CUDA;", name),
+                       [&] { choose_device(name); });
+}
+
+TEST(Gpu, OneLineSaysWhyItCannotBeUsed) {
+  const GpuFacts good{.driver = 13010,
+                      .runtime = 13000,
+                      .count = 2,
+                      .index = 1,
+                      .error = "",
+                      .name = "NVIDIA H200",
+                      .major = 9,
+                      .minor = 0};
+  const auto reason = [&](const auto& change) {
+    GpuFacts facts = good;
+    change(facts);
+    return why_not(facts).value_or("");
+  };
+  EXPECT_EQ(why_not(good), std::nullopt);
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.driver = 13000; }), "");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.runtime = 13020; }), "");  // the same major version
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.driver = 0; }), "there is no NVIDIA driver");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.driver = 12040, facts.count = 0, facts.error = "insufficient"; }),
+            "the NVIDIA driver is too old: it knows CUDA 12.4, and this program needs 13.0");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.count = 0, facts.error = "system not yet initialized"; }),
+            "the NVIDIA driver does not work: system not yet initialized");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.count = 0; }), "no GPU was found");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.index = 2; }), "there are 2 GPUs, cuda:0 to cuda:1");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.count = 1; }), "there is 1 GPU, cuda:0");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.name = "Tesla T4", facts.major = 7, facts.minor = 5; }),
+            "the Tesla T4 has compute capability 7.5, and 8.0 is needed");
+  EXPECT_EQ(reason([](GpuFacts& facts) { facts.major = 8; }), "");
+}
+
+TEST(Gpu, AutoWarnsOnlyWhereThereIsSomething) {
+  EXPECT_TRUE((GpuFacts{.driver = 0, .runtime = 13000, .error = "insufficient"}.none()));
+  EXPECT_TRUE((GpuFacts{.driver = 13000, .runtime = 13000}.none()));
+  EXPECT_FALSE((GpuFacts{.driver = 12040, .runtime = 13000, .error = "insufficient"}.none()));
+  EXPECT_FALSE((GpuFacts{.driver = 13000, .runtime = 13000, .count = 1}.none()));
+}
+
+TEST(Gpu, VersionsAreWrittenAsTheirMakersDo) {
+  EXPECT_EQ(cuda_version(13000), "13.0");
+  EXPECT_EQ(cuda_version(12040), "12.4");
+  EXPECT_EQ(library_version(91900), "9.19.0");  // cuDNN 9.19.0
+  EXPECT_EQ(library_version(22809), "2.28.9");  // NCCL 2.28.9
 }
 
 TEST(Device, TheCpuComputesInFloat32) {

@@ -372,6 +372,98 @@ class Setup(StubClone):
         self.assertEqual((code, output), (2, ""))
         self.assertIn(f"no ATen/ATen.h in {self.home}/include", errors)
 
+    # -- on a machine with a GPU --------------------------------------------------------------------------------------
+
+    def nvidia_smi(self):
+        shutil.copy2(STUBS / "nvidia-smi", self.bin)
+
+    def test_Gpu_InstallsBuildsAndRunsTheProgramForIt(self):
+        self.nvidia_smi()
+        code, output, errors = self.headscope("train", "a b", HEADSCOPE_TORCH="")
+        self.assertEqual((code, output), (0, "on a GPU: <train><a b>"), errors)
+        self.assertEqual(self.cached(), ["build", "cuda", "gpu", "torch"])
+        (configured,) = self.calls("cmake")
+        (compiler,), (libraries,) = self.cache.glob("cuda-*"), self.cache.glob("gpu-*")
+        for setting in ("--preset cuda ", "-DHEADSCOPE_TESTS=OFF", f"-DHEADSCOPE_NVCC={compiler}/nvidia/cu13/bin/nvcc",
+                        f"-DHEADSCOPE_GPU_LIBRARIES={libraries}", f"-DHEADSCOPE_TORCH={self.cache}/torch-"):
+            self.assertIn(setting, configured)
+        self.assertEqual(self.calls("ninja"), [f"ninja -C {self.clone}/build/cuda headscope_gpu"])
+        fetched = [line for line in errors.splitlines() if "fetching" in line]
+        self.assertEqual(len(fetched), 4, errors)
+        for package in ("nvidia-cuda-nvcc==", "nvidia-cublas==", "nvidia-cudnn-cu13==", "nvidia-nccl-cu13=="):
+            self.assertIn(package, errors)
+        self.assertIn("headscope: building (first time: some minutes)\n", errors)
+
+    def test_Gpu_SecondRunAsksTheDriverAndNinja(self):
+        self.nvidia_smi()
+        self.headscope(HEADSCOPE_TORCH="")
+        (self.home / "calls").unlink()
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH=""), (0, "on a GPU: <x>", ""))
+        self.assertEqual((self.home / "calls").read_text().splitlines(), self.calls("nvidia-smi") + self.calls("ninja"))
+        self.assertEqual(self.calls("nvidia-smi"), ["nvidia-smi -L"])
+
+    def test_NoGpu_NothingForItIsFetched(self):
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="")[:2], (0, "<x>"))  # no nvidia-smi
+        self.nvidia_smi()
+        for reason in ("NO_DRIVER", "NO_GPU"):
+            self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", **{reason: 1}), (0, "<x>", ""))
+        self.assertEqual(self.cached(), ["build", "torch"])
+        self.assertEqual(len(self.calls("cmake")), 1)
+        self.assertFalse((self.clone / "build/cuda").exists())
+
+    def test_Gpu_WhenItIsGoneTheOtherProgramRuns(self):
+        self.nvidia_smi()
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="")[1], "on a GPU: <x>")
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", NO_DRIVER=1)[:2], (0, "<x>"))
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH=""), (0, "on a GPU: <x>", ""))
+        self.assertEqual(len(self.calls("cmake")), 2)  # each is configured once
+
+    def test_Gpu_TheEnvironmentDecides(self):
+        self.nvidia_smi()
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", HEADSCOPE_CUDA=0)[:2], (0, "<x>"))
+        self.assertEqual(self.cached(), ["build", "torch"])
+        (self.bin / "nvidia-smi").unlink()
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", HEADSCOPE_CUDA=1)[:2], (0, "on a GPU: <x>"))
+        code, output, errors = self.headscope("x", HEADSCOPE_CUDA="yes")
+        self.assertEqual((code, output, errors.count("\n")), (2, "", 1))
+        self.assertIn("HEADSCOPE_CUDA=yes is neither 0", errors)
+
+    def test_Gpu_LibrariesThatAreGoneAreFetchedAgain(self):
+        self.nvidia_smi()
+        self.headscope(HEADSCOPE_TORCH="")
+        (libraries,) = self.cache.glob("gpu-*")
+        shutil.rmtree(libraries)
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="")[:2], (0, "on a GPU: <x>"))
+        self.assertTrue(libraries.is_dir())
+
+    def test_Gpu_AnotherLockFileIsInstalledAndConfigured(self):
+        self.nvidia_smi()
+        self.headscope(HEADSCOPE_TORCH="")
+        with open(self.clone / "lock/gpu.txt", "a") as lock:
+            lock.write("# changed\n")
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="")[:2], (0, "on a GPU: <x>"))
+        self.assertEqual(self.cached().count("gpu"), 2)
+        self.assertEqual(len(self.calls("cmake")), 2)
+
+    def test_Gpu_TorchThatIsGivenBringsItsOwnLibraries(self):
+        self.nvidia_smi()
+        self.assertEqual(self.headscope("x")[:2], (0, "<x>"))  # it is one for CPUs
+        code, _, errors = self.headscope("x", HEADSCOPE_CUDA=1)
+        self.assertEqual((code, errors), (2, f"headscope: HEADSCOPE_CUDA=1: HEADSCOPE_TORCH={self.torch} is not a torch for CUDA 13\n"))
+        for file in (self.torch / "lib/libtorch_cuda.so", self.torch.parent / "nvidia/cu13/lib/libcudart.so.13"):
+            file.parent.mkdir(parents=True)
+            file.touch()
+        self.assertEqual(self.headscope("x")[:2], (0, "on a GPU: <x>"))
+        self.assertEqual(self.cached(), ["build", "cuda"])
+
+    def test_Gpu_WheelsThatCannotBeFetched_SayHowToDoWithout(self):
+        self.nvidia_smi()
+        code, output, errors = self.headscope("x", HEADSCOPE_TORCH="", NO_WHEELS="gpu.txt")
+        self.assertEqual((code, output), (1, ""))
+        self.assertEqual(errors.splitlines()[-1],
+                         "headscope: pip could not install lock/gpu.txt; HEADSCOPE_CUDA=0 uses the CPU and does without")
+        self.assertEqual(self.cached(), ["build", "cuda", "torch"])
+
 
 if __name__ == "__main__":
     unittest.main()
