@@ -1,13 +1,13 @@
 // Kernels over tiles of 128 rows (queries) and 128 columns (keys) on and below the diagonal:
-//   log_sums   (row tile, head, sequence), loops over column tiles: log Σ exp of each row, where attention did not leave it
+//   log_sums   (row tile, head, sequence), loops over column tiles: log Σ exp of each row, where attention left none
 //   tile_pairs (row tile, column tile, head), loops over sequences: scores, hence attention p; Σ p·log2 p of rows, what
 //              keys receive, and the same of the row's mean over sequences
 //   positions  (tile, head): adds up what tile_pairs left of each position
 //   seed       (head, sequence): one tile without a mask
 // For 8 x 2048 tokens and 8 heads of 64, tile_pairs takes 134 M scores (143 M with those that are masked). Tensor cores
 // need 28 µs for them (17 GFLOP), exp 35 µs (16 a clock and multiprocessor), the eight instructions of a score 36 µs,
-// shared memory 36 µs (8 bytes of fragments for each score), the second-level cache 50 µs (32 KB for each of 8704 tiles).
-// Warps overlap them in part: about 90 µs. log_sums takes about 70 µs.
+// shared memory 36 µs (8 bytes of fragments for each score), the second-level cache 50 µs (32 KB for each of 8704
+// tiles). Warps overlap them in part: about 90 µs. log_sums takes about 70 µs.
 //
 // 16 warps share a tile, 32 keys and 32 queries each. Scores are those of keys (rows of a fragment) with queries
 // (columns), since what a key receives is wanted for each sequence, but what belongs to a query only summed over them:
@@ -38,7 +38,8 @@ using Scores = float[key_parts][query_parts][4];
 
 struct Place {
   int lane = static_cast<int>(threadIdx.x) % warp;
-  int key_side = static_cast<int>(threadIdx.x) / warp / sides, query_side = static_cast<int>(threadIdx.x) / warp % sides;
+  int key_side = static_cast<int>(threadIdx.x) / warp / sides;
+  int query_side = static_cast<int>(threadIdx.x) / warp % sides;
 
   __device__ int key(int part, int half) const { return key_side * warp_side + 16 * part + 8 * half + lane / 4; }
   __device__ int query(int part, int j) const { return query_side * warp_side + 8 * part + 2 * (lane % 4) + j; }
@@ -146,8 +147,8 @@ __device__ __forceinline__ void multiply_add(float (&sum)[4], const unsigned (&a
 __device__ __forceinline__ void score(Scores& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries, int d,
                                       const Place& place) {
   const int stride = vector_stride<__nv_bfloat16>(d), lane = place.lane;
-  // Of keys: rows 0-7 and 8-15 of the first 8 columns, then of the next 8. Of queries: 8 and 8 columns of rows 0-7, then
-  // of rows 8-15, two parts.
+  // Of keys: rows 0-7 and 8-15 of the first 8 columns, then of the next 8. Of queries: 8 and 8 columns of rows 0-7,
+  // then of rows 8-15, two parts.
   const unsigned key = shared_address(keys + (place.key_side * warp_side + lane % 16) * stride + lane / 16 * 8);
   const unsigned query =
       shared_address(queries + (place.query_side * warp_side + lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8);
@@ -391,8 +392,8 @@ __host__ __device__ constexpr std::size_t stage_bytes(int d) {
 
 template <class T, int fixed_d>
 __global__ void __launch_bounds__(threads, 1)
-    tile_pairs(const T* __restrict__ q, const T* __restrict__ k, const float* __restrict__ log_sum, AttentionShape shape,
-               AttentionScratch scratch, int tiles, int stages) {
+    tile_pairs(const T* __restrict__ q, const T* __restrict__ k, const float* __restrict__ log_sum,
+               AttentionShape shape, AttentionScratch scratch, int tiles, int stages) {
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ float received[2][sides][tile];  // of this sequence and the one before
   __shared__ float of_rows[2][sides][tile];
@@ -431,8 +432,9 @@ __global__ void __launch_bounds__(threads, 1)
   };
   const bool hidden = mask.diagonal && place.key_side > place.query_side;
   const bool edge = (mask.diagonal && place.key_side == place.query_side) || mask.rows < tile;
-  const bool before = mask.diagonal ? place.query_side == place.key_side + 1
-                                    : pair.column + 1 == pair.row && place.key_side == sides - 1 && place.query_side == 0;
+  const bool before = mask.diagonal
+                          ? place.query_side == place.key_side + 1
+                          : pair.column + 1 == pair.row && place.key_side == sides - 1 && place.query_side == 0;
   const bool origin = pair.row == 0 && own == 0;
   PairSums sums;
   load(0);
@@ -500,8 +502,8 @@ __global__ void __launch_bounds__(threads, 1)
       float sum = 0;
 #pragma unroll
       for (int side = 0; side < sides; ++side) sum += of_rows[which][side][own];
-      scratch.rows[((static_cast<std::int64_t>(which) * shape.heads + head) * tiles + pair.column) * shape.t + first_row +
-                   own] = sum;
+      const std::int64_t column = (static_cast<std::int64_t>(which) * shape.heads + head) * tiles + pair.column;
+      scratch.rows[column * shape.t + first_row + own] = sum;
     }
   }
   if (own >= 3) return;

@@ -1,9 +1,9 @@
 // Reads the keys once (8 MB for 16384 tokens of 4 heads of 64 in bfloat16: 2 µs of memory). A block takes a chunk of
 // tokens of one head. Eight of its warps sum: d / 8 lanes share a key, eight components each, so that a warp takes
-// several keys at a time, about 140 instructions in float64 for 4 keys of 64, 5 µs for all. They leave the keys in shared
-// memory, 64 at a time, of which the other eight warps make the Gram matrix meanwhile, by tensor cores in float64: 36 of
-// 64 blocks of 8 x 8 are on or above the diagonal, 590,000 products of 8 x 8 x 4, 5 to 10 µs. A second kernel adds up what
-// the chunks left (3 MB: 2 µs).
+// several keys at a time, about 140 instructions in float64 for 4 keys of 64, 5 µs for all. They leave the keys in
+// shared memory, 64 at a time, of which the other eight warps make the Gram matrix meanwhile, by tensor cores in
+// float64: 36 of 64 blocks of 8 x 8 are on or above the diagonal, 590,000 products of 8 x 8 x 4, 5 to 10 µs. A second
+// kernel adds up what the chunks left (3 MB: 2 µs).
 #include <cuda_runtime.h>
 
 #include "ops/cuda/elements.cuh"
@@ -238,7 +238,7 @@ struct GramSums {
       if (group == g) {
 #pragma unroll
         for (int s = 0; s < In::slots; ++s) {
-          const int place = (couple * In::slots + s) * 64 + 2 * lane;  // row lane / 4, columns 2·(lane % 4) and the next
+          const int place = (couple * In::slots + s) * 64 + 2 * lane;  // row lane / 4, columns 2·(lane % 4) and next
           double2 sum = make_double2(values[s][0], values[s][1]);
           if (g > 0) {
             const double2 others = *reinterpret_cast<const double2*>(memory + place);
@@ -267,7 +267,7 @@ struct Chunk {
   }
 };
 
-// Twice 64 keys: the Gram matrix is made of those before. They take more than the sums of warps and groups do at the end.
+// Twice 64 keys: the Gram matrix is made of those before. The sums of warps and groups take no more at the end.
 template <int size>
 constexpr std::size_t shared_bytes() {
   static_assert(warps * key_values(size) <= staged_keys * Layout<size>::stride);
@@ -298,7 +298,8 @@ __device__ void sum_keys(const T* keys, const KeyShape& shape, const Chunk& chun
       for (int j = 0; j < per_lane; j += 2)
         *reinterpret_cast<double2*>(staged + in_stage * In::stride + component<size>(lane, j)) =
             make_double2(key[j], key[j + 1]);
-      sums.add(key, place < chunk.end, place % static_cast<unsigned>(shape.t) == 0, first_norm, first_component, lane, d);
+      const bool is_first = place % static_cast<unsigned>(shape.t) == 0;  // of its sequence
+      sums.add(key, place < chunk.end, is_first, first_norm, first_component, lane, d);
     }
     wait_for(all_warps, 2 * threads);
   }
