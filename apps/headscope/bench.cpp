@@ -12,6 +12,7 @@ struct BenchFlags {
   std::int64_t steps = 20, warmup = 3;
   std::int64_t rounds = 10;
   TrackOptions track{.every = 0};
+  bool parts = false;
 };
 
 // The options of `steps` updates on random tokens.
@@ -39,7 +40,7 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--track-every", flags.track.every, 0, most_steps);
   const MetricSelection known(flags.track.metrics, "--track");  // refused before the tokens are made
   const Setup options = options_of(flags, {"steps", flags.warmup + flags.steps});
-  const TrainBenchmark result = torch_half().time_training(options, flags.warmup, flags.steps, flags.track);
+  const TrainBenchmark result = torch_half().time_training(options, flags.warmup, flags.steps, flags.track, flags.parts);
   if (common.json)
     fmt::print("{}", json_text(nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
                                                       {"step_ms_median", result.step_ms_median},
@@ -48,14 +49,16 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
                                                       {"peak_memory_mb", result.peak_memory_mb},
                                                       {"loss_first", result.loss_first},
                                                       {"loss_last", result.loss_last},
-                                                      {"device", result.device}}));
+                                                      {"device", result.device},
+                                                      {"parts_ms", result.parts_ms}}));
   else
     fmt::print(
         "{} on {}: {:.0f} tokens/s, {:.1f} TFLOP/s, {:.2f} ms a step (median over {} steps); first step after {:.1f} "
-        "s, "
-        "peak memory {:.0f} MB\n",
+        "s, peak memory {:.0f} MB\n",
         options.preset, result.device, result.tokens_per_s, result.tflops, result.step_ms_median, flags.steps,
         result.first_step_s, result.peak_memory_mb);
+  if (!common.json)
+    for (const auto& [part, milliseconds] : result.parts_ms) fmt::print("  {:<12} {:8.3f} ms\n", part, milliseconds);
   return 0;
 }
 
@@ -138,6 +141,7 @@ void add_bench(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_training_flags(*command, flags->entries);
   add_number_flag(*command, "--steps", flags->steps, "N", "Timed steps [20]");
   add_number_flag(*command, "--warmup", flags->warmup, "N", "Steps before them [3]");
+  command->add_flag("--parts", flags->parts, "Time the parts of a step, too (on a GPU)");
   add_number_flag(*command, "--track-every", flags->track.every, "N",
                   "Steps between measurements of every head, which count; 0: none [0]");
   command->add_option("--track", flags->track.metrics, "Groups and names of metrics [all]")->type_name("NAME,NAME");

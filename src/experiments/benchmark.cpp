@@ -2,9 +2,8 @@
 
 #include <unistd.h>
 
-#include <deque>
-
 #include <ctime>
+#include <deque>
 #include <fstream>
 #include <sstream>
 
@@ -49,6 +48,8 @@ struct ScratchFolder {
   }
 };
 
+constexpr std::int64_t steps_per_block = tracking_steps_per_round / 3;
+
 // Training with the clock around it. Everything that knows how a step and its measurement are made is here.
 class TimedTraining {
  public:
@@ -69,6 +70,18 @@ class TimedTraining {
     return seconds_since(start);
   }
   [[nodiscard]] double last_loss() const { return last_loss_; }
+
+  // Milliseconds of each part of a step, measured ones among them as in steps().
+  std::map<std::string, double> parts(std::int64_t every) {
+    PartTimer timer(device_);
+    if (!trainer_.time_parts(&timer))
+      fail_input("--parts: parts are timed on a GPU, for models that are trained without autograd; leave it out");
+    steps(steps_per_block, every);
+    trainer_.time_parts(nullptr);
+    std::map<std::string, double> sums = timer.milliseconds();
+    for (auto& [part, sum] : sums) sum /= static_cast<double>(steps_per_block);
+    return sums;
+  }
 
  private:
   // As a run does it (train/loop.cpp): what an update gave is written while the next one is computed.
@@ -119,8 +132,6 @@ double seconds_since_process_start() {
          std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-constexpr std::int64_t steps_per_block = tracking_steps_per_round / 3;
-
 }  // namespace
 
 double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len) {
@@ -131,9 +142,9 @@ double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len
 }
 
 TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
-                                  const TrackOptions& track) {
+                                  const TrackOptions& track, bool parts) {
   const ComputeDevice device = choose_device(setup.device, setup.threads);
-  const Corpus corpus = random_corpus(setup, warmup + steps);
+  const Corpus corpus = random_corpus(setup, warmup + steps + (parts ? steps_per_block : 0));
   TimedTraining training(setup, corpus, device, track.metrics);
   TrainBenchmark result;
   std::vector<double> step_seconds;
@@ -153,6 +164,7 @@ TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::
   result.loss_last = training.last_loss();
   result.peak_memory_mb = peak_memory_mb(device);
   result.device = device.description;
+  if (parts) result.parts_ms = training.parts(track.every);
   return result;
 }
 

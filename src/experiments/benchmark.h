@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "heads/metrics.h"
@@ -17,6 +18,7 @@ struct TrainBenchmark {
   double peak_memory_mb = 0;
   double loss_first = 0, loss_last = 0;
   std::string device;
+  std::map<std::string, double> parts_ms;  // of an update whose parts are timed; empty: it was not asked for
 };
 
 // Floating-point operations of training on one token: 6 for each parameter in a matrix product (forward, gradient of
@@ -26,9 +28,10 @@ double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len
 
 // `warmup` steps, then `steps` that are timed in blocks, with a wait for the device before and after a block only:
 // training does not wait after each step. A block has ten steps, or track.every if that is more. With track.every > 0,
-// steps are measured as `train` does; the rows that they give are written at the end of a block.
+// steps are measured as `train` does; the rows that they give are written at the end of a block. With `parts`, ten more
+// steps follow whose parts are timed one by one, without a graph: their sum is somewhat more than a step.
 TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
-                                  const TrackOptions& track = {.every = 0});
+                                  const TrackOptions& track = {.every = 0}, bool parts = false);
 
 // What tracking costs: rounds of ten steps without it, with it every ten steps and with it at every step, one after
 // another, so that a noisy machine disturbs all three alike. Measuring, collecting rows and writing them counts.
