@@ -6,17 +6,21 @@
 #include "core/console.h"
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
+#include "train/device_updates.h"
 
 namespace headscope {
 namespace {
 
-// Bytes of one forward step that wait for the backward pass, for each token: what the operations keep (ops/).
-double activation_bytes(const DecoderConfig& c, double element) {
+// Bytes of one forward step that wait for the backward pass, for each token: what autograd's operations keep (ops/), or
+// the pass that is written out (model/training_pass.h).
+double activation_bytes(const DecoderConfig& c, double element, bool written_out, bool recompute) {
   const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
   const auto q = static_cast<double>(c.heads * c.d_k), kv = static_cast<double>(c.kv_heads * c.d_k);
   const double attention = 2 * d + (q + 2 * kv) + (q + kv) + 2 * q;  // input, normed; qkv; turned q and k; output
   const double feed_forward = 2 * d + 3 * ff;                        // input, normed; before and after the activation
-  return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
+  if (!written_out) return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
+  const double layer = attention - q + feed_forward - 2 * ff, kept = static_cast<double>(c.layers) * (recompute ? d : layer);
+  return (kept + layer + 2 * ff + 4 * d) * element;  // and one layer at work
 }
 
 // Weights, gradients, momentum of the matrices, two moments of the rest.
@@ -32,12 +36,14 @@ double memory_bytes(const Setup& setup, const ComputeDevice& device) {
   const double casts = device.type == at::kFloat ? 0 : 2 * total;
   const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
   const auto vocabulary = static_cast<double>(setup.model.vocabulary);
-  const double logits = 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes)) +
-                        4 * vocabulary * static_cast<double>(setup.model.d_model);
+  const bool written_out = has_device_updates(setup.model, setup.train, device.device);
+  const double slice = written_out ? std::min(tokens * vocabulary * element, 1073741824.0)
+                                   : 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes));
+  const double logits = slice + (written_out ? 0 : 4 * vocabulary * static_cast<double>(setup.model.d_model));
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
   const double program = 300.0 * (1 << 20);
   return program + state_bytes(parameters) + casts +
-         std::max(activation_bytes(setup.model, element) * tokens + logits, update);
+         std::max(activation_bytes(setup.model, element, written_out, setup.train.recompute) * tokens + logits, update);
 }
 
 // Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the
@@ -79,7 +85,7 @@ double measured_flops(const Setup& setup, const ComputeDevice& device) {
 TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device) {
   // The share of that rate that whole training steps reach, measured on the presets: norms, softmax and copies take the
   // rest.
-  const double reached = device.device.is_cpu() ? 0.45 : 0.4;
+  const double reached = device.device.is_cpu() ? 0.45 : 0.55;
   const TrainOptions& train = setup.train;
   TrainEstimate estimate;
   estimate.device = device.description;

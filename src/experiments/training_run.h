@@ -30,10 +30,12 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
   job.options.device = device.name();
   check_out(job.folder, command, RunWrites::as_it_goes);
   check_memory(job.options.model, device);
+  check_device(job.options.model, job.options.train, device.device);
   for (const std::string& notice : notices(job.options)) console.info(notice);
   Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
   facts.update({{"device", device.description},
                 {"threads", device.threads},
+                {"nondeterministic", nondeterministic_operations(job.options.model, job.options.train, device.device)},
                 {"parameters", count_parameters(job.options.model).total},
                 {"seeds", seeds},
                 {"entropy", entropy_json(corpus.unigram_entropy, corpus.true_entropy)}});

@@ -1,5 +1,6 @@
 #include "ops/attention.h"
 
+#include <ATen/Context.h>
 #include <ATen/SDPBackend.h>
 
 #include <limits>
@@ -97,6 +98,22 @@ at::Tensor tiled_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
   return mixed.to(q_bthd.scalar_type());
 }
 
+// Torch's kernels that ask sum in a fixed order while an object lives.
+class FixedOrder {
+ public:
+  explicit FixedOrder(bool wanted)
+      : before_(at::globalContext().deterministicAlgorithms()),
+        only_warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
+    if (wanted) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+  }
+  ~FixedOrder() { at::globalContext().setDeterministicAlgorithms(before_, only_warned_); }
+  FixedOrder(const FixedOrder&) = delete;
+  FixedOrder& operator=(const FixedOrder&) = delete;
+
+ private:
+  bool before_, only_warned_;
+};
+
 AttentionKernels attention_kernels(const at::Tensor& q_bthd, const at::Tensor& k_bthd, bool deterministic) {
   using enum AttentionKernels;
   if (!q_bthd.is_cuda() || q_bthd.scalar_type() != at::kBFloat16) return composed;
@@ -183,13 +200,13 @@ Attended attention_forward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
     const auto result =
         at::_scaled_dot_product_cudnn_attention(q, heads_before_time(k_bthd), heads_before_time(v_bthd), std::nullopt,
                                                 /*compute_log_sumexp=*/true, 0, /*is_causal=*/true, false, scale);
-    return {heads_before_time(std::get<0>(result)), std::get<1>(result).flatten(2), kernels,
+    return {heads_before_time(std::get<0>(result)), std::get<1>(result).flatten(2), kernels, deterministic,
             {std::get<1>(result), std::get<6>(result), std::get<7>(result)}};
   }
   if (kernels == AttentionKernels::flash) {
     const auto result = at::_scaled_dot_product_flash_attention(
         q, repeated(k_bthd, q_bthd.size(2)), repeated(v_bthd, q_bthd.size(2)), 0, /*is_causal=*/true, false, scale);
-    return {heads_before_time(std::get<0>(result)), std::get<1>(result), kernels,
+    return {heads_before_time(std::get<0>(result)), std::get<1>(result), kernels, deterministic,
             {std::get<6>(result), std::get<7>(result)}};
   }
   const at::Tensor scores = masked_scores(q_bthd, k_bthd, scale);
@@ -211,6 +228,7 @@ AttentionGradients attention_backward(const at::Tensor& q_bthd, const at::Tensor
   }
   const at::Tensor k = repeated(k_bthd, heads), v = repeated(v_bthd, heads);
   if (attended.kernels == AttentionKernels::flash) {
+    const FixedOrder order(attended.deterministic);
     const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_backward(
         d_mixed, q, k, v, mixed, attended.log_sum_bht, at::Tensor(), at::Tensor(), time, time, 0, /*is_causal=*/true,
         attended.of_kernels[0], attended.of_kernels[1], scale);

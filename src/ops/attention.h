@@ -40,13 +40,14 @@ at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k
 // The two passes of causal attention themselves, all keys seen and no cap: for code that takes its gradients itself.
 enum class AttentionKernels {
   cudnn,     // the fastest on Hopper; sums of its backward pass have no fixed order
-  flash,     // in a fixed order where torch is asked for deterministic algorithms
+  flash,     // in a fixed order on demand
   composed,  // the matrix of all scores: any device and type
 };
 struct Attended {
   at::Tensor mixed_bthd;
   at::Tensor log_sum_bht;  // log Σ exp(score) of each row, float32 or float64
   AttentionKernels kernels = AttentionKernels::composed;
+  bool deterministic = false;
   std::vector<at::Tensor> of_kernels = {};  // what their backward pass wants
 };
 // By the fastest kernels for these queries and keys; of fixed order with `deterministic`.

@@ -149,6 +149,25 @@ void synchronize(const ComputeDevice& device) {
     c10::impl::VirtualGuardImpl(device.device.type()).synchronizeDevice(device.device.index());
 }
 
+#ifdef HEADSCOPE_CUDA
+double allocated_memory_mb(const ComputeDevice& device) {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.device.index());
+  return static_cast<double>(stats.reserved_bytes[0].current) / (1 << 20);
+}
+
+double device_memory_mb(const ComputeDevice&) {
+  std::size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<double>(total) / (1 << 20) : 0;
+}
+#else
+double allocated_memory_mb(const ComputeDevice&) {
+  return 0;
+}
+double device_memory_mb(const ComputeDevice&) {
+  return 0;
+}
+#endif
+
 double peak_memory_mb(const ComputeDevice& device) {
 #ifdef HEADSCOPE_CUDA
   if (device.device.is_cuda()) {

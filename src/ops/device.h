@@ -35,6 +35,10 @@ inline c10::ScalarType inner_type(c10::ScalarType type) {
 // Waits for the device's queue: before a clock is read.
 void synchronize(const ComputeDevice& device);
 
+// Of the GPU: what tensors of this process hold, and all that it has.
+double allocated_memory_mb(const ComputeDevice& device);
+double device_memory_mb(const ComputeDevice& device);
+
 // The most memory this process has held: resident on a CPU, allocated tensors on a GPU.
 double peak_memory_mb(const ComputeDevice& device);
 

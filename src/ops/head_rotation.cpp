@@ -50,7 +50,7 @@ std::optional<cuda::HeadRotationShape> kernel_shape(const at::Tensor& qkv_bthd, 
   const std::int64_t d = qkv_bthd.size(3);
   if (!cuda::has_kernel_type(qkv_bthd) || d > 256 || !cuda::supports_head_rotation(static_cast<int>(d)) ||
       !qkv_bthd.is_contiguous() || !cuda::is_aligned(qkv_bthd) || !is_plain(rotation.q_gain) ||
-      !is_plain(rotation.k_gain) || rotation.table.scalar_type() != at::kComplexFloat ||
+      !is_plain(rotation.k_gain) || qkv_bthd.numel() / d >= std::int64_t{1} << 31 || rotation.table.scalar_type() != at::kComplexFloat ||
       !rotation.table.is_contiguous() || rotation.table.size(1) * 2 != d || rotation.table.size(0) < qkv_bthd.size(1))
     return std::nullopt;
   return cuda::HeadRotationShape{.tokens = qkv_bthd.size(0) * qkv_bthd.size(1),

@@ -55,7 +55,9 @@ NormGradients composed_backward(const at::Tensor& x, const at::Tensor& gain, con
 std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Tensor& gain) {
   const bool gain_fits =
       !gain.defined() || (gain.scalar_type() == at::kFloat && gain.is_contiguous() && gain.dim() <= 2);
-  if (!cuda::has_kernel_type(x) || !gain_fits || x.dim() < 2 || x.size(-1) > 16384) return std::nullopt;
+  if (!cuda::has_kernel_type(x) || !gain_fits || x.dim() < 2 || x.size(-1) > 8192 ||
+      x.numel() / x.size(-1) >= std::int64_t{1} << 31)
+    return std::nullopt;
   const int d = static_cast<int>(x.size(-1));
   if (!cuda::supports_rms_norm(d, cuda::element_type(x)) || x.stride(-1) != 1) return std::nullopt;
   if (x.stride(-2) != d && x.size(-2) != 1) return std::nullopt;
@@ -63,13 +65,14 @@ std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Te
     if (x.stride(i - 1) != x.stride(i) * x.size(i)) return std::nullopt;
   cuda::RmsNormShape shape;
   shape.rows = x.numel() / d;
-  shape.inner = x.size(-2);
-  shape.outer_stride = x.dim() > 2 ? x.stride(-3) : x.numel();
+  const bool plain = x.is_contiguous();
+  shape.inner = plain ? 1 : x.size(-2);
+  shape.outer_stride = plain ? d : x.dim() > 2 ? x.stride(-3) : x.numel();
   shape.d = d;
   shape.gains = gain.defined() ? static_cast<int>(gain.numel() / d) : 0;
   shape.type = cuda::element_type(x);
   const std::int64_t aligned = 16 / static_cast<std::int64_t>(x.element_size());
-  if ((x.dim() > 2 && shape.outer_stride % aligned != 0) || !cuda::is_aligned(x) || !cuda::is_aligned(gain))
+  if ((shape.inner > 1 && shape.outer_stride % aligned != 0) || !cuda::is_aligned(x) || !cuda::is_aligned(gain))
     return std::nullopt;
   return shape;
 }

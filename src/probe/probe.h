@@ -40,11 +40,14 @@ struct HeadMeasurements {
 class HeadMeasurer {
  public:
   explicit HeadMeasurer(const MetricSelection& chosen) : chosen_(chosen) {}
+  [[nodiscard]] const MetricSelection& chosen() const { return chosen_; }
 
   // For one forward pass, which this object must outlive.
   [[nodiscard]] Hooks hooks() {
     return {.observe = [this](std::int64_t, const HeadVectors& vectors) { observe(vectors); }};
   }
+  // Where the pass is replayed (a CUDA graph): another measurer's observations of it are this one's, too.
+  void observe_as(const HeadMeasurer& recorded) { layers_ = recorded.layers_; }
   // Takes the gains as they are now, if they are chosen.
   void observe_gains(const Decoder& model);
   // Queues the transfer, behind the pass and on its stream.

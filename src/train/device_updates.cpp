@@ -7,11 +7,22 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <deque>
-
-#include "model/training_pass.h"
 #endif
 
+#include "model/training_pass.h"
+
 namespace headscope {
+
+bool has_device_updates(const DecoderConfig& model, const TrainOptions& options, at::Device device) {
+  return device.is_cuda() && options.max_abs_penalty == 0 && TrainingPass::supports(model);
+}
+
+std::vector<std::string> nondeterministic_operations(const DecoderConfig& model, const TrainOptions& options,
+                                                     at::Device device) {
+  if (!device.is_cuda() || options.deterministic) return {};
+  if (has_device_updates(model, options, device)) return {"gradients of attention (cuDNN)"};
+  return {"gradients of attention", "gradients of the embedding"};
+}
 
 #ifdef HEADSCOPE_CUDA
 namespace {
@@ -75,7 +86,7 @@ class GraphedUpdates : public DeviceUpdates {
     batch_ = {tokens(), tokens()};
   }
 
-  void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, const Observe& observe) override {
+  void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, HeadMeasurer* measurer) override {
     const at::NoGradGuard no_gradients;
     const CUDAStream outside = c10::cuda::getCurrentCUDAStream(device_.index());
     follow(outside, stream_);
@@ -88,7 +99,10 @@ class GraphedUpdates : public DeviceUpdates {
         const Batch host = batch(i);
         batch_.tokens_bt.copy_(host.tokens_bt, /*non_blocking=*/true);
         batch_.targets_bt.copy_(host.targets_bt, /*non_blocking=*/true);
-        forward_and_backward(i == 0 ? observe : Observe());
+        if (i == 0 && measurer != nullptr)
+          measured_pass(*measurer);
+        else
+          replay_or(pass_graph_, records(), [&] { pass({}); });
       }
       optimize();
       ++launched_;
@@ -115,15 +129,20 @@ class GraphedUpdates : public DeviceUpdates {
 
  private:
   // The first update is queued operation by operation: the libraries choose their kernels in it. So is one that is
-  // observed or timed. Before the second, everything is recorded.
+  // timed. Afterwards, everything is recorded when it comes for the first time.
   [[nodiscard]] bool records() const { return launched_ > 0 && timer_ == nullptr; }
 
-  void forward_and_backward(const Observe& observe) {
-    const auto run = [&] {
-      pass_.run(batch_.tokens_bt, batch_.targets_bt, 1.0 / static_cast<double>(options_.accumulation), update_.loss,
-                observe);
-    };
-    replay_or(pass_graph_, records() && !observe, run);
+  void pass(const Observe& observe) {
+    pass_.run(batch_.tokens_bt, batch_.targets_bt, 1.0 / static_cast<double>(options_.accumulation), update_.loss,
+              observe);
+  }
+
+  // The measurer of the recording keeps the memory that replays write to.
+  void measured_pass(HeadMeasurer& measurer) {
+    if (!records()) return replay_or(measured_graph_, false, [&] { pass(measurer.hooks().observe); });
+    if (!recorded_) recorded_ = std::make_unique<HeadMeasurer>(measurer.chosen());
+    replay_or(measured_graph_, true, [&] { pass(recorded_->hooks().observe); });
+    measurer.observe_as(*recorded_);
   }
 
   void optimize() {
@@ -175,7 +194,8 @@ class GraphedUpdates : public DeviceUpdates {
   TrainingPass pass_;
   DeviceUpdate update_;
   Batch batch_;
-  std::unique_ptr<at::cuda::CUDAGraph> pass_graph_, optimizer_graph_;
+  std::unique_ptr<HeadMeasurer> recorded_;
+  std::unique_ptr<at::cuda::CUDAGraph> pass_graph_, measured_graph_, optimizer_graph_;
   std::int64_t launched_ = 0;
   std::deque<Report> reports_;
   PartTimer* timer_ = nullptr;
@@ -185,9 +205,9 @@ class GraphedUpdates : public DeviceUpdates {
 
 std::unique_ptr<DeviceUpdates> make_device_updates(const Decoder& model, Optimizers& optimizers,
                                                    const TrainOptions& options, const ComputeDevice& device) {
-  const bool written_out =
-      device.device.is_cuda() && options.max_abs_penalty == 0 && TrainingPass::supports(model.config);
-  return written_out ? std::make_unique<GraphedUpdates>(model, optimizers, options, device) : nullptr;
+  return has_device_updates(model.config, options, device.device)
+             ? std::make_unique<GraphedUpdates>(model, optimizers, options, device)
+             : nullptr;
 }
 #else
 std::unique_ptr<DeviceUpdates> make_device_updates(const Decoder&, Optimizers&, const TrainOptions&,

@@ -2,7 +2,10 @@
 // once as CUDA graphs and replayed.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "model/decoder.h"
 #include "optim/optimizers.h"
@@ -22,9 +25,9 @@ class DeviceUpdates {
 
   virtual ~DeviceUpdates() = default;
 
-  // Queues an update: batch(i) gives forward step i of options.accumulation. `observe` sees the first one. Copies of the
-  // host's memory are made before it returns.
-  virtual void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, const Observe& observe) = 0;
+  // Queues an update: batch(i) gives forward step i of options.accumulation. The first one is measured where a measurer is
+  // given; it has to send what it has before the next update, which takes the same memory. All measurers choose the same.
+  virtual void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, HeadMeasurer* measurer) = 0;
   // Of the oldest update that was launched and not asked for yet; waits for it. An update whose loss or norm is not finite
   // changes nothing, and none behind it does.
   virtual Outcome wait() = 0;
@@ -34,7 +37,14 @@ class DeviceUpdates {
   virtual void time_parts(PartTimer* timer) = 0;
 };
 
-// Null where updates are made by autograd: on a CPU, and for what TrainingPass does not support. Both must outlive it.
+// Whether updates of such a model are made here; autograd makes them on a CPU, and where TrainingPass does not support it.
+bool has_device_updates(const DecoderConfig& model, const TrainOptions& options, at::Device device);
+
+// Operations whose sums have no fixed order: two runs differ by rounding.
+std::vector<std::string> nondeterministic_operations(const DecoderConfig& model, const TrainOptions& options,
+                                                     at::Device device);
+
+// Null where autograd makes them. Model, optimizers and options must outlive it.
 std::unique_ptr<DeviceUpdates> make_device_updates(const Decoder& model, Optimizers& optimizers,
                                                    const TrainOptions& options, const ComputeDevice& device);
 

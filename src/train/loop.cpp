@@ -1,6 +1,9 @@
 #include "train/loop.h"
 
+#include <c10/util/Exception.h>
+
 #include <deque>
+#include <regex>
 
 #include "core/console.h"
 #include "core/interrupt.h"
@@ -179,11 +182,28 @@ class TrainRun {
   double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
 };
 
+// Torch says how much was asked for in the middle of a sentence.
+std::string out_of_memory(const TrainJob& job, const ComputeDevice& device, const std::string& said) {
+  static const std::regex asked("Tried to allocate ([0-9.]+ .iB)");
+  std::smatch found;
+  const std::string more = std::regex_search(said, found, asked) ? found[1].str() : "more";
+  const bool has_recompute = !job.options.recompute && has_device_updates(job.model, job.options, device.device);
+  return fmt::format(
+      "{}: out of memory on {}: {} were needed beside {:.1f} GiB that the run holds, of {:.1f} GiB; a smaller "
+      "train.batch with a larger train.accumulation{} needs less; checkpoints are as they were",
+      job.label, device.description, more, allocated_memory_mb(device) / 1024, device_memory_mb(device) / 1024,
+      has_recompute ? ", or train.recompute=true," : "");
+}
+
 }  // namespace
 
 TrainResult train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device,
                   const TrainObserver& observer) {
-  return TrainRun(job, corpus, device, observer).run();
+  try {
+    return TrainRun(job, corpus, device, observer).run();
+  } catch (const c10::OutOfMemoryError& error) {
+    throw Error(Fault::runtime, out_of_memory(job, device, error.what_without_backtrace()));
+  }
 }
 
 }  // namespace headscope

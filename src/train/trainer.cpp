@@ -31,6 +31,15 @@ at::Tensor mean_largest_component(const at::Tensor& k_bthd) {
   return k_bthd.abs().amax(-1).mean().to(k_bthd.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
 }
 
+void check_device(const DecoderConfig& model, const TrainOptions& options, at::Device device) {
+  if (!device.is_cuda() || has_device_updates(model, options, device)) return;
+  if (options.deterministic || options.recompute)
+    fail_input(
+        "train.{} on a GPU is for models that are trained without autograd: squared_relu and no max_abs_penalty; leave "
+        "it out, or use --device cpu",
+        options.deterministic ? "deterministic" : "recompute");
+}
+
 Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
                  const ComputeDevice& device)
     : options_(options),
@@ -44,9 +53,8 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
       device_updates_(make_device_updates(model_, optimizers_, options_, device)) {}
 
 std::optional<StepRecord> Trainer::step(HeadMeasurer* measurer) {
-  const Observe observe = measurer != nullptr ? measurer->hooks().observe : Observe();
   if (!device_updates_) {
-    const StepRecord record = step_by_autograd(observe);
+    const StepRecord record = step_by_autograd(measurer != nullptr ? measurer->hooks().observe : Observe());
     if (measurer != nullptr) measurer->send();
     return record;
   }
@@ -56,7 +64,7 @@ std::optional<StepRecord> Trainer::step(HeadMeasurer* measurer) {
       [&](std::int64_t i) {
         return training_batch(options_, corpus_.train, order_, first + i * options_.batch, device_);
       },
-      lr_factor, observe);
+      lr_factor, measurer);
   if (measurer != nullptr) measurer->send();  // the next update writes over what was measured
   const std::optional<StepRecord> known = wait();
   ++steps_done_;

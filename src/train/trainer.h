@@ -30,6 +30,9 @@ struct NotFinite : Error {
 // Mean over tokens and heads of max|k_i|: what train.max_abs_penalty weighs.
 at::Tensor mean_largest_component(const at::Tensor& k_bthd);
 
+// Throws Error(Fault::input) where the options ask for what the device cannot do for such a model.
+void check_device(const DecoderConfig& model, const TrainOptions& options, at::Device device);
+
 class Trainer {
  public:
   // Trains these weights, which are shared. The corpus must outlive the trainer. `seed`: of the order of the data.

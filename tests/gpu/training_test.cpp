@@ -261,7 +261,10 @@ struct Trained {
   at::Tensor embedding;
 };
 
-Trained trained(const TrainOptions& options, bool observed) {
+// How updates are queued: as graphs, as graphs with measurements, or operation by operation.
+enum class Queued { graphs, measured, one_by_one };
+
+Trained trained(const TrainOptions& options, Queued queued = Queued::graphs) {
   const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
   Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
   Trained result;
@@ -271,10 +274,12 @@ Trained trained(const TrainOptions& options, bool observed) {
     result.norms.push_back(record->grad_norm);
   };
   const MetricSelection all("all", "test");
+  PartTimer timer(gpu());
+  trainer.time_parts(queued == Queued::one_by_one ? &timer : nullptr);
   for (std::int64_t i = 0; i < options.steps(); ++i) {
     HeadMeasurer measurer(all);
-    add(trainer.step(observed ? &measurer : nullptr));
-    EXPECT_EQ(measurer.finish().layers.size(), observed ? 3 : 0);
+    add(trainer.step(queued == Queued::measured ? &measurer : nullptr));
+    EXPECT_EQ(measurer.finish().layers.size(), queued == Queued::measured ? 3 : 0);
   }
   add(trainer.wait());
   result.embedding = trainer.model().embedding.detach().cpu().clone();
@@ -294,21 +299,24 @@ TrainOptions small_training() {
 
 TEST(GpuTraining, DeterministicRunsAreTheSameWithGraphsAndWithout) {
   const TrainOptions options = small_training();
-  const Trained first = trained(options, false), second = trained(options, false), one_by_one = trained(options, true);
+  const Trained first = trained(options), second = trained(options), one_by_one = trained(options, Queued::one_by_one);
+  const Trained measured = trained(options, Queued::measured);
   ASSERT_EQ(first.losses.size(), 12);
   EXPECT_EQ(first.losses, second.losses);
   EXPECT_EQ(first.norms, second.norms);
   EXPECT_TRUE(at::equal(first.embedding, second.embedding));
   EXPECT_EQ(first.losses, one_by_one.losses);
   EXPECT_TRUE(at::equal(first.embedding, one_by_one.embedding));
+  EXPECT_EQ(first.losses, measured.losses);
+  EXPECT_TRUE(at::equal(first.embedding, measured.embedding));
   EXPECT_LT(first.losses.back(), first.losses.front());
 }
 
 TEST(GpuTraining, RecomputedLayersGiveTheSame) {
   TrainOptions options = small_training();
-  const Trained kept = trained(options, false);
+  const Trained kept = trained(options);
   options.recompute = true;
-  EXPECT_EQ(trained(options, false).losses, kept.losses);
+  EXPECT_EQ(trained(options).losses, kept.losses);
 }
 
 // What autograd makes of the composed model, with the CPU's optimizers in float32, is near: the first loss to rounding,
@@ -317,7 +325,7 @@ TEST(GpuTraining, FollowsTheCpu) {
   const TrainOptions options = small_training();
   const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
   Trainer cpu(make_decoder(small_config(), 1), options, 1, corpus, choose_device("cpu"));
-  const Trained there = trained(options, false);
+  const Trained there = trained(options);
   for (std::size_t i = 0; i < 12; ++i) {
     const StepRecord record = *cpu.step();
     EXPECT_NEAR(there.losses[i], record.loss, i == 0 ? 2e-3 : 2e-2) << i;

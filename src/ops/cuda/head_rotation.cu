@@ -12,8 +12,8 @@ namespace {
 constexpr int per_lane = 8;
 constexpr int threads = 256;
 constexpr int most_d = warp_width * per_lane;
-// Blocks of the forward pass, and of each of the three parts of the backward pass: they fill a Hopper GPU.
-constexpr std::int64_t forward_blocks = 132 * 8, backward_blocks = 132 * 4;
+// Blocks of each of the three parts of the backward pass: they fill a Hopper GPU.
+constexpr std::int64_t backward_blocks = 132 * 4;
 
 // Lanes for a vector of d components: a power of two.
 int group_of(int d) {
@@ -77,43 +77,37 @@ __device__ float sum_over_group(float value, int group) {
   return value;
 }
 
+// Rows are counted in 32 bits: divisions of 64 would take longer than all the rest. A group takes one row.
 template <class T>
 __global__ void __launch_bounds__(threads)
     forward(const T* __restrict__ qkv, const float* __restrict__ q_gain, const float* __restrict__ k_gain,
             const float* __restrict__ table, T* __restrict__ q, T* __restrict__ k, T* __restrict__ plain, int group,
             HeadRotationShape shape) {
-  const int d = shape.d, vectors = shape.heads + shape.kv_heads;
-  const int place = static_cast<int>(threadIdx.x) % group * per_lane;
-  const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * threads / group;
-  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / group;
-  const std::int64_t all = shape.tokens * vectors;
-  // The same number of turns for all lanes of a warp: they add up together.
-  for (std::int64_t row = first; row - first + first / (warp_width / group) * (warp_width / group) < all; row += groups) {
-    const bool inside = row < all && place < d;
-    const std::int64_t token = row / vectors;
-    const int head = static_cast<int>(row % vectors);
-    const bool is_query = head < shape.heads;
-    Components x;
-    x.clear();
-    if (inside) x.load(qkv + (token * (vectors + shape.kv_heads) + head) * d + place);
-    if (q_gain != nullptr) {
-      const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
-      Components gain;
-      gain.clear();
-      if (inside) gain.load((is_query ? q_gain : k_gain) + place);
+  const unsigned d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads, vectors = heads + kv_heads;
+  const unsigned place = threadIdx.x % group * per_lane;
+  const unsigned row = blockIdx.x * (threads / group) + threadIdx.x / group;
+  const unsigned token = row / vectors, head = row % vectors;
+  const bool inside = token < shape.tokens && place < d, is_query = head < heads;
+  Components x;
+  x.clear();
+  if (inside) x.load(qkv + (static_cast<std::int64_t>(token) * (vectors + kv_heads) + head) * d + place);
+  if (q_gain != nullptr) {  // all lanes of the warp add up together
+    const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
+    Components gain;
+    gain.clear();
+    if (inside) gain.load((is_query ? q_gain : k_gain) + place);
 #pragma unroll
-      for (int i = 0; i < per_lane; ++i) x.values[i] *= factor * gain.values[i];
-    }
-    if (!inside) continue;
-    if (plain != nullptr) x.save(plain + row * d + place);
-    Components angles;
-    angles.load(table + token % shape.t * d + place);
-    x.turn<false>(angles);
-    if (is_query)
-      x.save(q + (token * shape.heads + head) * d + place);
-    else
-      x.save(k + (token * shape.kv_heads + head - shape.heads) * d + place);
+    for (int i = 0; i < per_lane; ++i) x.values[i] *= factor * gain.values[i];
   }
+  if (!inside) return;
+  if (plain != nullptr) x.save(plain + static_cast<std::int64_t>(row) * d + place);
+  Components angles;
+  angles.load(table + token % static_cast<unsigned>(shape.t) * d + place);
+  x.turn<false>(angles);
+  if (is_query)
+    x.save(q + (static_cast<std::int64_t>(token) * heads + head) * d + place);
+  else
+    x.save(k + (static_cast<std::int64_t>(token) * kv_heads + head - heads) * d + place);
 }
 
 // What one third of the grid does: the queries (blockIdx.y = 0), the keys (1), or the values (2), whose gradient is
@@ -125,31 +119,31 @@ __global__ void __launch_bounds__(threads)
              const T* __restrict__ dv, T* __restrict__ d_qkv, float* __restrict__ gain_partials, int group,
              HeadRotationShape shape) {
   __shared__ float parts[threads * per_lane];
-  const int d = shape.d, part = static_cast<int>(blockIdx.y);
-  const int place = static_cast<int>(threadIdx.x) % group * per_lane;
-  const int heads = part == 0 ? shape.heads : shape.kv_heads;
-  const int before = part == 0 ? 0 : part == 1 ? shape.heads : shape.heads + shape.kv_heads;  // heads in front of these
-  const int vectors = shape.heads + 2 * shape.kv_heads;
+  const unsigned d = shape.d, part = blockIdx.y;
+  const unsigned place = threadIdx.x % group * per_lane;
+  const unsigned heads = part == 0 ? shape.heads : shape.kv_heads;
+  const unsigned before = part == 0 ? 0 : part == 1 ? shape.heads : shape.heads + shape.kv_heads;  // in front of these
+  const unsigned vectors = shape.heads + 2 * shape.kv_heads, t = static_cast<unsigned>(shape.t);
   const T* upstream = part == 0 ? dq : part == 1 ? dk : dv;
   const float* gain_of_part = part == 0 ? q_gain : k_gain;
   const bool normed = q_gain != nullptr && part < 2;
-  const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * threads / group;
-  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * threads + threadIdx.x) / group;
-  const std::int64_t all = shape.tokens * heads;
+  const unsigned groups = gridDim.x * (threads / group), all = static_cast<unsigned>(shape.tokens) * heads;
   Components gain, d_gain;
   gain.clear();
   d_gain.clear();
   if (normed && place < d) gain.load(gain_of_part + place);
-  for (std::int64_t row = first; row - first + first / (warp_width / group) * (warp_width / group) < all; row += groups) {
+  // All lanes of a warp take the same number of turns: they add up together.
+  const unsigned own = blockIdx.x * (threads / group) + threadIdx.x / group, in_warp = own % (warp_width / group);
+  for (unsigned row = own; row - in_warp < all; row += groups) {
     const bool inside = row < all && place < d;
-    const std::int64_t token = row / heads;
-    const std::int64_t packed = (token * vectors + before + row % heads) * d + place;
+    const unsigned token = row / heads;
+    const std::int64_t packed = (static_cast<std::int64_t>(token) * vectors + before + row % heads) * d + place;
     Components dy;
     dy.clear();
-    if (inside) dy.load(upstream + row * d + place);
+    if (inside) dy.load(upstream + static_cast<std::int64_t>(row) * d + place);
     if (inside && part < 2) {
       Components angles;
-      angles.load(table + token % shape.t * d + place);
+      angles.load(table + token % t * d + place);
       dy.turn<true>(angles);
     }
     if (normed) {
@@ -177,7 +171,7 @@ __global__ void __launch_bounds__(threads)
   __syncthreads();
   float* out = gain_partials + (static_cast<std::int64_t>(part) * gridDim.x + blockIdx.x) * d;
   const int stride = group * per_lane;  // from one group's components to the next one's
-  for (int i = static_cast<int>(threadIdx.x); i < d; i += threads) {
+  for (unsigned i = threadIdx.x; i < d; i += threads) {
     float sum = 0;
     for (int g = 0; g < threads / group; ++g) sum += parts[g * stride + i];
     out[i] = sum;
@@ -188,8 +182,8 @@ template <class T>
 void launch_forward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, void* q, void* k,
                     void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
   const int group = group_of(shape.d);
-  const std::int64_t wanted = (shape.tokens * (shape.heads + shape.kv_heads) * group + threads - 1) / threads;
-  const auto blocks = static_cast<unsigned>(wanted < forward_blocks ? wanted : forward_blocks);
+  const std::int64_t rows = shape.tokens * (shape.heads + shape.kv_heads);
+  const auto blocks = static_cast<unsigned>((rows * group + threads - 1) / threads);
   forward<<<blocks, threads, 0, stream>>>(static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<T*>(q),
                                           static_cast<T*>(k), static_cast<T*>(plain), group, shape);
 }

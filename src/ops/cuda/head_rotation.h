@@ -7,7 +7,8 @@
 
 namespace headscope::cuda {
 
-// qkv: [tokens, heads + 2·kv_heads, d], contiguous, aligned to 16 bytes. Sequences are of t tokens.
+// qkv: [tokens, heads + 2·kv_heads, d], contiguous, aligned to 16 bytes, fewer than 2^31 vectors. Sequences are of t
+// tokens.
 struct HeadRotationShape {
   std::int64_t tokens = 0, t = 1;
   int heads = 0, kv_heads = 0, d = 0;
