@@ -65,7 +65,6 @@ class TimedTraining {
     const auto start = Clock::now();
     for (std::int64_t i = 0; i < count; ++i) step(every > 0 && trainer_.steps_done() % every == 0);
     add(trainer_.wait());
-    tables_.flush();
     synchronize(device_);
     return seconds_since(start);
   }
@@ -107,6 +106,7 @@ class TimedTraining {
     const HeadMeasurements heads = update.measurer->finish();
     tables_.add_heads(update.when, heads.layers);
     tables_.add_gains(update.when, heads.gains, /*with_vectors=*/true);
+    if (tables_.flush_is_due()) tables_.flush();
   }
 
   const ComputeDevice& device_;

@@ -28,8 +28,8 @@ double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len
 
 // `warmup` steps, then `steps` that are timed in blocks, with a wait for the device before and after a block only:
 // training does not wait after each step. A block has ten steps, or track.every if that is more. With track.every > 0,
-// steps are measured as `train` does; the rows that they give are written at the end of a block. With `parts`, ten more
-// steps follow whose parts are timed one by one, without a graph: their sum is somewhat more than a step.
+// steps are measured as `train` does, and rows are written when `train` would write them. With `parts`, ten more steps
+// follow whose parts are timed one by one, without a graph: their sum is somewhat more than a step.
 TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
                                   const TrackOptions& track = {.every = 0}, bool parts = false);
 

@@ -98,11 +98,12 @@ void RunTables::add_layer(const Measured& when, std::size_t layer, std::string_v
               std::string(metric), value);
 }
 
-bool RunTables::many_wait() const {
-  return heads_.size() >= most_waiting;
+bool RunTables::flush_is_due() const {
+  return heads_.size() >= most_waiting || seconds_since(flushed_) > std::max(10.0, 0.01 * seconds_since(started_));
 }
 
 TableRows RunTables::flush() {
+  flushed_ = Clock::now();
   tables_.at("gamma").append(gamma_.take());
   tables_.at("heads").append(heads_.take());
   tables_.at("layers").append(layers_.take());

@@ -10,6 +10,7 @@
 
 #include "formats/part_table.h"
 #include "formats/table.h"
+#include "core/console.h"
 #include "heads/tracks.h"
 
 namespace headscope {
@@ -85,8 +86,9 @@ class RunTables {
   // for.
   void add_gains(const Measured& when, const Gains& gains, bool with_vectors);
 
-  // So many rows wait that they should be flushed. They are flushed after a whole moment, never within one.
-  [[nodiscard]] bool many_wait() const;
+  // Waiting rows should be flushed, so that a reader sees what there is: soon in a short run, and without thousands of
+  // parts in a long one; or because they are very many. They are flushed after a whole moment, never within one.
+  [[nodiscard]] bool flush_is_due() const;
   // Writes waiting rows; returns how many each table has then.
   TableRows flush();
   // Back to what a checkpoint knew; a table that it does not name becomes empty.
@@ -105,6 +107,7 @@ class RunTables {
 
   std::filesystem::path folder_;
   std::map<std::string, PartTable> tables_;
+  Clock::time_point started_ = Clock::now(), flushed_ = started_;
   using Whole = std::int64_t;
   Rows<Whole, Whole, double, double, double, double, double> steps_{
       {"step", "tokens", "loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s"}};

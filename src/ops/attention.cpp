@@ -104,7 +104,7 @@ class FixedOrder {
   explicit FixedOrder(bool wanted)
       : before_(at::globalContext().deterministicAlgorithms()),
         only_warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    if (wanted) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+    if (wanted) at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
   }
   ~FixedOrder() { at::globalContext().setDeterministicAlgorithms(before_, only_warned_); }
   FixedOrder(const FixedOrder&) = delete;

@@ -56,7 +56,7 @@ class TrainRun {
       if (interrupt_requested()) stop();
       if (trainer_.steps_done() % job_.options.checkpoint_every == 0)
         save();
-      else if (flush_is_due())
+      else if (tables_.flush_is_due())
         flush();
     }
     save();
@@ -138,15 +138,9 @@ class TrainRun {
     state_.loss_count = 0;
   }
 
-  // So that a reader sees what there is, soon in a short run and without thousands of parts in a long one.
-  [[nodiscard]] bool flush_is_due() const {
-    return tables_.many_wait() || seconds_since(flushed_) > std::max(10.0, 0.01 * seconds_since(started_));
-  }
-
   void flush() {
     observer_.before_writing();
     state_.rows = tables_.flush();
-    flushed_ = Clock::now();
   }
 
   void save() {
@@ -178,7 +172,7 @@ class TrainRun {
   RunTables tables_;
   CheckpointState state_;
   std::deque<Launched> launched_;
-  Clock::time_point started_ = Clock::now(), flushed_ = started_, recorded_ = started_;
+  Clock::time_point recorded_ = Clock::now();
   double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
 };
 
