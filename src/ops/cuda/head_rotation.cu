@@ -1,7 +1,7 @@
 // Bound by memory: forward reads queries and keys and writes them; backward reads both, their gradients and those of the
 // values, and writes all three. A group of 1 to 32 lanes takes the vectors of one token, whose angles it reads once, eight
-// components in a lane: pairs that turn together are neighbours, so they lie in one lane. Vectors of two heads are under
-// way at a time.
+// components in a lane: pairs that turn together are neighbours, so they lie in one lane. Many groups
+// are under way at a time.
 #include <cuda_runtime.h>
 
 #include "ops/cuda/elements.cuh"
@@ -13,7 +13,7 @@ namespace {
 constexpr int per_lane = 8;
 constexpr int threads = 256;
 constexpr int most_d = warp_width * per_lane;
-constexpr int at_once = 2;  // heads
+constexpr int forward_heads_at_once = 2, backward_heads_at_once = 1;  // what registers have room for
 // Blocks that fill a Hopper GPU; more would only make more partial sums.
 constexpr std::int64_t most_blocks = 132 * 4;
 
@@ -96,15 +96,15 @@ __device__ void forward_heads(const T* from, T* to, T* plain, const float* gain_
   Components gain;
   gain.clear();
   if (gain_of_kind != nullptr && component < shape.d) gain.load(gain_of_kind + component);
-  for (int first = 0; first < heads; first += at_once) {
-    Components x[at_once];
+  for (int first = 0; first < heads; first += forward_heads_at_once) {
+    Components x[forward_heads_at_once];
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
+    for (int i = 0; i < forward_heads_at_once; ++i) {
       x[i].clear();
       if (inside && first + i < heads) x[i].load(from + (first + i) * shape.d + component);
     }
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
+    for (int i = 0; i < forward_heads_at_once; ++i) {
       if (gain_of_kind != nullptr) {
         const float factor = rsqrtf(sum_over_group(dot(x[i], x[i]), group) / static_cast<float>(shape.d) + shape.eps);
 #pragma unroll
@@ -141,13 +141,17 @@ __global__ void __launch_bounds__(threads, 4)
 }
 
 template <class T>
-__device__ void backward_heads(const T* from, const T* upstream, T* to, const Components& gain, Components& d_gain,
-                               bool normed, const Components& angles, int heads, int component, bool inside, int group,
+__device__ void backward_heads(const T* from, const T* upstream, T* to, const float* gain_of_kind, Components& d_gain,
+                               const Components& angles, int heads, int component, bool inside, int group,
                                const HeadRotationShape& shape) {
-  for (int first = 0; first < heads; first += at_once) {
-    Components x[at_once], dy[at_once];
+  const bool normed = gain_of_kind != nullptr;
+  Components gain;
+  gain.clear();
+  if (normed && component < shape.d) gain.load(gain_of_kind + component);
+  for (int first = 0; first < heads; first += backward_heads_at_once) {
+    Components x[backward_heads_at_once], dy[backward_heads_at_once];
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
+    for (int i = 0; i < backward_heads_at_once; ++i) {
       x[i].clear();
       dy[i].clear();
       if (!inside || first + i >= heads) continue;
@@ -155,7 +159,7 @@ __device__ void backward_heads(const T* from, const T* upstream, T* to, const Co
       if (normed) x[i].load(from + (first + i) * shape.d + component);
     }
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) {
+    for (int i = 0; i < backward_heads_at_once; ++i) {
       dy[i].turn<true>(angles);
       if (normed) {
         const float factor = rsqrtf(sum_over_group(dot(x[i], x[i]), group) / static_cast<float>(shape.d) + shape.eps);
@@ -185,13 +189,9 @@ __global__ void __launch_bounds__(threads, 3)
   __shared__ float parts[threads * per_lane];
   const Place place(group);
   const int d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads;
-  const bool normed = q_gain != nullptr;
-  Components gains[2], d_gains[2];  // of queries and keys
-  for (int kind = 0; kind < 2; ++kind) {
-    gains[kind].clear();
-    d_gains[kind].clear();
-    if (normed && place.component < d) gains[kind].load((kind == 0 ? q_gain : k_gain) + place.component);
-  }
+  Components d_gains[2];  // of queries and keys
+  d_gains[0].clear();
+  d_gains[1].clear();
   const std::int64_t ahead = threadIdx.x % warp_width / group;
   for (std::int64_t token = place.token; token - ahead < shape.tokens; token += place.step) {
     const bool inside = token < shape.tokens && place.component < d;
@@ -199,10 +199,10 @@ __global__ void __launch_bounds__(threads, 3)
     angles.clear();
     if (inside) angles.load(table + static_cast<int>(token) % static_cast<int>(shape.t) * d + place.component);
     const std::int64_t packed = token * (heads + 2 * kv_heads) * d;
-    backward_heads(qkv + packed, dq + token * heads * d, d_qkv + packed, gains[0], d_gains[0], normed, angles, heads,
+    backward_heads(qkv + packed, dq + token * heads * d, d_qkv + packed, q_gain, d_gains[0], angles, heads,
                    place.component, inside, group, shape);
-    backward_heads(qkv + packed + heads * d, dk + token * kv_heads * d, d_qkv + packed + heads * d, gains[1],
-                   d_gains[1], normed, angles, kv_heads, place.component, inside, group, shape);
+    backward_heads(qkv + packed + heads * d, dk + token * kv_heads * d, d_qkv + packed + heads * d, k_gain, d_gains[1],
+                   angles, kv_heads, place.component, inside, group, shape);
     if (!inside) continue;
     const T* values = dv + token * kv_heads * d + place.component;
     T* values_to = d_qkv + packed + (heads + kv_heads) * d + place.component;
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(threads, 3)
       copied.save(values_to + head * d);
     }
   }
-  if (!normed) return;
+  if (q_gain == nullptr) return;
   const int stride = group * per_lane;  // from one group's components to the next one's
 #pragma unroll
   for (int kind = 0; kind < 2; ++kind) {
