@@ -5,10 +5,10 @@
 //   positions  (tile, head): adds up what tile_pairs left of each position
 //   seed       (head, sequence): one tile without a mask
 // For 8 x 2048 tokens and 8 heads of 64, tile_pairs takes 134 M scores (143 M with those that are masked), 8704 tiles.
-// For each tile a multiprocessor needs 1024 clocks for exp (16 a clock), about 850 for products in tensor cores, 1050 in
-// shared memory (6 bytes of fragments for each score, and 36 KB that arrive), 1150 to issue about 9 instructions for each
-// score (6 of sums and exp, 1.4 of products and fragments, the rest once for each sequence). They overlap: the scores
-// of the next queries are made during the exponentials of these. At 1900 clocks for a tile, 66 tiles for each
+// For each tile a multiprocessor needs 1024 clocks for exp (16 a clock), about 850 for products in tensor cores, 1050
+// in shared memory (6 bytes of fragments for each score, and 36 KB that arrive), 1150 to issue about 9 instructions for
+// each score (6 of sums and exp, 1.4 of products and fragments, the rest once for each sequence). They overlap: the
+// scores of the next queries are made during the exponentials of these. At 1900 clocks for a tile, 66 tiles for each
 // multiprocessor take 70 µs at 1.8 GHz. The second-level cache delivers 285 MB in 50 µs. log_sums takes about 70 µs.
 //
 // 8 warps share a tile of tile_pairs, 32 keys and 64 queries each; 16 warps one of the other kernels, 32 queries each.
@@ -241,8 +241,8 @@ __device__ __forceinline__ void load_keys_of(unsigned (&k)[key_parts][4], unsign
 }
 
 template <int parts>
-__device__ __forceinline__ void score(ScoresOf<parts>& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries, int d,
-                                      int lane) {
+__device__ __forceinline__ void score(ScoresOf<parts>& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries,
+                                      int d, int lane) {
   constexpr unsigned step = 16 * sizeof(__nv_bfloat16);
   const int stride = vector_stride<__nv_bfloat16>(d);
   const unsigned key = key_address(keys, stride, lane), query = query_address(queries, stride, lane);
