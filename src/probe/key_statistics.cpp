@@ -134,6 +134,8 @@ cuda::KeyShape key_shape(const at::Tensor& k) {
   shape.d = static_cast<int>(k.size(3));
   shape.strides = cuda::strides_of(k);
   shape.pairs = shape.d % 2 == 0 && cuda::begins_at_multiples_of(pair, k);
+  shape.packs = shape.d % 8 == 0 && cuda::begins_at_multiples_of(16, k);
+  shape.flat = k.size(0) == 1 || shape.strides.sequence == shape.t * shape.strides.token;
   shape.type = cuda::element_type(k);
   return shape;
 }
@@ -196,7 +198,7 @@ PendingValues kernel_norms(const at::Tensor& q_bthd) {
   const c10::cuda::CUDAGuard device(q_bthd.device());
   const at::Tensor q = cuda::head_input(q_bthd, static_cast<std::int64_t>(q_bthd.element_size()));
   const cuda::KeyShape shape = key_shape(q);
-  const std::int64_t chunks = cuda::key_chunks(shape), heads = shape.heads, n = shape.n;
+  const std::int64_t chunks = cuda::norm_chunks(shape), heads = shape.heads, n = shape.n;
   const at::Tensor sums_ch = at::empty({chunks, heads}, q.options().dtype(at::kDouble));
   cuda::norm_sums(q.const_data_ptr(), shape, sums_ch.mutable_data_ptr<double>(), c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();

@@ -6,7 +6,8 @@
 
 namespace headscope {
 
-// k_bthd: keys of any float type. For each key head, over its b·t tokens, in float64:
+// k_bthd: keys of any float type. For each key head, over its b·t tokens, in float64 (on a GPU, keys in
+// bfloat16 are measured in float32 one by one, to 1e-6, but for KᵀK):
 //   k_norm, k_norm_std, k_std, k_token0_norm, k_max_abs_mean, k_max_abs, k_axis, k_pr_vector, k_top_dim, k_top_energy,
 //   k_top_share, k_cosine
 // (heads/metrics.h says what they mean, docs/measurements.md how they are computed). Keys that are zero have no
@@ -32,7 +33,7 @@ struct PendingKeys {
 };
 PendingKeys begin_key_statistics_and_gram(const at::Tensor& k_bthd);
 
-// q_norm of each query head: the mean norm over its tokens, in float64.
+// q_norm of each query head: the mean norm over its tokens, in float64 (on a GPU, each of bfloat16 in float32).
 PendingValues begin_query_norms(const at::Tensor& q_bthd);
 
 // From these matrices of any number of heads, on the CPU, the participation ratios and ranks of each head's keys:

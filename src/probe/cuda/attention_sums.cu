@@ -4,14 +4,16 @@
 //              keys receive, and the same of the row's mean over sequences
 //   positions  (tile, head): adds up what tile_pairs left of each position
 //   seed       (head, sequence): one tile without a mask
-// For 8 x 2048 tokens and 8 heads of 64, tile_pairs takes 134 M scores (143 M with those that are masked). Tensor cores
-// need 28 µs for them (17 GFLOP), exp 35 µs (16 a clock and multiprocessor), the eight instructions of a score 36 µs,
-// shared memory 36 µs (8 bytes of fragments for each score), the second-level cache 50 µs (32 KB for each of 8704
-// tiles). Warps overlap them in part: about 90 µs. log_sums takes about 70 µs.
+// For 8 x 2048 tokens and 8 heads of 64, tile_pairs takes 134 M scores (143 M with those that are masked), 8704 tiles.
+// For each tile a multiprocessor needs 1024 clocks for exp (16 a clock), about 850 for products in tensor cores, 1050
+// in shared memory (6 bytes of fragments for each score, and 36 KB that arrive), 1150 to issue about 9 instructions for
+// each score (6 of sums and exp, 1.4 of products and fragments, the rest once for each sequence). They overlap: the
+// scores of the next queries are made during the exponentials of these. At 1900 clocks for a tile, 66 tiles for each
+// multiprocessor take 70 µs at 1.8 GHz. The second-level cache delivers 285 MB in 50 µs. log_sums takes about 70 µs.
 //
-// 16 warps share a tile, 32 keys and 32 queries each. Scores are those of keys (rows of a fragment) with queries
-// (columns), since what a key receives is wanted for each sequence, but what belongs to a query only summed over them:
-// the first is then summed within a thread.
+// 8 warps share a tile of tile_pairs, 32 keys and 64 queries each; 16 warps one of the other kernels, 32 queries each.
+// Scores are those of keys (rows of a fragment) with queries (columns), since what a key receives is wanted for each
+// sequence, but what belongs to a query only summed over them: the first is then summed within a thread.
 #include <cuda_runtime.h>
 
 #include "ops/cuda/elements.cuh"
@@ -34,16 +36,9 @@ constexpr double ln_2 = 0.6931471805599453;
 
 // Scores of a thread: element 2·half + j of [key part][query part] is that of key 16·part + 8·half + lane / 4 with
 // query 8·part + 2·(lane % 4) + j.
-using Scores = float[key_parts][query_parts][4];
-
-struct Place {
-  int lane = static_cast<int>(threadIdx.x) % warp;
-  int key_side = static_cast<int>(threadIdx.x) / warp / sides;
-  int query_side = static_cast<int>(threadIdx.x) / warp % sides;
-
-  __device__ int key(int part, int half) const { return key_side * warp_side + 16 * part + 8 * half + lane / 4; }
-  __device__ int query(int part, int j) const { return query_side * warp_side + 8 * part + 2 * (lane % 4) + j; }
-};
+template <int parts>
+using ScoresOf = float[key_parts][parts][4];
+using Scores = ScoresOf<query_parts>;
 
 // Distance of vectors in shared memory: 16 bytes more than they take, so that those that lanes read at once lie in
 // different banks.
@@ -55,6 +50,28 @@ template <class T>
 __host__ __device__ constexpr std::size_t vector_bytes(int d) {
   return static_cast<std::size_t>(tile) * vector_stride<T>(d) * sizeof(T);
 }
+
+// Where a thread is, in a tile with so many queries for each warp.
+template <int queries>
+struct PlaceOf {
+  static constexpr int query_sides = tile / queries;
+  int lane = static_cast<int>(threadIdx.x) % warp;
+  int key_side = static_cast<int>(threadIdx.x) / warp / query_sides;
+  int query_side = static_cast<int>(threadIdx.x) / warp % query_sides;
+
+  __device__ int key(int part, int half) const { return key_side * warp_side + 16 * part + 8 * half + lane / 4; }
+  __device__ int query(int part, int j) const { return query_side * queries + 8 * part + 2 * (lane % 4) + j; }
+  // The first key and query of the warp in a tile of vectors of d.
+  template <class T>
+  __device__ const T* keys_in(const T* all, int d) const {
+    return all + key_side * warp_side * vector_stride<T>(d);
+  }
+  template <class T>
+  __device__ const T* queries_in(const T* all, int d) const {
+    return all + query_side * queries * vector_stride<T>(d);
+  }
+};
+using Place = PlaceOf<warp_side>;
 
 // Copies that go on while the thread computes.
 __device__ __forceinline__ unsigned shared_address(const void* place) {
@@ -84,21 +101,63 @@ __device__ __forceinline__ void begin_load(T* to, const T* from, std::int64_t st
   }
 }
 
+// The same vectors of one sequence after another; addresses of whole tiles are computed once.
+template <class T, int fixed_d, int all_threads>
+struct TileCopy {
+  const T* own;  // what the thread copies first, of this sequence
+  const HeadStrides& strides;
+  int count, d;
+  __device__ __forceinline__ TileCopy(const T* from, const HeadStrides& of, std::int64_t vectors, int size)
+      : own(from + row() * of.token + column()),
+        strides(of),
+        count(static_cast<int>(vectors < tile ? vectors : tile)),
+        d(size) {}
+
+  static constexpr int n = 16 / static_cast<int>(sizeof(T)), packs = fixed_d > 0 ? fixed_d / n : all_threads;
+  static constexpr int rows = all_threads / packs;  // at once
+  __device__ __forceinline__ static int row() { return fixed_d > 0 ? static_cast<int>(threadIdx.x) / packs : 0; }
+  __device__ __forceinline__ static int column() {
+    return fixed_d > 0 ? static_cast<int>(threadIdx.x) % packs * n : 0;
+  }
+
+  // Copies, and goes on to the next sequence.
+  __device__ __forceinline__ void begin(T* to) {
+    if (fixed_d > 0 && count == tile) {
+      T* place = to + row() * vector_stride<T>(fixed_d) + column();
+      const T* from = own;
+#pragma unroll
+      for (int i = 0; i < tile; i += rows, from += rows * strides.token)
+        begin_copy_16(place + i * vector_stride<T>(fixed_d), from, true);
+    } else {
+      const T* first = own - row() * strides.token - column();
+      const int size = d / n;
+#pragma unroll 1
+      for (int i = static_cast<int>(threadIdx.x); i < tile * size; i += all_threads) {
+        const int place = i / size, at = i % size * n;
+        const bool there = place < count;
+        begin_copy_16(to + place * vector_stride<T>(d) + at, first + (there ? place : 0) * strides.token + at, there);
+      }
+    }
+    own += strides.sequence;
+  }
+};
+
 __device__ __forceinline__ float exp2_of(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// q·k, all kernels by the same instructions, so that all see the same scores.
-__device__ __forceinline__ void score(Scores& s, const float* keys, const float* queries, int d, const Place& place) {
+// q·k, all kernels by the same instructions, so that all see the same scores. keys, queries: the first of the warp.
+template <int parts>
+__device__ __forceinline__ void score(ScoresOf<parts>& s, const float* keys, const float* queries, int d, int lane) {
   const int stride = vector_stride<float>(d);
-  const float* key = keys + place.key(0, 0) * stride;
-  const float* query = queries + place.query(0, 0) * stride;
+  const float* key = keys + lane / 4 * stride;
+  const float* query = queries + 2 * (lane % 4) * stride;
 #pragma unroll
   for (int m = 0; m < key_parts; ++m)
 #pragma unroll
-    for (int n = 0; n < query_parts; ++n)
+    for (int n = 0; n < parts; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) s[m][n][e] = 0;
 #pragma unroll 1
@@ -110,7 +169,7 @@ __device__ __forceinline__ void score(Scores& s, const float* keys, const float*
       for (int half = 0; half < 2; ++half)
         k[m][half] = *reinterpret_cast<const float4*>(key + (16 * m + 8 * half) * stride + i);
 #pragma unroll
-    for (int n = 0; n < query_parts; ++n) {
+    for (int n = 0; n < parts; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const float4 q = *reinterpret_cast<const float4*>(query + (8 * n + j) * stride + i);
@@ -129,12 +188,12 @@ __device__ __forceinline__ void score(Scores& s, const float* keys, const float*
   }
 }
 
-// Four 8 x 8 matrices of bfloat16, whose rows the lanes of each quarter of the warp point to.
+// Four 8 x 8 matrices of bfloat16, whose rows the lanes of each quarter of the warp point to. Volatile, since what lies
+// there changes; it goes across no barrier.
 __device__ __forceinline__ void load_matrices(unsigned (&to)[4], unsigned address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(address)
-               : "memory");
+               : "r"(address));
 }
 __device__ __forceinline__ void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -142,38 +201,93 @@ __device__ __forceinline__ void multiply_add(float (&sum)[4], const unsigned (&a
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+__device__ __forceinline__ void multiply(float (&product)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %10, %10, %10};"
+      : "=f"(product[0]), "=f"(product[1]), "=f"(product[2]), "=f"(product[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(0.0f));
+}
+
+// Where a lane points to. Of keys: rows 0-7 and 8-15 of the first 8 columns, then of the next 8. Of queries: 8 and 8
+// columns of rows 0-7, then of rows 8-15, two parts.
+__device__ __forceinline__ unsigned key_address(const __nv_bfloat16* keys, int stride, int lane) {
+  return shared_address(keys + lane % 16 * stride + lane / 16 * 8);
+}
+__device__ __forceinline__ unsigned query_address(const __nv_bfloat16* queries, int stride, int lane) {
+  return shared_address(queries + (lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8);
+}
 
 // Products of bfloat16 values are exact in float32, in which tensor cores add them up.
-__device__ __forceinline__ void score(Scores& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries, int d,
-                                      const Place& place) {
-  const int stride = vector_stride<__nv_bfloat16>(d), lane = place.lane;
-  // Of keys: rows 0-7 and 8-15 of the first 8 columns, then of the next 8. Of queries: 8 and 8 columns of rows 0-7,
-  // then of rows 8-15, two parts.
-  const unsigned key = shared_address(keys + (place.key_side * warp_side + lane % 16) * stride + lane / 16 * 8);
-  const unsigned query =
-      shared_address(queries + (place.query_side * warp_side + lane % 8 + lane / 16 * 8) * stride + lane / 8 % 2 * 8);
-  const unsigned sixteen_rows = 16 * stride * static_cast<unsigned>(sizeof(__nv_bfloat16));
+template <int parts>
+__device__ __forceinline__ void multiply_add(ScoresOf<parts>& s, const unsigned (&k)[key_parts][4], unsigned query,
+                                             unsigned sixteen_rows, bool begins) {
+  unsigned q[parts / 2][4];
+#pragma unroll
+  for (int n = 0; n < parts / 2; ++n) load_matrices(q[n], query + n * sixteen_rows);
 #pragma unroll
   for (int m = 0; m < key_parts; ++m)
 #pragma unroll
-    for (int n = 0; n < query_parts; ++n)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) s[m][n][e] = 0;
-#pragma unroll
-  for (int i = 0; i < d; i += 16) {
-    const unsigned bytes = i * static_cast<unsigned>(sizeof(__nv_bfloat16));
-    unsigned k[key_parts][4], q[query_parts / 2][4];
-#pragma unroll
-    for (int m = 0; m < key_parts; ++m) load_matrices(k[m], key + m * sixteen_rows + bytes);
-#pragma unroll
-    for (int n = 0; n < query_parts / 2; ++n) load_matrices(q[n], query + n * sixteen_rows + bytes);
-#pragma unroll
-    for (int m = 0; m < key_parts; ++m)
-#pragma unroll
-      for (int n = 0; n < query_parts; ++n)
+    for (int n = 0; n < parts; ++n) {
+      if (begins)
+        multiply(s[m][n], k[m], q[n / 2][n % 2 * 2], q[n / 2][n % 2 * 2 + 1]);
+      else
         multiply_add(s[m][n], k[m], q[n / 2][n % 2 * 2], q[n / 2][n % 2 * 2 + 1]);
+    }
+}
+
+__device__ __forceinline__ void load_keys_of(unsigned (&k)[key_parts][4], unsigned key, unsigned sixteen_rows) {
+#pragma unroll
+  for (int m = 0; m < key_parts; ++m) load_matrices(k[m], key + m * sixteen_rows);
+}
+
+template <int parts>
+__device__ __forceinline__ void score(ScoresOf<parts>& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries,
+                                      int d, int lane) {
+  constexpr unsigned step = 16 * sizeof(__nv_bfloat16);
+  const int stride = vector_stride<__nv_bfloat16>(d);
+  const unsigned key = key_address(keys, stride, lane), query = query_address(queries, stride, lane);
+  const unsigned sixteen_rows = step * static_cast<unsigned>(stride);
+  unsigned k[key_parts][4];
+  load_keys_of(k, key, sixteen_rows);
+  multiply_add<parts>(s, k, query, sixteen_rows, true);
+#pragma unroll
+  for (int i = 1; i < d / 16; ++i) {
+    load_keys_of(k, key + i * step, sixteen_rows);
+    multiply_add<parts>(s, k, query + i * step, sixteen_rows, false);
   }
 }
+
+// The keys of a warp, for the scores of one group of queries after another. Short ones stay in registers: they are read
+// once for all groups.
+template <class T, int fixed_d, bool hold>
+struct WarpKeys {
+  const T* keys;
+  int d, lane;
+  __device__ __forceinline__ WarpKeys(const T* first, int size, int own_lane) : keys(first), d(size), lane(own_lane) {}
+  template <int parts>
+  __device__ __forceinline__ void score_with(ScoresOf<parts>& s, const T* queries) const {
+    score<parts>(s, keys, queries, fixed_d > 0 ? fixed_d : d, lane);
+  }
+};
+template <int fixed_d>
+  requires(fixed_d > 0 && fixed_d <= 64)
+struct WarpKeys<__nv_bfloat16, fixed_d, true> {
+  static constexpr int steps = fixed_d / 16, stride = vector_stride<__nv_bfloat16>(fixed_d);
+  static constexpr unsigned step = 16 * sizeof(__nv_bfloat16), sixteen_rows = step * stride;
+  unsigned k[steps][key_parts][4];
+  int lane;
+  __device__ __forceinline__ WarpKeys(const __nv_bfloat16* first, int, int own_lane) : lane(own_lane) {
+    const unsigned key = key_address(first, stride, lane);
+#pragma unroll
+    for (int i = 0; i < steps; ++i) load_keys_of(k[i], key + i * step, sixteen_rows);
+  }
+  template <int parts>
+  __device__ __forceinline__ void score_with(ScoresOf<parts>& s, const __nv_bfloat16* queries) const {
+    const unsigned query = query_address(queries, stride, lane);
+#pragma unroll
+    for (int i = 0; i < steps; ++i) multiply_add<parts>(s, k[i], query + i * step, sixteen_rows, i == 0);
+  }
+};
 
 // The vectors of a head of a sequence, from token `first` on.
 template <class T>
@@ -285,7 +399,7 @@ __global__ void __launch_bounds__(threads, 1)
     const Mask mask{rows, column_tile == row_tile};
     if (!(mask.diagonal && place.key_side > place.query_side)) {
       Scores s;
-      score(s, keys_of(column_tile), queries, d, place);
+      score<query_parts>(s, place.keys_in(keys_of(column_tile), d), place.queries_in(queries, d), d, place.lane);
       if (mask.diagonal || rows < tile)
         add_exponentials<true>(top, sum, s, factor, mask, place);
       else
@@ -318,26 +432,38 @@ __global__ void __launch_bounds__(threads, 1)
       static_cast<float>((static_cast<double>(largest) + log2f(total)) * ln_2);
 }
 
+// How warps share a tile of tile_pairs: 32 keys and `queries` queries each, of which a warp takes a group at a time, so
+// that the scores of few queries wait in registers.
+template <class T, int queries>
+struct PairLayout {
+  static constexpr int query_sides = tile / queries, warps = sides * query_sides, threads = warps * warp;
+  static constexpr int parts = queries / 8, group_parts = sizeof(T) == 4 ? 4 : 2, groups = parts / group_parts;
+  static constexpr bool holds_keys = queries > 32;  // in registers
+};
+
 // What a thread sums over sequences.
+template <int parts>
 struct PairSums {
-  float mean[key_parts][query_parts][4] = {};  // Σ p
-  float products[query_parts][2] = {};         // Σ p·log2 p of a query
+  float mean[key_parts][parts][4] = {};  // Σ p
+  float products[parts][2] = {};         // Σ p·log2 p of a query
   float top = -INFINITY, self = 0, previous = 0;
 };
 
 // What it looks for in a tile.
 struct Special {
-  bool corner;   // the thread has the last key of its warp before the first query of its warp: the token before it
+  bool corner;   // the thread has the last key of the tile before, the token before the first query
   float* first;  // where p of the first token to itself goes; null: it is elsewhere
 };
 
-// received: of the keys of the thread. `edge`: some of the scores do not count.
-template <bool edge>
-__device__ __forceinline__ void add_scores(PairSums& sums, float (&received)[key_parts][2], const Scores& s,
-                                           const float* log_sum, float factor, const Mask& mask, const Place& place,
-                                           const Special& special) {
+// One group of queries. received: of the keys of the thread. `edge`: some of the scores do not count.
+template <bool edge, int group, int group_parts, int parts, class Place>
+__device__ __forceinline__ void add_scores(PairSums<parts>& sums, float (&received)[key_parts][2],
+                                           const ScoresOf<group_parts>& s, const float* log_sum, float factor,
+                                           const Mask& mask, const Place& place, const Special& special) {
 #pragma unroll
-  for (int n = 0; n < query_parts; ++n) {
+  for (int i = 0; i < group_parts; ++i) {
+    constexpr int first_part = group * group_parts;
+    const int n = first_part + i;
     const float2 pair = *reinterpret_cast<const float2*>(log_sum + place.query(n, 0));
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
@@ -347,7 +473,7 @@ __device__ __forceinline__ void add_scores(PairSums& sums, float (&received)[key
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int key = place.key(m, half), query = place.query(n, j);
-          const float value = s[m][n][2 * half + j];
+          const float value = s[m][i][2 * half + j];
           const bool shown = !edge || mask.shows(key, query);
           const float x = shown ? fmaf(value, factor, less) : masked, p = exp2_of(x);
           sums.top = shown ? fmaxf(sums.top, value) : sums.top;
@@ -358,11 +484,45 @@ __device__ __forceinline__ void add_scores(PairSums& sums, float (&received)[key
             if (key == query) sums.self += p;
             if (key + 1 == query) sums.previous += p;
           }
-          if (m == key_parts - 1 && half == 1 && n == 0 && j == 0 && special.corner && !(edge && mask.diagonal))
-            sums.previous += p;
+          if (m == key_parts - 1 && half == 1 && n == 0 && j == 0 && special.corner) sums.previous += p;
           if (edge && m == 0 && half == 0 && n == 0 && j == 0 && special.first != nullptr) *special.first = p;
         }
     }
+  }
+}
+
+// All groups of a warp. Where the scores count all, those of the next group are made while exponentials of this one
+// are: tensor cores and other units work at once.
+template <bool edge, class T, int fixed_d, int queries, int group = 0>
+__device__ __forceinline__ void add_groups(PairSums<queries / 8>& sums, float (&received)[key_parts][2],
+                                           const WarpKeys<T, fixed_d, PairLayout<T, queries>::holds_keys>& keys,
+                                           const T* warp_queries,
+                                           const ScoresOf<PairLayout<T, queries>::group_parts>& ready,
+                                           const float* log_sum, float factor, const Mask& mask,
+                                           const PlaceOf<queries>& place, const Special& special, int d) {
+  using In = PairLayout<T, queries>;
+  constexpr int group_queries = 8 * In::group_parts;
+  const auto queries_of = [&](int g) { return warp_queries + g * group_queries * vector_stride<T>(d); };
+  if constexpr (edge) {
+    const int last = place.query_side * queries + (group + 1) * group_queries - 1;
+    if (!(mask.diagonal && place.key_side * warp_side > last)) {
+      __syncwarp();
+      ScoresOf<In::group_parts> s;
+      keys.template score_with<In::group_parts>(s, queries_of(group));
+      add_scores<edge, group, In::group_parts>(sums, received, s, log_sum, factor, mask, place, special);
+    }
+    if constexpr (group + 1 < In::groups)
+      add_groups<edge, T, fixed_d, queries, group + 1>(sums, received, keys, warp_queries, ready, log_sum, factor, mask,
+                                                       place, special, d);
+  } else if constexpr (group + 1 < In::groups) {
+    __syncwarp();  // the compiler would make the scores of all groups ahead, for which registers are too few
+    ScoresOf<In::group_parts> next;
+    keys.template score_with<In::group_parts>(next, queries_of(group + 1));
+    add_scores<edge, group, In::group_parts>(sums, received, ready, log_sum, factor, mask, place, special);
+    add_groups<edge, T, fixed_d, queries, group + 1>(sums, received, keys, warp_queries, next, log_sum, factor, mask,
+                                                     place, special, d);
+  } else {
+    add_scores<edge, group, In::group_parts>(sums, received, ready, log_sum, factor, mask, place, special);
   }
 }
 
@@ -390,72 +550,73 @@ __host__ __device__ constexpr std::size_t stage_bytes(int d) {
   return 2 * vector_bytes<T>(d) + tile * sizeof(float);
 }
 
-template <class T, int fixed_d>
-__global__ void __launch_bounds__(threads, 1)
-    tile_pairs(const T* __restrict__ q, const T* __restrict__ k, const float* __restrict__ log_sum,
-               AttentionShape shape, AttentionScratch scratch, int tiles, int stages) {
-  extern __shared__ __align__(128) unsigned char memory[];
-  __shared__ float received[2][sides][tile];  // of this sequence and the one before
-  __shared__ float of_rows[2][sides][tile];
-  __shared__ float of_warps[3][warps];
+template <class T, int queries>
+struct PairMemory {
+  float received[2][PairLayout<T, queries>::query_sides][tile];  // of this sequence and the one before
+  float of_rows[2][sides][tile];
+  float of_warps[3][PairLayout<T, queries>::warps];
+};
+
+// `edge`: some of the scores do not count.
+template <bool edge, class T, int fixed_d, int queries>
+__device__ __forceinline__ void add_pair(const T* __restrict__ q, const T* __restrict__ k,
+                                         const float* __restrict__ log_sum, const AttentionShape& shape,
+                                         const AttentionScratch& scratch, int tiles, int stages, const Pair& pair,
+                                         PairMemory<T, queries>& shared, unsigned char* memory) {
+  using In = PairLayout<T, queries>;
+  auto& [received, of_rows, of_warps] = shared;
   const int d = fixed_d > 0 ? fixed_d : shape.d, own = static_cast<int>(threadIdx.x);
   const int head = static_cast<int>(blockIdx.x % shape.heads);
-  const Pair pair(blockIdx.x / shape.heads, tiles);
   const std::int64_t first_row = static_cast<std::int64_t>(pair.row) * tile;
   const std::int64_t first_column = static_cast<std::int64_t>(pair.column) * tile;
-  const Place place;
+  const PlaceOf<queries> place;
   const Mask mask{rows_of_tile(first_row, shape.t), pair.row == pair.column};
   const float factor = shape.scale * log2_e;
   const int sequences = static_cast<int>(shape.b);
+  const std::int64_t sequence_rows = shape.heads * shape.t;  // of results
+  TileCopy<T, fixed_d, In::threads> copy_queries(vectors_of(q, shape.q, 0, first_row, head), shape.q, mask.rows, d);
+  TileCopy<T, fixed_d, In::threads> copy_keys(vectors_of(k, shape.k, 0, first_column, key_head_of(head, shape)),
+                                              shape.k, shape.t - first_column, d);
+  const float* own_log_sum = log_sum + head * shape.t + first_row + (own < mask.rows ? own : 0);
+  float* own_received = scratch.received + pair.row * shape.b * sequence_rows + head * shape.t + first_column + own;
   const auto stage_of = [&](int sequence) { return memory + stage_bytes<T>(d) * (sequence & (stages - 1)); };
-  const auto load = [&](int sequence) {
+  const auto load = [&](int sequence) {  // one after another
     unsigned char* stage = stage_of(sequence);
-    begin_load(reinterpret_cast<T*>(stage), vectors_of(q, shape.q, sequence, first_row, head), shape.q.token, mask.rows,
-               d);
-    begin_load(reinterpret_cast<T*>(stage + vector_bytes<T>(d)),
-               vectors_of(k, shape.k, sequence, first_column, key_head_of(head, shape)), shape.k.token,
-               shape.t - first_column, d);
-    const bool there = own < mask.rows;
+    copy_queries.begin(reinterpret_cast<T*>(stage));
+    copy_keys.begin(reinterpret_cast<T*>(stage + vector_bytes<T>(d)));
     if (own < tile)
-      begin_copy_4(stage + 2 * vector_bytes<T>(d) + own * sizeof(float),
-                   log_sum + static_cast<std::int64_t>(sequence * shape.heads + head) * shape.t + first_row +
-                       (there ? own : 0),
-                   there);
+      begin_copy_4(stage + 2 * vector_bytes<T>(d) + own * sizeof(float), own_log_sum, own < mask.rows);
+    own_log_sum += sequence_rows;
   };
   const auto store_received = [&](int sequence) {
     if (own >= tile || first_column + own >= shape.t) return;
     const auto& parts = received[sequence % 2];
     float sum = 0;
 #pragma unroll
-    for (int side = 0; side < sides; ++side) sum += parts[side][own];
-    scratch.received[((pair.row * shape.b + sequence) * shape.heads + head) * shape.t + first_column + own] = sum;
+    for (int side = 0; side < In::query_sides; ++side) sum += parts[side][own];
+    own_received[sequence * sequence_rows] = sum;
   };
-  const bool hidden = mask.diagonal && place.key_side > place.query_side;
-  const bool edge = (mask.diagonal && place.key_side == place.query_side) || mask.rows < tile;
-  const bool before = mask.diagonal
-                          ? place.query_side == place.key_side + 1
-                          : pair.column + 1 == pair.row && place.key_side == sides - 1 && place.query_side == 0;
+  const bool before = pair.column + 1 == pair.row && place.key_side == sides - 1 && place.query_side == 0;
   const bool origin = pair.row == 0 && own == 0;
-  PairSums sums;
+  PairSums<In::parts> sums;
   load(0);
+#pragma unroll 1
   for (int sequence = 0; sequence < sequences; ++sequence) {
     end_copies();
     __syncthreads();  // all have copied, and are done with the sequence before
+    const unsigned char* stage = stage_of(sequence);
+    const T* warp_queries = place.queries_in(reinterpret_cast<const T*>(stage), d);
+    const WarpKeys<T, fixed_d, In::holds_keys> keys(
+        place.keys_in(reinterpret_cast<const T*>(stage + vector_bytes<T>(d)), d), d, place.lane);
+    const auto* log_sums = reinterpret_cast<const float*>(stage + 2 * vector_bytes<T>(d));
+    const Special special{before && place.lane == 28, origin ? scratch.first + sequence * shape.heads + head : nullptr};
+    float of_keys[key_parts][2] = {};
+    ScoresOf<In::group_parts> ready;
+    if constexpr (!edge) keys.template score_with<In::group_parts>(ready, warp_queries);
     if (stages > 1 && sequence + 1 < sequences) load(sequence + 1);
     if (sequence > 0) store_received(sequence - 1);
-    const unsigned char* stage = stage_of(sequence);
-    float of_keys[key_parts][2] = {};
-    if (!hidden) {
-      const auto* log_sums = reinterpret_cast<const float*>(stage + 2 * vector_bytes<T>(d));
-      const Special special{before && place.lane == 28,
-                            origin ? scratch.first + sequence * shape.heads + head : nullptr};
-      Scores s;
-      score(s, reinterpret_cast<const T*>(stage + vector_bytes<T>(d)), reinterpret_cast<const T*>(stage), d, place);
-      if (edge)
-        add_scores<true>(sums, of_keys, s, log_sums, factor, mask, place, special);
-      else
-        add_scores<false>(sums, of_keys, s, log_sums, factor, mask, place, special);
-    }
+    add_groups<edge, T, fixed_d, queries>(sums, of_keys, keys, warp_queries, ready, log_sums, factor, mask, place,
+                                          special, d);
 #pragma unroll
     for (int m = 0; m < key_parts; ++m)
 #pragma unroll
@@ -470,9 +631,10 @@ __global__ void __launch_bounds__(threads, 1)
   }
   const float share = 1.0f / static_cast<float>(shape.b);
 #pragma unroll
-  for (int n = 0; n < query_parts; ++n)
+  for (int n = 0; n < In::parts; ++n)
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
+      if (n % 2 == 0 && j == 0) __syncwarp();  // as above: not all at once
       float of_mean = 0;
 #pragma unroll
       for (int m = 0; m < key_parts; ++m)
@@ -509,8 +671,21 @@ __global__ void __launch_bounds__(threads, 1)
   if (own >= 3) return;
   float total = of_warps[own][0];
 #pragma unroll
-  for (int w = 1; w < warps; ++w) total = own == 2 ? fmaxf(total, of_warps[own][w]) : total + of_warps[own][w];
+  for (int w = 1; w < In::warps; ++w) total = own == 2 ? fmaxf(total, of_warps[own][w]) : total + of_warps[own][w];
   scratch.pairs[(pair.place() * shape.heads + head) * 3 + own] = own == 2 ? total * shape.scale : total;
+}
+
+template <class T, int fixed_d, int queries>
+__global__ void __launch_bounds__(PairLayout<T, queries>::threads, 1)
+    tile_pairs(const T* __restrict__ q, const T* __restrict__ k, const float* __restrict__ log_sum,
+               AttentionShape shape, AttentionScratch scratch, int tiles, int stages) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  __shared__ PairMemory<T, queries> shared;
+  const Pair pair(blockIdx.x / shape.heads, tiles);
+  if (pair.row == pair.column || (pair.row + 1) * static_cast<std::int64_t>(tile) > shape.t)
+    add_pair<true, T, fixed_d, queries>(q, k, log_sum, shape, scratch, tiles, stages, pair, shared, memory);
+  else
+    add_pair<false, T, fixed_d, queries>(q, k, log_sum, shape, scratch, tiles, stages, pair, shared, memory);
 }
 
 // HeadSums.
@@ -520,35 +695,54 @@ enum Value { entropy, entropy_norm, sink, previous, divergence, self, max_logit,
 __device__ double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
 __device__ double combined(int value, double a, double b) { return value == max_logit ? larger(a, b) : a + b; }
 
-constexpr int groups = 4;  // threads for each position: sequence s goes to thread s % groups
+constexpr int groups = 8;  // threads for each position: every eighth sequence and tile goes to one of them
 constexpr int position_threads = groups * tile;
 
+__device__ __forceinline__ double sum_over_warp(double value) {
+#pragma unroll
+  for (int offset = warp / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(all_lanes, value, offset);
+  return value;
+}
+
+// Loads of a thread do not wait for each other, as far as possible: the time is that of a few of them in a row.
 __global__ void __launch_bounds__(position_threads)
     positions(AttentionShape shape, AttentionScratch scratch, double* __restrict__ sums) {
+  __shared__ double of_groups[2][groups][tile];  // Σ p·log2 p of rows and of their means
   __shared__ double parts[position_threads / warp][attention_values];
   const int own = static_cast<int>(blockIdx.x), tiles = static_cast<int>(gridDim.x);
   const int head = static_cast<int>(blockIdx.y);
   const int place = static_cast<int>(threadIdx.x) % tile, group = static_cast<int>(threadIdx.x) / tile;
+  const int lane = static_cast<int>(threadIdx.x) % warp, own_warp = static_cast<int>(threadIdx.x) / warp;
   const std::int64_t i = static_cast<std::int64_t>(own) * tile + place, all = shape.b * shape.heads * shape.t;
+  const bool there = i < shape.t;
   double values[attention_values] = {};
   values[max_logit] = -INFINITY;
-  for (std::int64_t sequence = group; sequence < shape.b && i < shape.t; sequence += groups) {
-    const std::int64_t at = (sequence * shape.heads + head) * shape.t + i;
+  const float* rows = scratch.rows + static_cast<std::int64_t>(head) * tiles * shape.t + i;
+  const float* means = rows + static_cast<std::int64_t>(shape.heads) * tiles * shape.t;
+  double of_rows = 0, of_mean = 0;
+#pragma unroll 2
+  for (int column_tile = group; column_tile <= own && there; column_tile += groups) {
+    of_rows -= rows[column_tile * shape.t];
+    of_mean -= means[column_tile * shape.t];
+  }
+  of_groups[0][group][place] = of_rows;
+  of_groups[1][group][place] = of_mean;
+  for (std::int64_t sequence = group; sequence < shape.b && there; sequence += groups) {
+    const float* from = scratch.received + (sequence * shape.heads + head) * shape.t + i;
     double received = 0;
 #pragma unroll 8
-    for (int row_tile = own; row_tile < tiles; ++row_tile) received += scratch.received[row_tile * all + at];
+    for (int row_tile = own; row_tile < tiles; ++row_tile) received += from[row_tile * all];
     const double p = received / static_cast<double>(shape.t);
     if (p != 0) values[profile_entropy] -= p * log(p);
     if (i == 0) values[sink] += received - scratch.first[sequence * shape.heads + head];
   }
-  if (group == 0 && i < shape.t) {
-    double of_rows = 0, of_mean = 0;
-    const float* rows = scratch.rows + static_cast<std::int64_t>(head) * tiles * shape.t + i;
-    const float* means = rows + static_cast<std::int64_t>(shape.heads) * tiles * shape.t;
-#pragma unroll 4
-    for (int column_tile = 0; column_tile <= own; ++column_tile) {
-      of_rows -= rows[column_tile * shape.t];
-      of_mean -= means[column_tile * shape.t];
+  __syncthreads();
+  if (group == 0 && there) {
+    of_rows = of_mean = 0;
+#pragma unroll
+    for (int g = 0; g < groups; ++g) {
+      of_rows += of_groups[0][g][place];
+      of_mean += of_groups[1][g][place];
     }
     const double total = of_rows < 0 ? 0 : of_rows * ln_2;  // NaN stays
     values[entropy] = total;
@@ -560,26 +754,38 @@ __global__ void __launch_bounds__(position_threads)
     }
     // The largest score passes over NaN, the entropy does not.
     if (isnan(total)) values[max_logit] = total;
+  } else if (own_warp >= tile / warp && own_warp < tile / warp + 3) {  // what pairs of tiles left
+    const int which = own_warp - tile / warp;
+    const std::int64_t first_pair = static_cast<std::int64_t>(own) * (own + 1) / 2;
+    double value = which == 2 ? -INFINITY : 0;
+    for (int column_tile = lane; column_tile <= own; column_tile += warp) {
+      const double of_pair = scratch.pairs[((first_pair + column_tile) * shape.heads + head) * 3 + which];
+      value = which == 2 ? larger(value, of_pair) : value + of_pair;
+    }
+    if (which == 0) values[self] = value;
+    if (which == 1) values[previous] = value;
+    if (which == 2) values[max_logit] = value;
   }
 #pragma unroll
   for (int v = 0; v < attention_values; ++v) {
+    if (v != profile_entropy && v != sink && own_warp >= tile / warp + 3) continue;
+    if (v == max_logit) {
 #pragma unroll
-    for (int offset = warp / 2; offset > 0; offset /= 2)
-      values[v] = combined(v, values[v], __shfl_xor_sync(all_lanes, values[v], offset));
-    if (threadIdx.x % warp == 0) parts[threadIdx.x / warp][v] = values[v];
+      for (int offset = warp / 2; offset > 0; offset /= 2)
+        values[v] = larger(values[v], __shfl_xor_sync(all_lanes, values[v], offset));
+    } else {
+      values[v] = sum_over_warp(values[v]);
+    }
+    if (lane == 0) parts[own_warp][v] = values[v];
   }
   __syncthreads();
   if (threadIdx.x >= attention_values) return;
   const int v = static_cast<int>(threadIdx.x);
+  const int all_warps = v == profile_entropy || v == sink ? position_threads / warp : tile / warp + 3;
   double total = parts[0][v];
-  for (int w = 1; w < position_threads / warp; ++w) total = combined(v, total, parts[w][v]);
-  if (v == self || v == previous || v == max_logit) {
-    const int which = v == self ? 0 : v == previous ? 1 : 2;
-    const std::int64_t first_pair = static_cast<std::int64_t>(own) * (own + 1) / 2;
-    for (int column_tile = 0; column_tile <= own; ++column_tile) {
-      const double of_pair = scratch.pairs[((first_pair + column_tile) * shape.heads + head) * 3 + which];
-      total = v == max_logit && of_pair == INFINITY ? of_pair : combined(v, total, of_pair);
-    }
+  for (int w = 1; w < all_warps; ++w) {
+    const double part = parts[w][v];
+    total = v == max_logit && part == INFINITY ? part : combined(v, total, part);
   }
   sums[(static_cast<std::int64_t>(own) * shape.heads + head) * attention_values + v] = total;
 }
@@ -601,7 +807,7 @@ __global__ void __launch_bounds__(threads, 1)
   end_copies();
   __syncthreads();
   Scores s;
-  score(s, keys, queries, d, place);
+  score<query_parts>(s, place.keys_in(keys, d), place.queries_in(queries, d), d, place.lane);
 #pragma unroll
   for (int n = 0; n < query_parts; ++n)
 #pragma unroll
@@ -715,16 +921,21 @@ void attention_log_sums(const void* q, const void* k, const AttentionShape& shap
 }
 
 void attention_sums(const void* q, const void* k, const float* log_sum, const AttentionShape& shape,
-                    const AttentionScratch& scratch, double* sums, cudaStream_t stream) {
+                    const AttentionScratch& scratch, double* sums, cudaStream_t stream, int warp_queries) {
+  const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
   with_type_and_size(shape, [&](auto type, auto size) {
     using T = decltype(type);
-    const auto kernel = tile_pairs<T, decltype(size)::value>;
     const int stages = 2 * stage_bytes<T>(shape.d) <= most_bytes ? 2 : 1;
     const std::size_t bytes = stages * stage_bytes<T>(shape.d);
-    const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
-    allow_bytes(kernel, bytes);
-    kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape,
-                                               scratch, static_cast<int>(tiles_of(shape)), stages);
+    const auto launch = [&](auto kernel, int threads) {
+      allow_bytes(kernel, bytes);
+      kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape,
+                                                 scratch, static_cast<int>(tiles_of(shape)), stages);
+    };
+    if (warp_queries == 64)
+      launch(tile_pairs<T, decltype(size)::value, 64>, PairLayout<T, 64>::threads);
+    else
+      launch(tile_pairs<T, decltype(size)::value, 32>, PairLayout<T, 32>::threads);
   });
   positions<<<dim3(tiles_of(shape), static_cast<unsigned>(shape.heads)), position_threads, 0, stream>>>(shape, scratch,
                                                                                                         sums);

@@ -1,10 +1,12 @@
 // Reads the keys once (8 MB for 16384 tokens of 4 heads of 64 in bfloat16: 2 µs of memory). A block takes a chunk of
 // tokens of one head. Eight of its warps sum: d / 8 lanes share a key, eight components each, so that a warp takes
-// several keys at a time, about 140 instructions in float64 for 4 keys of 64, 5 µs for all. They leave the keys in
-// shared memory, 64 at a time, of which the other eight warps make the Gram matrix meanwhile, by tensor cores in
-// float64: 36 of 64 blocks of 8 x 8 are on or above the diagonal, 590,000 products of 8 x 8 x 4, 5 to 10 µs. A second
-// kernel adds up what the chunks left (3 MB: 2 µs).
+// several keys at a time, about 170 instructions for 4 keys of 64, 5 µs for all. They leave the keys in shared memory,
+// 64 at a time, of which the other eight warps make the Gram matrix meanwhile, by tensor cores in float64: 36 of 64 blocks
+// of 8 x 8 are on or above the diagonal, 590,000 products of 8 x 8 x 4, 5 to 10 µs. A second kernel adds up what the
+// chunks left (3 MB: 2 µs).
 #include <cuda_runtime.h>
+
+#include <type_traits>
 
 #include "ops/cuda/elements.cuh"
 #include "probe/cuda/key_sums.h"
@@ -20,6 +22,10 @@ constexpr int per_lane = 8;       // components
 constexpr int most_d = 128;
 constexpr int staged_keys = 64;   // in shared memory at a time
 constexpr int wanted_blocks = 128;  // no more than a Hopper GPU has multiprocessors
+
+// In which a key is measured. That of bfloat16 values is off by less than 1e-6 then; sums over keys are float64.
+template <class T>
+using Real = std::conditional_t<std::is_same_v<T, float>, double, float>;
 
 // The larger; NaN if one is.
 __device__ double larger(double a, double b) { return a > b || isnan(a) ? a : b; }
@@ -63,12 +69,19 @@ __device__ __forceinline__ float2 pair_at(const __nv_bfloat16* from) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(from));
 }
 
+// Token n of a head. Divisions cost as much as half of what is done with a vector.
+template <class T>
+__device__ __forceinline__ const T* vector_at(const T* head, unsigned n, const KeyShape& shape) {
+  if (shape.flat) return head + n * shape.strides.token;
+  const unsigned t = static_cast<unsigned>(shape.t);
+  return head + n / t * shape.strides.sequence + n % t * shape.strides.token;
+}
+
 // The lane's components of token n of a head; 0 beyond d, and where the token is not `there`.
 template <int size, class T>
 __device__ __forceinline__ void load_key(float (&key)[per_lane], const T* head, unsigned n, bool there,
                                          const KeyShape& shape, int lane) {
-  const unsigned t = static_cast<unsigned>(shape.t);
-  const T* from = head + n / t * shape.strides.sequence + n % t * shape.strides.token;
+  const T* from = vector_at(head, n, shape);
 #pragma unroll
   for (int j = 0; j < per_lane; j += 2) {
     const int i = component<size>(lane, j);
@@ -85,8 +98,8 @@ __device__ __forceinline__ void load_key(float (&key)[per_lane], const T* head, 
 }
 
 // Over the lanes of a key, and over the keys of a warp.
-template <int size>
-__device__ __forceinline__ double sum_of_key(double value) {
+template <int size, class Value>
+__device__ __forceinline__ Value sum_of_key(Value value) {
 #pragma unroll
   for (int offset = 1; offset < Layout<size>::lanes; offset *= 2) value += __shfl_xor_sync(all_lanes, value, offset);
   return value;
@@ -106,17 +119,39 @@ __device__ __forceinline__ double sum_over_keys(double value) {
   return value;
 }
 
-__device__ __forceinline__ double square_of(float value) {
-  const double wide_value = value;
-  return wide_value * wide_value;
-}
+// What a key is measured by, the same in all its lanes.
+template <class Real>
+struct Measures {
+  Real norm, ratio;  // (Σ k²)² / Σ k⁴
+  Real inverse;      // 1 / norm
+  float top;         // largest |component|
+};
 
-template <int size>
-__device__ __forceinline__ double norm_of(const float (&key)[per_lane]) {
-  double squares = 0;
+// float32 would not hold squares of all values: they are taken of components times a power of two, exact, that makes
+// the largest about 1.
+template <int size, class Real>
+__device__ __forceinline__ Measures<Real> measures_of(const float (&key)[per_lane]) {
+  float top = 0;
 #pragma unroll
-  for (int j = 0; j < per_lane; ++j) squares += square_of(key[j]);
-  return sqrt(sum_of_key<size>(squares));
+  for (int j = 0; j < per_lane; ++j) top = fmaxf(top, fabsf(key[j]));
+  top = largest_of_key<size>(top);
+  Real scale = 1, back = 1;
+  if constexpr (std::is_same_v<Real, float>) {
+    const int exponent = min(max(254 - static_cast<int>(__float_as_uint(top) >> 23), 1), 253);
+    scale = __uint_as_float(static_cast<unsigned>(exponent) << 23);
+    back = __uint_as_float(static_cast<unsigned>(254 - exponent) << 23);
+  }
+  Real energy = 0, fourths = 0;
+#pragma unroll
+  for (int j = 0; j < per_lane; ++j) {
+    const Real component = key[j] * scale, square = component * component;
+    energy += square;
+    fourths = fma(square, square, fourths);
+  }
+  energy = sum_of_key<size>(energy);
+  fourths = sum_of_key<size>(fourths);
+  const Real root = sqrt(energy);
+  return {root * back, energy * energy / fourths, scale / root, top};
 }
 
 // Combines two partial results of value number v.
@@ -125,50 +160,42 @@ __device__ double combined(int v, double a, double b) {
   return v == largest_top ? larger(a, b) : a + b;
 }
 
-// What a thread sums. Scalars are the same in all lanes of a key, but for the sums of components.
-template <int size>
+// What a thread sums. Scalars are the same in all lanes of a key, but for the sums of components. Energies are on the
+// diagonal of the Gram matrix.
+template <int size, class Real>
 struct LaneSums {
   double norms = 0, norm_squares = 0, components = 0, component_squares = 0, token0_norms = 0, tops = 0, axes = 0,
          ratios = 0, largest_top = -INFINITY;
-  double energies[per_lane] = {}, units[per_lane] = {};
+  Real units[per_lane] = {};
   float on_top[per_lane] = {}, alive = 0;  // counts
 
   __device__ __forceinline__ void add(const float (&key)[per_lane], bool there, bool is_first, double first_norm,
-                                      double first_component, int lane, int d) {
-    double squares = 0, fourths = 0;
-    float top = 0;
+                                      Real first_component, int lane, int d) {
+    const Measures<Real> of_key = measures_of<size, Real>(key);
+    if (!there) return;
+    Real shifts = 0, shift_squares = 0;
 #pragma unroll
     for (int j = 0; j < per_lane; ++j) {
-      const double square = square_of(key[j]);
-      squares += square;
-      fourths = fma(square, square, fourths);
-      energies[j] += square;
-      top = fmaxf(top, fabsf(key[j]));
-      if (there && component<size>(lane, j) < d) {
-        const double shifted = key[j] - first_component;
-        components += shifted;
-        component_squares = fma(shifted, shifted, component_squares);
-      }
+      const Real shifted = component<size>(lane, j) < d ? key[j] - first_component : Real(0);
+      shifts += shifted;
+      shift_squares = fma(shifted, shifted, shift_squares);
     }
-    const double energy = sum_of_key<size>(squares);
-    fourths = sum_of_key<size>(fourths);
-    top = largest_of_key<size>(top);
-    if (!there) return;
-    const double norm = sqrt(energy), largest = isnan(energy) ? energy : static_cast<double>(top);
+    components += shifts;
+    component_squares += shift_squares;
+    const double norm = of_key.norm, largest = isnan(of_key.norm) ? norm : static_cast<double>(of_key.top);
     norms += norm - first_norm;
     norm_squares += (norm - first_norm) * (norm - first_norm);
     tops += largest;
     largest_top = larger(largest_top, largest);
     if (is_first) token0_norms += norm;
     if (!(norm > 0)) return;
-    const double inverse = 1 / norm;
     alive += 1;
-    axes = fma(largest, inverse, axes);
-    ratios += energy * energy / fourths;
+    axes += largest * of_key.inverse;
+    ratios += of_key.ratio;
 #pragma unroll
     for (int j = 0; j < per_lane; ++j) {
-      units[j] = fma(static_cast<double>(key[j]), inverse, units[j]);
-      if (fabsf(key[j]) == top) on_top[j] += 1;
+      units[j] = fma(static_cast<Real>(key[j]), of_key.inverse, units[j]);
+      if (fabsf(key[j]) == of_key.top) on_top[j] += 1;
     }
   }
 
@@ -197,10 +224,10 @@ struct LaneSums {
 #pragma unroll
     for (int j = 0; j < per_lane; ++j) {
       const int i = component<size>(lane, j);
-      const double energy = sum_over_keys<size>(energies[j]), unit = sum_over_keys<size>(units[j]);
+      const double unit = sum_over_keys<size>(units[j]);
       const double count = sum_over_keys<size>(on_top[j]);
       if (lane >= Layout<size>::lanes || i >= d) continue;
-      to[key_scalars + cuda::energies * d + i] = energy;
+      to[key_scalars + cuda::energies * d + i] = 0;  // add_chunks has them
       to[key_scalars + cuda::units * d + i] = unit;
       to[key_scalars + cuda::on_top * d + i] = count;
     }
@@ -217,7 +244,7 @@ struct GramSums {
 
   // A fragment holds component lane / 4 of a block and key lane % 4, on the left and on the right alike.
   __device__ __forceinline__ void add(const double* staged, int lane) {
-#pragma unroll 1
+#pragma unroll(size > 64 ? 1 : 2)
     for (int four = group; four < staged_keys / 4; four += In::groups) {
       const double* keys = staged + (4 * four + lane % 4) * In::stride + lane / 4;
       const double upper = keys[8 * couple], lower = keys[8 * (In::blocks - 1 - couple)];
@@ -279,27 +306,36 @@ template <int size, class T>
 __device__ void sum_keys(const T* keys, const KeyShape& shape, const Chunk& chunk, double* memory, double* out) {
   using In = Layout<size>;
   const int lane = static_cast<int>(threadIdx.x) % warp, own_warp = static_cast<int>(threadIdx.x) / warp, d = shape.d;
-  float key[per_lane], next[per_lane];
+  constexpr int ahead = In::passes < 2 ? In::passes : 2;  // passes whose keys are on their way
+  float key[per_lane], next[ahead][per_lane];
   load_key<size>(key, keys, 0, true, shape, lane);
-  const double first_norm = norm_of<size>(key), first_component = wide(keys[0]);
-  LaneSums<size> sums;
+  const double first_norm = measures_of<size, Real<T>>(key).norm;
+  const Real<T> first_component = wide(keys[0]);
+  LaneSums<size, Real<T>> sums;
   const auto own = static_cast<unsigned>(own_warp * In::keys + lane / In::lanes);  // key of a pass
-  load_key<size>(next, keys, chunk.begin + own, chunk.begin + own < chunk.end, shape, lane);
+#pragma unroll
+  for (int pass = 0; pass < ahead; ++pass) {
+    const unsigned place = chunk.begin + static_cast<unsigned>(pass * In::pass) + own;
+    load_key<size>(next[pass], keys, place, place < chunk.end, shape, lane);
+  }
+  const auto t = static_cast<unsigned>(shape.t);
   int buffer = 0;
+#pragma unroll 1
   for (unsigned stage = chunk.begin; stage < chunk.end; stage += staged_keys, buffer ^= 1) {
     double* staged = memory + buffer * staged_keys * In::stride;
-#pragma unroll 1
+    const bool has_first = (stage + staged_keys - 1) / t * t >= stage;  // of a sequence
+#pragma unroll
     for (int pass = 0; pass < In::passes; ++pass) {
       const unsigned in_stage = static_cast<unsigned>(pass * In::pass) + own, place = stage + in_stage;
 #pragma unroll
-      for (int j = 0; j < per_lane; ++j) key[j] = next[j];
-      load_key<size>(next, keys, place + In::pass, place + In::pass < chunk.end, shape, lane);
+      for (int j = 0; j < per_lane; ++j) key[j] = next[pass % ahead][j];
+      const unsigned later = place + static_cast<unsigned>(ahead * In::pass);
+      load_key<size>(next[pass % ahead], keys, later, later < chunk.end, shape, lane);
 #pragma unroll
       for (int j = 0; j < per_lane; j += 2)
         *reinterpret_cast<double2*>(staged + in_stage * In::stride + component<size>(lane, j)) =
             make_double2(key[j], key[j + 1]);
-      const bool is_first = place % static_cast<unsigned>(shape.t) == 0;  // of its sequence
-      sums.add(key, place < chunk.end, is_first, first_norm, first_component, lane, d);
+      sums.add(key, place < chunk.end, has_first && place % t == 0, first_norm, first_component, lane, d);
     }
     wait_for(all_warps, 2 * threads);
   }
@@ -364,8 +400,9 @@ __global__ void __launch_bounds__(sum_warps* warp)
   double total = parts[0][lane];
   for (int g = 1; g < sum_warps && g < chunks; ++g) total = combined(v, total, parts[g][lane]);
   const int values = values_of(d);
+  const int first_energy = key_scalars + energies * d;
   if (v < values) {
-    sums[head * values + v] = total;
+    if (v < first_energy || v >= first_energy + d) sums[head * values + v] = total;
     return;
   }
   const int blocks = size / 8, slots = blocks + 1, block = (v - values) / 64, inside = (v - values) % 64;
@@ -375,44 +412,92 @@ __global__ void __launch_bounds__(sum_warps* warp)
   if (row >= d || column >= d) return;
   double* gram = sums + static_cast<std::int64_t>(heads) * values + static_cast<std::int64_t>(head) * d * d;
   gram[row * d + column] = total;
+  if (row == column) sums[head * values + first_energy + row] = total;
   gram[column * d + row] = total;  // the other side; within a block of the diagonal the same value twice
 }
 
-template <class T, int size>
-__global__ void __launch_bounds__(threads)
-    add_norms(const T* __restrict__ x, KeyShape shape, int chunk_size, double* __restrict__ sums) {
+constexpr int norm_warps = 16;
+constexpr int norm_blocks = 256;  // two for each multiprocessor of a Hopper GPU
+constexpr int batch = 4;          // vectors of a thread that are on their way at once
+
+// Eight components one after another of each lane, 16 bytes at a time. Those from d on are 0.
+template <class T>
+__device__ __forceinline__ void load_packs(float (&vector)[per_lane], const T* from, bool there) {
+  using Part = Pack<T, 16 / sizeof(T)>;
+#pragma unroll
+  for (int j = 0; j < per_lane; j += Part::size) {
+    Part part{};
+    if (there) part = *reinterpret_cast<const Part*>(from + j);
+#pragma unroll
+    for (int i = 0; i < Part::size; ++i) vector[j + i] = wide(part.values[i]);
+  }
+}
+
+// Σ ‖x‖ of the vectors of a lane's group of lanes.
+template <bool packs, int size, class T>
+__device__ __forceinline__ double norms_of(const T* vectors, const KeyShape& shape, const Chunk& chunk, int lane,
+                                           int own_warp) {
   using In = Layout<size>;
-  __shared__ double parts[warps];
+  constexpr unsigned pass = norm_warps * In::keys;
+  const auto own = static_cast<unsigned>(own_warp * In::keys + lane / In::lanes);
+  const int first = lane % In::lanes * per_lane;
+  double sum = 0;
+#pragma unroll 1
+  for (unsigned stage = chunk.begin; stage < chunk.end; stage += batch * pass) {
+    float vector[batch][per_lane];
+#pragma unroll
+    for (unsigned i = 0; i < batch; ++i) {
+      const unsigned place = stage + i * pass + own;
+      const bool there = place < chunk.end;
+      if constexpr (packs)
+        load_packs(vector[i], vector_at(vectors, there ? place : chunk.begin, shape) + first,
+                   there && first < shape.d);
+      else
+        load_key<size>(vector[i], vectors, place, there, shape, lane);
+    }
+#pragma unroll
+    for (int i = 0; i < batch; ++i) {
+      Real<T> squares = 0;
+#pragma unroll
+      for (int j = 0; j < per_lane; ++j)
+        squares = fma(static_cast<Real<T>>(vector[i][j]), static_cast<Real<T>>(vector[i][j]), squares);
+      sum += sqrt(sum_of_key<size>(squares));
+    }
+  }
+  return sum;
+}
+
+// Of 16 MB (16384 tokens of 8 heads of 64 in bfloat16): 4 µs of memory, less where the cache still has them.
+template <class T, int size>
+__global__ void __launch_bounds__(norm_warps* warp)
+    add_norms(const T* __restrict__ x, KeyShape shape, int chunk_size, double* __restrict__ sums) {
+  __shared__ double parts[norm_warps];
   const int lane = static_cast<int>(threadIdx.x) % warp, own_warp = static_cast<int>(threadIdx.x) / warp;
   const int head = static_cast<int>(blockIdx.y);
   const T* vectors = x + head * shape.strides.head;
   const Chunk chunk(shape, chunk_size);
-  double sum = 0;
-#pragma unroll 4
-  for (unsigned first = chunk.begin; first < chunk.end; first += In::pass) {
-    const unsigned place = first + static_cast<unsigned>(own_warp * In::keys + lane / In::lanes);
-    float vector[per_lane];
-    load_key<size>(vector, vectors, place, place < chunk.end, shape, lane);
-    sum += norm_of<size>(vector);
-  }
+  double sum = shape.packs ? norms_of<true, size>(vectors, shape, chunk, lane, own_warp)
+                           : norms_of<false, size>(vectors, shape, chunk, lane, own_warp);
   sum = sum_over_keys<size>(sum);
   if (lane == 0) parts[own_warp] = sum;
   __syncthreads();
   if (threadIdx.x > 0) return;
   double total = parts[0];
-  for (int w = 1; w < warps; ++w) total += parts[w];
+  for (int w = 1; w < norm_warps; ++w) total += parts[w];
   sums[static_cast<std::int64_t>(blockIdx.x) * shape.heads + head] = total;
 }
 
 int size_of(int d) { return d <= 32 ? 32 : d <= 64 ? 64 : 128; }
 
-std::int64_t chunk_of(const KeyShape& shape) {
-  const std::int64_t even = (shape.n * shape.heads + wanted_blocks - 1) / wanted_blocks;
+std::int64_t chunk_of(const KeyShape& shape, int blocks) {
+  const std::int64_t even = (shape.n * shape.heads + blocks - 1) / blocks;
   return (even + staged_keys - 1) / staged_keys * staged_keys;
 }
-
-dim3 blocks_of(const KeyShape& shape) {
-  return {static_cast<unsigned>(key_chunks(shape)), static_cast<unsigned>(shape.heads)};
+std::int64_t chunks_of(const KeyShape& shape, int blocks) {
+  return (shape.n + chunk_of(shape, blocks) - 1) / chunk_of(shape, blocks);
+}
+dim3 blocks_of(const KeyShape& shape, std::int64_t chunks) {
+  return {static_cast<unsigned>(chunks), static_cast<unsigned>(shape.heads)};
 }
 
 // Calls launch(type, size) with a value of the type of elements and the layout.
@@ -437,7 +522,8 @@ void with_type_and_size(const KeyShape& shape, Launch&& launch) {
 
 bool supports_key_sums(int d) { return d >= 1 && d <= most_d; }
 
-std::int64_t key_chunks(const KeyShape& shape) { return (shape.n + chunk_of(shape) - 1) / chunk_of(shape); }
+std::int64_t key_chunks(const KeyShape& shape) { return chunks_of(shape, wanted_blocks); }
+std::int64_t norm_chunks(const KeyShape& shape) { return chunks_of(shape, norm_blocks); }
 
 int key_partials(int d) {
   const int gram = size_of(d) == 32   ? Layout<32>::gram_values
@@ -455,8 +541,8 @@ void key_sums(const void* k, const KeyShape& shape, double* partials, double* su
     constexpr std::size_t bytes = shared_bytes<size>();
     // More than 48 KB is had on request only.
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
-    kernel<<<blocks_of(shape), 2 * threads, bytes, stream>>>(static_cast<const T*>(k), shape,
-                                                             static_cast<int>(chunk_of(shape)), values, partials);
+    kernel<<<blocks_of(shape, key_chunks(shape)), 2 * threads, bytes, stream>>>(
+        static_cast<const T*>(k), shape, static_cast<int>(chunk_of(shape, wanted_blocks)), values, partials);
   });
   const std::int64_t all = static_cast<std::int64_t>(shape.heads) * values;
   add_chunks<<<static_cast<unsigned>((all + warp - 1) / warp), sum_warps * warp, 0, stream>>>(
@@ -466,8 +552,9 @@ void key_sums(const void* k, const KeyShape& shape, double* partials, double* su
 void norm_sums(const void* x, const KeyShape& shape, double* sums, cudaStream_t stream) {
   with_type_and_size(shape, [&](auto type, auto layout) {
     using T = decltype(type);
-    add_norms<T, decltype(layout)::blocks * 8><<<blocks_of(shape), threads, 0, stream>>>(
-        static_cast<const T*>(x), shape, static_cast<int>(chunk_of(shape)), sums);
+    const dim3 blocks = blocks_of(shape, norm_chunks(shape));
+    add_norms<T, decltype(layout)::blocks * 8><<<blocks, norm_warps * warp, 0, stream>>>(
+        static_cast<const T*>(x), shape, static_cast<int>(chunk_of(shape, norm_blocks)), sums);
   });
 }
 

@@ -1,4 +1,5 @@
-// Sums over the keys of each head on a GPU, in float64. No atomics: results do not depend on timing.
+// Sums over the keys of each head on a GPU, in float64, of what each key is measured by: in float64, too, or where keys
+// are bfloat16 in float32. No atomics: results do not depend on timing.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,8 @@ struct KeyShape {
   int heads = 0, d = 0;
   HeadStrides strides;
   bool pairs = false;  // pointer, strides and d are multiples of two elements, which threads then read at once
+  bool packs = false;  // pointer and strides are multiples of 16 bytes, d of eight elements
+  bool flat = false;   // sequences follow each other: token n lies n strides from the first
   ElementType type = ElementType::f32;
 };
 
@@ -50,12 +53,14 @@ bool supports_key_sums(int d);
 // Tokens are cut into so many chunks, each of which leaves so many values for each head.
 std::int64_t key_chunks(const KeyShape& shape);
 int key_partials(int d);
+std::int64_t norm_chunks(const KeyShape& shape);
 
 // partials: float64 [chunks, heads, key_partials(d)], scratch; sums: float64 [heads, key_values(d)], and behind it KᵀK,
 // [heads, d, d].
 void key_sums(const void* k, const KeyShape& shape, double* partials, double* sums, CUstream_st* stream);
 
-// sums: float64 [chunks, heads], to be added up over the chunks by the caller: Σ ‖x‖ of vectors in the shape of keys.
+// sums: float64 [norm_chunks, heads], to be added up over the chunks by the caller: Σ ‖x‖ of vectors in the shape of
+// keys.
 void norm_sums(const void* x, const KeyShape& shape, double* sums, CUstream_st* stream);
 
 }  // namespace headscope::cuda
