@@ -30,6 +30,12 @@ if(HEADSCOPE_CUDA)
   # The headers and libraries of the CUDA runtime, beside torch as wheels put them.
   get_filename_component(cuda_runtime "${HEADSCOPE_TORCH}/../nvidia/cu13" ABSOLUTE)
   get_filename_component(cuda_compiler "${HEADSCOPE_NVCC}/../.." ABSOLUTE)
+  # The headers of CUTLASS, beside the compiler as wheels put them. It also works without: see headscope_kernels.
+  set(HEADSCOPE_CUTLASS "$ENV{HEADSCOPE_CUTLASS}" CACHE PATH "Folder that holds cutlass/cutlass.h, if not beside the compiler's wheels")
+  set(cutlass "${HEADSCOPE_CUTLASS}")
+  if(NOT cutlass)
+    get_filename_component(cutlass "${cuda_compiler}/../../cutlass_library/source/include" ABSOLUTE)
+  endif()
   add_library(headscope_gpu_objects OBJECT)
   target_link_libraries(headscope_gpu_objects PRIVATE headscope_flags headscope_torch fmt::fmt nlohmann_json::nlohmann_json Eigen3::Eigen)
   target_precompile_headers(headscope_gpu_objects REUSE_FROM headscope_torch_precompiled)
@@ -71,7 +77,14 @@ endfunction()
 
 # headscope_kernels(NAME): compiles cuda/*.cu of a folder. By hand, because CMake's own CUDA support wants a whole toolkit, and
 # the wheels are only a compiler.
+# Products with CUTLASS use instructions that only sm_90a has. Without that architecture, or without CUTLASS, their source is compiled
+# like the others and holds no kernels; the program then uses cuBLAS.
 function(headscope_kernels name)
+  set(made_for_90a "${CMAKE_SOURCE_DIR}/src/ops/cuda/fused_products.cu")
+  set(flags_for_90a -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -DNDEBUG -DHEADSCOPE_CUTLASS "-I${cutlass}")
+  if(NOT "90" IN_LIST HEADSCOPE_CUDA_ARCHITECTURES OR NOT EXISTS "${cutlass}/cutlass/cutlass.h")
+    set(made_for_90a)
+  endif()
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/cuda/*.cu")
   set(targets)
   foreach(architecture ${HEADSCOPE_CUDA_ARCHITECTURES})
@@ -81,9 +94,13 @@ function(headscope_kernels name)
   foreach(source ${sources})
     get_filename_component(stem "${source}" NAME_WE)
     set(object "${folder}/${stem}.o")
+    set(flags ${targets})
+    if(source IN_LIST made_for_90a)
+      set(flags ${flags_for_90a})
+    endif()
     add_custom_command(OUTPUT "${object}" DEPFILE "${object}.d" DEPENDS "${source}"
       COMMAND "${CMAKE_COMMAND}" -E make_directory "${folder}"
-      COMMAND "${HEADSCOPE_NVCC}" -c -O3 -std=c++20 ${targets} -Xcompiler=-fPIC,-Wall -MD -MF "${object}.d"
+      COMMAND "${HEADSCOPE_NVCC}" -c -O3 -std=c++20 ${flags} -Xcompiler=-fPIC,-Wall -MD -MF "${object}.d"
         "-I${CMAKE_SOURCE_DIR}/src" "-I${cuda_runtime}/include" -o "${object}" "${source}"
       COMMENT "Building CUDA object ${stem}.o" VERBATIM)
     list(APPEND objects "${object}")

@@ -2,10 +2,10 @@
 
 #include "model/rope.h"
 #include "ops/embedding.h"
+#include "ops/feed_forward_products.h"
 #include "ops/linear.h"
 #include "ops/linear_cross_entropy.h"
 #include "ops/rms_norm.h"
-#include "ops/squared_relu.h"
 
 namespace headscope {
 
@@ -128,10 +128,7 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
   layer.middle_h_nm = normed.y;
   layer.middle_inverse = normed.inverse;
   done("norms");
-  layer.inner_nf = at::mm(layer.middle_h_nm, matrices.up.t());
-  done("products");
-  squared_relu_forward_(layer.inner_nf);
-  done("activation");
+  layer.inner_nf = squared_relu_product(layer.middle_h_nm, matrices.up);
   behind = {layer.middle_nm, at::mm(layer.inner_nf, matrices.down.t())};
   done("products");
   return layer;
@@ -147,10 +144,7 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   };
 
   add_gradient(weights.down, d_nm, layer.inner_nf);
-  at::Tensor d_inner_nf = at::mm(d_nm, matrices.down);
-  done("products");
-  squared_relu_backward_(layer.inner_nf, d_inner_nf);
-  done("activation");
+  at::Tensor d_inner_nf = squared_relu_product_backward(d_nm, matrices.down, layer.inner_nf);
   add_gradient(weights.up, d_inner_nf, layer.middle_h_nm);
   const at::Tensor d_middle_h_nm = at::mm(d_inner_nf, matrices.up);
   done("products");

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "ops/attention.h"
 #include "ops/device.h"
+#include "ops/feed_forward_products.h"
 #include "ops/gpu.h"
 #include "ops/large_tensors.h"
 #include "ops/linear.h"
@@ -237,6 +238,17 @@ TEST(Linear, WithAPackedWeightIsTheSameProduct) {
 TEST(SquaredRelu, IsTheSquareOfThePositivePart) {
   const at::Tensor x = at::tensor({-2.0, -0.0, 0.5, 3.0});
   EXPECT_TRUE(at::equal(squared_relu(x), at::tensor({0.0, 0.0, 0.25, 9.0})));
+}
+
+// Against autograd through the definition.
+TEST(FeedForwardProducts, AreTheActivationAndItsGradient) {
+  const at::Tensor x_nm = random_tensor({13, 6}, 1), up_fm = random_tensor({10, 6}, 2);
+  const at::Tensor down_mf = random_tensor({6, 10}, 3), d_nm = random_tensor({13, 6}, 4);
+  const at::Tensor before_nf = at::mm(x_nm, up_fm.t()).set_requires_grad(true);
+  const at::Tensor inner_nf = at::relu(before_nf).square();
+  const auto gradients = torch::autograd::grad({at::mm(inner_nf, down_mf.t())}, {before_nf}, {d_nm});
+  EXPECT_TRUE(at::allclose(squared_relu_product(x_nm, up_fm), inner_nf));
+  EXPECT_TRUE(at::allclose(squared_relu_product_backward(d_nm, down_mf, inner_nf.detach()), gradients[0]));
 }
 
 TEST(LinearCrossEntropy, IsTheMeanNegativeLogProbability) {
