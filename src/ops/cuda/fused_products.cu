@@ -17,7 +17,6 @@
 #include <cutlass/epilogue/collective/collective_builder.hpp>
 #include <cutlass/gemm/collective/builders/sm90_gmma_builder.inl>
 #include <cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp>
-#include <cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_cooperative.hpp>
 #include <cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_pingpong.hpp>
 #endif
 
@@ -80,49 +79,26 @@ using Activated =
 using Sloped = fusion::Sm90EVT<fusion::Sm90Compute<TimesSlope, Bf16, float, rounding>, fusion::Sm90AccFetch,
                                fusion::Sm90SrcFetch<Bf16>>;
 
-// 128 x 256: both multiplying warp groups share a tile, and the two blocks of a cluster share the tile of b. It reads
-// the least from L2. Multiplying stops during the epilogue.
-struct WideTiles {
-  static constexpr const char* name = "128x256 cooperative, cluster 2x1";
-  using Tile = Shape<_128, _256, _64>;
-  using Cluster = Shape<_2, _1, _1>;
-  using Multiply = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
-  using Finish = cutlass::epilogue::TmaWarpSpecializedCooperative;
-  using FinishTile = cutlass::epilogue::collective::EpilogueTileAuto;
-};
-
-struct TallTiles {
-  static constexpr const char* name = "256x128 cooperative, cluster 1x2";
-  using Tile = Shape<_256, _128, _64>;
-  using Cluster = Shape<_1, _2, _1>;
-  using Multiply = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
-  using Finish = cutlass::epilogue::TmaWarpSpecializedCooperative;
-  using FinishTile = cutlass::epilogue::collective::EpilogueTileAuto;
-};
-
-// 128 x 128, one for each warp group: while one finishes its tile, the other multiplies. For a small depth, where
-// finishing is much of the time. With four parts of 64 x 64, all of y is there when the sums are.
-struct AlternatingTiles {
-  static constexpr const char* name = "128x128 alternating, cluster 2x1";
-  using Tile = Shape<_128, _128, _64>;
-  using Cluster = Shape<_2, _1, _1>;
-  using Multiply = cutlass::gemm::KernelTmaWarpSpecializedPingpong;
-  using Finish = cutlass::epilogue::TmaWarpSpecialized;
-  using FinishTile = Shape<_64, _64>;
-};
+// Tiles of 128 x 128, one for each warp group: while one finishes its tile, the other multiplies. The two blocks of a
+// cluster share the tile of b. With four parts of 64 x 64, all of y is there when the sums are. On an H200 with sums over
+// 512 it is faster than cuBLAS without the activation; with tiles of 128 x 256, where multiplying stops during the
+// epilogue, it was slower (benchmarks: docs/gpu.md).
+using Tile = Shape<_128, _128, _64>;
+using Cluster = Shape<_2, _1, _1>;
+using FinishTile = Shape<_64, _64>;
 
 // Source: the type of y, or void. LayoutB: of b as [depth, columns].
-template <class Tiles, class Source, class LayoutB, class Function>
+template <class Source, class LayoutB, class Function>
 struct Product {
   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
-      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, typename Tiles::Tile, typename Tiles::Cluster,
-      typename Tiles::FinishTile, float, float, Source, RowMajor, alignment, Bf16, RowMajor, alignment,
-      typename Tiles::Finish, Function>::CollectiveOp;
+      cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
+      FinishTile, float, float, Source, RowMajor, alignment, Bf16, RowMajor, alignment,
+      cutlass::epilogue::TmaWarpSpecialized, Function>::CollectiveOp;
   using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Bf16, RowMajor, alignment, Bf16, LayoutB, alignment, float,
-      typename Tiles::Tile, typename Tiles::Cluster,
+      Tile, Cluster,
       cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename Epilogue::SharedStorage))>,
-      typename Tiles::Multiply>::CollectiveOp;
+      cutlass::gemm::KernelTmaWarpSpecializedPingpong>::CollectiveOp;
   using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue,
                                                       cutlass::gemm::PersistentScheduler>;
 
@@ -154,7 +130,6 @@ struct Product {
     static_assert(shared_bytes <= 227 * 1024, "a block of compute capability 9.0 has no more");
     if (cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes) != cudaSuccess)
       return false;
-    using Cluster = typename Tiles::Cluster;
     const dim3 cluster(size<0>(Cluster{}), size<1>(Cluster{}), 1);
     void* given[] = {&parameters};
     return cutlass::ClusterLauncher::launch(Kernel::get_grid_shape(parameters), cluster, Kernel::get_block_shape(),
@@ -162,10 +137,8 @@ struct Product {
   }
 };
 
-template <class Tiles>
-using Up = Product<Tiles, void, ColumnMajor, Activated>;
-template <class Tiles>
-using DownBackward = Product<Tiles, Bf16, RowMajor, Sloped>;
+using Up = Product<void, ColumnMajor, Activated>;
+using DownBackward = Product<Bf16, RowMajor, Sloped>;
 
 int attribute(cudaDeviceAttr which) {
   int device = 0, value = 0;
@@ -173,26 +146,14 @@ int attribute(cudaDeviceAttr which) {
   return value;
 }
 
-template <template <class> class Operation>
-bool launch(const void* a, const void* b, const void* source, void* out, const ProductShape& shape,
-            const ProductTiles& tiles, cudaStream_t stream) {
+template <class Operation>
+bool launch(const void* a, const void* b, const void* source, void* out, const ProductShape& shape, int swizzle,
+            cudaStream_t stream) {
   if (shape.rows == 0 || shape.columns == 0) return true;
-  const int processors = attribute(cudaDevAttrMultiProcessorCount);
-  const auto with = [&](auto kind) {
-    return Operation<decltype(kind)>::launch(a, b, source, out, shape, tiles.swizzle, processors, stream);
-  };
-  switch (tiles.kind) {
-    case 0: return with(WideTiles{});
-    case 1: return with(TallTiles{});
-    default: return with(AlternatingTiles{});
-  }
+  return Operation::launch(a, b, source, out, shape, swizzle, attribute(cudaDevAttrMultiProcessorCount), stream);
 }
 
 }  // namespace
-
-const char* product_tile_name(int kind) {
-  return kind == 0 ? WideTiles::name : kind == 1 ? TallTiles::name : AlternatingTiles::name;
-}
 
 bool supports_fused_products(const ProductShape& shape) {
   constexpr std::int64_t largest = std::numeric_limits<int>::max();
@@ -201,30 +162,26 @@ bool supports_fused_products(const ProductShape& shape) {
          attribute(cudaDevAttrComputeCapabilityMajor) == 9 && attribute(cudaDevAttrComputeCapabilityMinor) == 0;
 }
 
-bool squared_relu_product(const void* a, const void* b, void* c, const ProductShape& shape, const ProductTiles& tiles,
+bool squared_relu_product(const void* a, const void* b, void* c, const ProductShape& shape, int swizzle,
                           cudaStream_t stream) {
-  return launch<Up>(a, b, nullptr, c, shape, tiles, stream);
+  return launch<Up>(a, b, nullptr, c, shape, swizzle, stream);
 }
 
 bool squared_relu_product_backward(const void* a, const void* b, const void* y, void* dx, const ProductShape& shape,
-                                   const ProductTiles& tiles, cudaStream_t stream) {
-  return launch<DownBackward>(a, b, y, dx, shape, tiles, stream);
+                                   int swizzle, cudaStream_t stream) {
+  return launch<DownBackward>(a, b, y, dx, shape, swizzle, stream);
 }
 #else
-const char* product_tile_name(int) {
-  return "none";
-}
-
 bool supports_fused_products(const ProductShape&) {
   return false;
 }
 
-bool squared_relu_product(const void*, const void*, void*, const ProductShape&, const ProductTiles&, cudaStream_t) {
+bool squared_relu_product(const void*, const void*, void*, const ProductShape&, int, cudaStream_t) {
   return false;
 }
 
 bool squared_relu_product_backward(const void*, const void*, const void*, void*, const ProductShape&,
-                                   const ProductTiles&, cudaStream_t) {
+                                   int, cudaStream_t) {
   return false;
 }
 #endif

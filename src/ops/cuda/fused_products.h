@@ -9,15 +9,6 @@
 
 namespace headscope::cuda {
 
-// How the output is cut into tiles. Which one is fastest depends on the shape; all give the same products up to the
-// order of sums.
-struct ProductTiles {
-  int kind = 0;     // below product_tile_kinds
-  int swizzle = 1;  // 1, 2, 4 or 8: how many rows of tiles are worked on together, for the L2 cache
-};
-constexpr int product_tile_kinds = 3;
-const char* product_tile_name(int kind);
-
 // c is [rows, columns], the sum runs over `depth`.
 struct ProductShape {
   std::int64_t rows, columns, depth;
@@ -27,12 +18,13 @@ struct ProductShape {
 bool supports_fused_products(const ProductShape& shape);
 
 // Contiguous bfloat16 arrays on the current device, aligned to 16 bytes; queued on `stream`. They need no workspace and
-// never wait for the device. Only for shapes that are supported. False: CUDA refused, and nothing was queued.
+// never wait for the device. Only for shapes that are supported. `swizzle`, 1, 2, 4 or 8: how many rows of tiles are
+// worked on together, for the second-level cache. False: CUDA refused, and nothing was queued.
 // c[rows, columns] = max(a[rows, depth]·b[columns, depth]ᵀ, 0)²
-bool squared_relu_product(const void* a, const void* b, void* c, const ProductShape& shape, const ProductTiles& tiles,
+bool squared_relu_product(const void* a, const void* b, void* c, const ProductShape& shape, int swizzle,
                           CUstream_st* stream);
 // dx[rows, columns] = a[rows, depth]·b[depth, columns] ⊙ 2·√y[rows, columns], where y is what squared ReLU gave.
 bool squared_relu_product_backward(const void* a, const void* b, const void* y, void* dx, const ProductShape& shape,
-                                   const ProductTiles& tiles, CUstream_st* stream);
+                                   int swizzle, CUstream_st* stream);
 
 }  // namespace headscope::cuda

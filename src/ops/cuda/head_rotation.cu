@@ -1,7 +1,6 @@
 // Bound by memory: forward reads queries and keys and writes them; backward reads both, their gradients and those of the
-// values, and writes all three. A group of 1 to 32 lanes takes the vectors of one token, whose angles it reads once, eight
-// components in a lane: pairs that turn together are neighbours, so they lie in one lane. Many groups
-// are under way at a time.
+// values, and writes all three. A group of 4 to 32 lanes takes the vector of one head, eight components in a lane: pairs
+// that turn together are neighbours, so they lie in one lane.
 #include <cuda_runtime.h>
 
 #include "ops/cuda/elements.cuh"
@@ -13,9 +12,8 @@ namespace {
 constexpr int per_lane = 8;
 constexpr int threads = 256;
 constexpr int most_d = warp_width * per_lane;
-constexpr int forward_heads_at_once = 2, backward_heads_at_once = 1;  // what registers have room for
-// Blocks that fill a Hopper GPU; more would only make more partial sums.
-constexpr std::int64_t most_blocks = 132 * 4;
+// Blocks of each of the three parts of the backward pass: they fill a Hopper GPU.
+constexpr std::int64_t backward_blocks = 132 * 4;
 
 // Lanes for a vector of d components: a power of two.
 int group_of(int d) {
@@ -79,177 +77,125 @@ __device__ float sum_over_group(float value, int group) {
   return value;
 }
 
-// The place of a group and of its lane.
-struct Place {
-  int component;            // the first of this lane
-  std::int64_t token, step;  // the first token of this group, and from one to the next
-  __device__ Place(int group)
-      : component(static_cast<int>(threadIdx.x) % group * per_lane),
-        token(static_cast<std::int64_t>(blockIdx.x) * (threads / group) + threadIdx.x / group),
-        step(static_cast<std::int64_t>(gridDim.x) * (threads / group)) {}
-};
-
-// All lanes of a warp take the same turns, because they add up together: what is not `inside` loads and saves nothing.
+// Rows are counted in 32 bits: divisions of 64 would take longer than all the rest. A group takes one row.
 template <class T>
-__device__ void forward_heads(const T* from, T* to, T* plain, const float* gain_of_kind, const Components& angles,
-                              int heads, int component, bool inside, int group, const HeadRotationShape& shape) {
-  Components gain;
-  gain.clear();
-  if (gain_of_kind != nullptr && component < shape.d) gain.load(gain_of_kind + component);
-  for (int first = 0; first < heads; first += forward_heads_at_once) {
-    Components x[forward_heads_at_once];
-#pragma unroll
-    for (int i = 0; i < forward_heads_at_once; ++i) {
-      x[i].clear();
-      if (inside && first + i < heads) x[i].load(from + (first + i) * shape.d + component);
-    }
-#pragma unroll
-    for (int i = 0; i < forward_heads_at_once; ++i) {
-      if (gain_of_kind != nullptr) {
-        const float factor = rsqrtf(sum_over_group(dot(x[i], x[i]), group) / static_cast<float>(shape.d) + shape.eps);
-#pragma unroll
-        for (int j = 0; j < per_lane; ++j) x[i].values[j] *= factor * gain.values[j];
-      }
-      if (!inside || first + i >= heads) continue;
-      if (plain != nullptr) x[i].save(plain + (first + i) * shape.d + component);
-      x[i].turn<false>(angles);
-      x[i].save(to + (first + i) * shape.d + component);
-    }
-  }
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads, 4)
+__global__ void __launch_bounds__(threads)
     forward(const T* __restrict__ qkv, const float* __restrict__ q_gain, const float* __restrict__ k_gain,
             const float* __restrict__ table, T* __restrict__ q, T* __restrict__ k, T* __restrict__ plain, int group,
             HeadRotationShape shape) {
-  const Place place(group);
-  const int d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads;
-  // The first lane of the warp decides whether there is another turn.
-  const std::int64_t ahead = threadIdx.x % warp_width / group;
-  for (std::int64_t token = place.token; token - ahead < shape.tokens; token += place.step) {
-    const bool inside = token < shape.tokens && place.component < d;
-    Components angles;
-    angles.clear();
-    if (inside) angles.load(table + static_cast<int>(token) % static_cast<int>(shape.t) * d + place.component);
-    const T* from = qkv + token * (heads + 2 * kv_heads) * d;
-    T* before = plain == nullptr ? nullptr : plain + token * (heads + kv_heads) * d;
-    forward_heads(from, q + token * heads * d, before, q_gain, angles, heads, place.component, inside, group, shape);
-    forward_heads(from + heads * d, k + token * kv_heads * d, before == nullptr ? nullptr : before + heads * d, k_gain,
-                  angles, kv_heads, place.component, inside, group, shape);
+  const unsigned d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads, vectors = heads + kv_heads;
+  const unsigned place = threadIdx.x % group * per_lane;
+  const unsigned row = blockIdx.x * (threads / group) + threadIdx.x / group;
+  const unsigned token = row / vectors, head = row % vectors;
+  const bool inside = token < shape.tokens && place < d, is_query = head < heads;
+  Components x;
+  x.clear();
+  if (inside) x.load(qkv + (static_cast<std::int64_t>(token) * (vectors + kv_heads) + head) * d + place);
+  if (q_gain != nullptr) {  // all lanes of the warp add up together
+    const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
+    Components gain;
+    gain.clear();
+    if (inside) gain.load((is_query ? q_gain : k_gain) + place);
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) x.values[i] *= factor * gain.values[i];
   }
+  if (!inside) return;
+  if (plain != nullptr) x.save(plain + static_cast<std::int64_t>(row) * d + place);
+  Components angles;
+  angles.load(table + token % static_cast<unsigned>(shape.t) * d + place);
+  x.turn<false>(angles);
+  if (is_query)
+    x.save(q + (static_cast<std::int64_t>(token) * heads + head) * d + place);
+  else
+    x.save(k + (static_cast<std::int64_t>(token) * kv_heads + head - heads) * d + place);
 }
 
+// What one third of the grid does: the queries (blockIdx.y = 0), the keys (1), or the values (2), whose gradient is
+// copied.
 template <class T>
-__device__ void backward_heads(const T* from, const T* upstream, T* to, const float* gain_of_kind, Components& d_gain,
-                               const Components& angles, int heads, int component, bool inside, int group,
-                               const HeadRotationShape& shape) {
-  const bool normed = gain_of_kind != nullptr;
-  Components gain;
-  gain.clear();
-  if (normed && component < shape.d) gain.load(gain_of_kind + component);
-  for (int first = 0; first < heads; first += backward_heads_at_once) {
-    Components x[backward_heads_at_once], dy[backward_heads_at_once];
-#pragma unroll
-    for (int i = 0; i < backward_heads_at_once; ++i) {
-      x[i].clear();
-      dy[i].clear();
-      if (!inside || first + i >= heads) continue;
-      dy[i].load(upstream + (first + i) * shape.d + component);
-      if (normed) x[i].load(from + (first + i) * shape.d + component);
-    }
-#pragma unroll
-    for (int i = 0; i < backward_heads_at_once; ++i) {
-      dy[i].turn<true>(angles);
-      if (normed) {
-        const float factor = rsqrtf(sum_over_group(dot(x[i], x[i]), group) / static_cast<float>(shape.d) + shape.eps);
-        float along = 0;
-#pragma unroll
-        for (int j = 0; j < per_lane; ++j) {
-          x[i].values[j] *= factor;
-          d_gain.values[j] += x[i].values[j] * dy[i].values[j];
-          dy[i].values[j] *= gain.values[j];
-          along += x[i].values[j] * dy[i].values[j];
-        }
-        along = sum_over_group(along, group) / static_cast<float>(shape.d);
-#pragma unroll
-        for (int j = 0; j < per_lane; ++j) dy[i].values[j] = factor * (dy[i].values[j] - x[i].values[j] * along);
-      }
-      if (inside && first + i < heads) dy[i].save(to + (first + i) * shape.d + component);
-    }
-  }
-}
-
-template <class T>
-__global__ void __launch_bounds__(threads, 3)
+__global__ void __launch_bounds__(threads)
     backward(const T* __restrict__ qkv, const float* __restrict__ q_gain, const float* __restrict__ k_gain,
              const float* __restrict__ table, const T* __restrict__ dq, const T* __restrict__ dk,
              const T* __restrict__ dv, T* __restrict__ d_qkv, float* __restrict__ gain_partials, int group,
              HeadRotationShape shape) {
   __shared__ float parts[threads * per_lane];
-  const Place place(group);
-  const int d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads;
-  Components d_gains[2];  // of queries and keys
-  d_gains[0].clear();
-  d_gains[1].clear();
-  const std::int64_t ahead = threadIdx.x % warp_width / group;
-  for (std::int64_t token = place.token; token - ahead < shape.tokens; token += place.step) {
-    const bool inside = token < shape.tokens && place.component < d;
-    Components angles;
-    angles.clear();
-    if (inside) angles.load(table + static_cast<int>(token) % static_cast<int>(shape.t) * d + place.component);
-    const std::int64_t packed = token * (heads + 2 * kv_heads) * d;
-    backward_heads(qkv + packed, dq + token * heads * d, d_qkv + packed, q_gain, d_gains[0], angles, heads,
-                   place.component, inside, group, shape);
-    backward_heads(qkv + packed + heads * d, dk + token * kv_heads * d, d_qkv + packed + heads * d, k_gain, d_gains[1],
-                   angles, kv_heads, place.component, inside, group, shape);
-    if (!inside) continue;
-    const T* values = dv + token * kv_heads * d + place.component;
-    T* values_to = d_qkv + packed + (heads + kv_heads) * d + place.component;
-#pragma unroll 4
-    for (int head = 0; head < kv_heads; ++head) {
-      Components copied;
-      copied.load(values + head * d);
-      copied.save(values_to + head * d);
+  const unsigned d = shape.d, part = blockIdx.y;
+  const unsigned place = threadIdx.x % group * per_lane;
+  const unsigned heads = part == 0 ? shape.heads : shape.kv_heads;
+  const unsigned before = part == 0 ? 0 : part == 1 ? shape.heads : shape.heads + shape.kv_heads;  // in front of these
+  const unsigned vectors = shape.heads + 2 * shape.kv_heads, t = static_cast<unsigned>(shape.t);
+  const T* upstream = part == 0 ? dq : part == 1 ? dk : dv;
+  const float* gain_of_part = part == 0 ? q_gain : k_gain;
+  const bool normed = q_gain != nullptr && part < 2;
+  const unsigned groups = gridDim.x * (threads / group), all = static_cast<unsigned>(shape.tokens) * heads;
+  Components gain, d_gain;
+  gain.clear();
+  d_gain.clear();
+  if (normed && place < d) gain.load(gain_of_part + place);
+  // All lanes of a warp take the same number of turns: they add up together.
+  const unsigned own = blockIdx.x * (threads / group) + threadIdx.x / group, in_warp = own % (warp_width / group);
+  for (unsigned row = own; row - in_warp < all; row += groups) {
+    const bool inside = row < all && place < d;
+    const unsigned token = row / heads;
+    const std::int64_t packed = (static_cast<std::int64_t>(token) * vectors + before + row % heads) * d + place;
+    Components dy;
+    dy.clear();
+    if (inside) dy.load(upstream + static_cast<std::int64_t>(row) * d + place);
+    if (inside && part < 2) {
+      Components angles;
+      angles.load(table + token % t * d + place);
+      dy.turn<true>(angles);
     }
+    if (normed) {
+      Components x;
+      x.clear();
+      if (inside) x.load(qkv + packed);
+      const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
+      float along = 0;
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) {
+        x.values[i] *= factor;
+        d_gain.values[i] += x.values[i] * dy.values[i];
+        dy.values[i] *= gain.values[i];
+        along += x.values[i] * dy.values[i];
+      }
+      along = sum_over_group(along, group) / static_cast<float>(d);
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) dy.values[i] = factor * (dy.values[i] - x.values[i] * along);
+    }
+    if (inside) dy.save(d_qkv + packed);
   }
-  if (q_gain == nullptr) return;
+  if (!normed) return;
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) parts[threadIdx.x * per_lane + i] = d_gain.values[i];
+  __syncthreads();
+  float* out = gain_partials + (static_cast<std::int64_t>(part) * gridDim.x + blockIdx.x) * d;
   const int stride = group * per_lane;  // from one group's components to the next one's
-#pragma unroll
-  for (int kind = 0; kind < 2; ++kind) {
-    __syncthreads();  // the sums before are read
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) parts[threadIdx.x * per_lane + i] = d_gains[kind].values[i];
-    __syncthreads();
-    float* out = gain_partials + (static_cast<std::int64_t>(kind) * gridDim.x + blockIdx.x) * d;
-    for (int i = static_cast<int>(threadIdx.x); i < d; i += threads) {
-      float sum = 0;
-      for (int g = 0; g < threads / group; ++g) sum += parts[g * stride + i];
-      out[i] = sum;
-    }
+  for (unsigned i = threadIdx.x; i < d; i += threads) {
+    float sum = 0;
+    for (int g = 0; g < threads / group; ++g) sum += parts[g * stride + i];
+    out[i] = sum;
   }
-}
-
-std::int64_t blocks_of(const HeadRotationShape& shape) {
-  const std::int64_t wanted = (shape.tokens * group_of(shape.d) + threads - 1) / threads;
-  return wanted < most_blocks ? wanted : most_blocks;
 }
 
 template <class T>
 void launch_forward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, void* q, void* k,
                     void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
-  forward<<<static_cast<unsigned>(blocks_of(shape)), threads, 0, stream>>>(
-      static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<T*>(q), static_cast<T*>(k), static_cast<T*>(plain),
-      group_of(shape.d), shape);
+  const int group = group_of(shape.d);
+  const std::int64_t rows = shape.tokens * (shape.heads + shape.kv_heads);
+  const auto blocks = static_cast<unsigned>((rows * group + threads - 1) / threads);
+  forward<<<blocks, threads, 0, stream>>>(static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<T*>(q),
+                                          static_cast<T*>(k), static_cast<T*>(plain), group, shape);
 }
 
 template <class T>
 void launch_backward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, const void* dq,
                      const void* dk, const void* dv, void* d_qkv, float* gain_partials, const HeadRotationShape& shape,
                      cudaStream_t stream) {
-  backward<<<static_cast<unsigned>(blocks_of(shape)), threads, 0, stream>>>(
-      static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<const T*>(dq), static_cast<const T*>(dk),
-      static_cast<const T*>(dv), static_cast<T*>(d_qkv), gain_partials, group_of(shape.d), shape);
+  const dim3 grid(static_cast<unsigned>(head_rotation_partials(shape)), 3);
+  backward<<<grid, threads, 0, stream>>>(static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<const T*>(dq),
+                                         static_cast<const T*>(dk), static_cast<const T*>(dv), static_cast<T*>(d_qkv),
+                                         gain_partials, group_of(shape.d), shape);
 }
 
 }  // namespace
@@ -265,7 +211,10 @@ void rotate_heads(const void* qkv, const float* q_gain, const float* k_gain, con
     launch_forward<__nv_bfloat16>(qkv, q_gain, k_gain, table, q, k, plain, shape, stream);
 }
 
-std::int64_t head_rotation_partials(const HeadRotationShape& shape) { return blocks_of(shape); }
+std::int64_t head_rotation_partials(const HeadRotationShape& shape) {
+  const std::int64_t wanted = (shape.tokens * shape.heads * group_of(shape.d) + threads - 1) / threads;
+  return wanted < backward_blocks ? wanted : backward_blocks;
+}
 
 void rotate_heads_backward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, const void* dq,
                            const void* dk, const void* dv, void* d_qkv, float* gain_partials,
