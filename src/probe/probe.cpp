@@ -1,5 +1,6 @@
 #include "probe/probe.h"
 
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "core/random.h"
@@ -122,12 +123,19 @@ std::vector<at::Tensor> HeadMeasurer::on_device() const {
 void HeadMeasurer::send() {
   const std::vector<at::Tensor> tensors = on_device();
   if (tensors.empty()) return;
-  const at::Tensor all = at::cat(tensors);
-  if (!arrived_.defined() || arrived_.numel() != all.numel())
-    arrived_ = at::empty(all.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
-  arrived_.copy_(all, /*non_blocking=*/true);
-  arrival_.emplace(all.device().type());
-  arrival_->record(c10::impl::VirtualGuardImpl(all.device().type()).getStream(all.device()));
+  sent_ = at::cat(tensors);
+  const at::Device device = sent_.device();
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  const c10::Stream of_transfer = streams.getStreamFromGlobalPool(device);
+  c10::Event measured(device.type());
+  measured.record(streams.getStream(device));
+  measured.block(of_transfer);
+  if (!arrived_.defined() || arrived_.numel() != sent_.numel())
+    arrived_ = at::empty(sent_.sizes(), at::TensorOptions().dtype(at::kDouble).pinned_memory(true));
+  const c10::StreamGuard on_stream(of_transfer);
+  arrived_.copy_(sent_, /*non_blocking=*/true);
+  arrival_.emplace(device.type());
+  arrival_->record(of_transfer);
 }
 
 HeadMeasurements HeadMeasurer::finish() {
@@ -152,6 +160,7 @@ HeadMeasurements HeadMeasurer::finish() {
   }
   if (q_gains_ln_.defined()) result.gains = {rows_of(here(q_gains_ln_)), rows_of(here(k_gains_ln_))};
   arrival_.reset();
+  sent_.reset();
   if (!grams.empty()) {  // all heads of the model at once: they share the cores
     const HeadValues spectra = spectrum_of_gram(at::cat(grams));
     for (const auto& [metric, of_all] : spectra) {

@@ -50,7 +50,7 @@ class HeadMeasurer {
   void observe_as(const HeadMeasurer& recorded) { layers_ = recorded.layers_; }
   // Takes the gains as they are now, if they are chosen.
   void observe_gains(const Decoder& model);
-  // Queues the transfer, behind the pass and on its stream.
+  // Queues the transfer behind the pass. What is queued after it need not wait for the transfer.
   void send();
   // The chosen measurements of every layer that was observed. Measurements that need a pass of their own are left out.
   // Sends first if nobody did. Does not wait for work that was queued after the transfer.
@@ -67,7 +67,7 @@ class HeadMeasurer {
   const MetricSelection& chosen_;
   std::vector<Layer> layers_;
   at::Tensor q_gains_ln_, k_gains_ln_;  // float64, [layer, dimension]; undefined: not chosen
-  at::Tensor arrived_;                  // what was on the device, side by side, in pinned memory
+  at::Tensor sent_, arrived_;           // what is on the device, side by side, and the same in pinned memory
   std::optional<c10::Event> arrival_;   // empty: nothing was sent
 };
 

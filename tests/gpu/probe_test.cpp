@@ -313,21 +313,6 @@ TEST(GpuProbe, DISABLED_Times) {
     end.synchronize();
     std::printf("%-40s %8.1f µs per layer\n", what, 1000.0 * begin.elapsed_time(end) / (times * per));
   };
-  const std::int64_t tiles = cuda::attention_tiles(t);
-  const auto floats = at::TensorOptions(gpu().device).dtype(at::kFloat), doubles = floats.dtype(at::kDouble);
-  const at::Tensor received = at::empty({tiles, b, heads, t}, floats), rows = at::empty({2, heads, tiles, t}, floats);
-  const at::Tensor pairs = at::empty({cuda::attention_pairs(t), heads, 3}, floats),
-                   first = at::empty({b, heads}, floats);
-  const at::Tensor sums = at::empty({tiles, heads, cuda::attention_values}, doubles);
-  for (const int warp_queries : {64, 32})
-    print_time(warp_queries == 64 ? "attention sums, 8 warps" : "attention sums, 16 warps", repetitions, 1,
-               [&](const HeadVectors& v) {
-                 cuda::attention_sums(v.q_rotated_bthd.const_data_ptr(), v.k_rotated_bthd.const_data_ptr(),
-                                      v.log_sum_bht.const_data_ptr<float>(), shape_of(v),
-                                      {received.mutable_data_ptr<float>(), rows.mutable_data_ptr<float>(),
-                                       pairs.mutable_data_ptr<float>(), first.mutable_data_ptr<float>()},
-                                      sums.mutable_data_ptr<double>(), stream, warp_queries);
-               });
   print_time("attention statistics", repetitions, 1, [](const HeadVectors& v) {
     begin_attention_statistics(v.q_rotated_bthd, v.k_rotated_bthd, v.scores, v.log_sum_bht);
   });

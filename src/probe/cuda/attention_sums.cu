@@ -868,6 +868,8 @@ __global__ void __launch_bounds__(threads, 1)
   entropies[head * shape.b + sequence] = total;
 }
 
+constexpr int warp_queries = 64;  // of a tile, for each of 8 warps; 16 warps with 32 were as fast
+
 // Shared memory that a block may have from compute capability 8.0 on, less what is declared above. One stage is enough
 // to compute, two let copies overlap.
 constexpr std::size_t most_bytes = (163 << 10) - (9 << 10);
@@ -921,21 +923,17 @@ void attention_log_sums(const void* q, const void* k, const AttentionShape& shap
 }
 
 void attention_sums(const void* q, const void* k, const float* log_sum, const AttentionShape& shape,
-                    const AttentionScratch& scratch, double* sums, cudaStream_t stream, int warp_queries) {
+                    const AttentionScratch& scratch, double* sums, cudaStream_t stream) {
   const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
   with_type_and_size(shape, [&](auto type, auto size) {
     using T = decltype(type);
     const int stages = 2 * stage_bytes<T>(shape.d) <= most_bytes ? 2 : 1;
     const std::size_t bytes = stages * stage_bytes<T>(shape.d);
-    const auto launch = [&](auto kernel, int threads) {
-      allow_bytes(kernel, bytes);
-      kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape,
-                                                 scratch, static_cast<int>(tiles_of(shape)), stages);
-    };
-    if (warp_queries == 64)
-      launch(tile_pairs<T, decltype(size)::value, 64>, PairLayout<T, 64>::threads);
-    else
-      launch(tile_pairs<T, decltype(size)::value, 32>, PairLayout<T, 32>::threads);
+    const auto kernel = tile_pairs<T, decltype(size)::value, warp_queries>;
+    allow_bytes(kernel, bytes);
+    kernel<<<blocks, PairLayout<T, warp_queries>::threads, bytes, stream>>>(
+        static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape, scratch, static_cast<int>(tiles_of(shape)),
+        stages);
   });
   positions<<<dim3(tiles_of(shape), static_cast<unsigned>(shape.heads)), position_threads, 0, stream>>>(shape, scratch,
                                                                                                         sums);

@@ -40,9 +40,9 @@ inline std::int64_t attention_pairs(std::int64_t t) {
 void attention_log_sums(const void* q, const void* k, const AttentionShape& shape, float* log_sum, CUstream_st* stream);
 
 // sums: float64 [tiles, heads, attention_values], to be added up (max_logit: the largest taken) over the tiles by the
-// caller. warp_queries: how many queries a warp takes of a tile, 64 (8 warps) or 32 (16 warps).
+// caller.
 void attention_sums(const void* q, const void* k, const float* log_sum, const AttentionShape& shape,
-                    const AttentionScratch& scratch, double* sums, CUstream_st* stream, int warp_queries = 64);
+                    const AttentionScratch& scratch, double* sums, CUstream_st* stream);
 
 // Of the first min(t, seed_rows) tokens without a mask. sums: float64 [heads, b], the sum of the entropies of the rows.
 constexpr int seed_rows = 128;
