@@ -6,7 +6,7 @@
 #include "core/console.h"
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
-#include "train/device_updates.h"
+#include "train/trainer.h"
 
 namespace headscope {
 namespace {
@@ -106,6 +106,7 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
 
 TrainEstimate estimate_run(const Setup& setup) {
   const ComputeDevice device = choose_device(setup.device, setup.threads);
+  check_device(setup.model, setup.train, device.device);
   check_corpus_for(setup);
   return estimate_training(setup, device);
 }

@@ -43,7 +43,7 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
                                 .config = to_json(job.options),
                                 .facts = std::move(facts),
                                 .writes = RunWrites::as_it_goes,
-                                .free_keys = {"threads"},
+                                .free_keys = {"threads", "train.recompute"},
                                 .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
                                 .inputs = inputs_of(job.options.data)});
   return {start, std::move(device), std::move(corpus), std::move(folder), console};
@@ -55,7 +55,7 @@ inline TrainResult train_in(const TrainingRun& run, const TrainJob& job) {
   TrainObserver observer;
   observer.progress = [&](std::int64_t done, double loss) {
     if (progress)
-      progress->step(fmt::format("loss {:.3f}", loss));
+      progress->step(std::isnan(loss) ? std::string() : fmt::format("loss {:.3f}", loss));
     else
       progress.emplace(run.console, job.label, "steps", static_cast<std::size_t>(job.options.steps()),
                        static_cast<std::size_t>(done));

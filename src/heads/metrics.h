@@ -50,6 +50,7 @@ class MetricSelection {
 
   [[nodiscard]] bool has(std::string_view metric) const { return metrics_.contains(metric); }
   [[nodiscard]] bool has(MetricGroup group) const { return groups_.contains(group); }
+  bool operator==(const MetricSelection&) const = default;
 
  private:
   std::set<std::string_view> metrics_;

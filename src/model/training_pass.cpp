@@ -55,6 +55,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
     table_ = rotary_table(t_, rope_frequencies(c, c.rope, t_), 1, wide).to(model_.embedding.device());
   }
   const at::Tensor tokens_n = tokens_bt.flatten();
+  gain_sums_.clear();  // of a run that was thrown out of
 
   Stream stream{at::embedding(embedding_, tokens_n) * scale, {}};
   done("embedding");

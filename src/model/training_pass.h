@@ -1,5 +1,5 @@
 // The forward and backward pass of training written out. It computes what next_token_loss and autograd compute, with
-// fewer passes over memory and nothing to wait for: on a GPU it can be recorded once and replayed (train/update_graph.h).
+// fewer passes over memory and nothing to wait for: on a GPU it can be recorded once and replayed (train/device_updates.h).
 #pragma once
 
 #include "model/decoder.h"

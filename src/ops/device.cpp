@@ -150,7 +150,7 @@ void synchronize(const ComputeDevice& device) {
 }
 
 #ifdef HEADSCOPE_CUDA
-double allocated_memory_mb(const ComputeDevice& device) {
+double reserved_memory_mb(const ComputeDevice& device) {
   const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(device.device.index());
   return static_cast<double>(stats.reserved_bytes[0].current) / (1 << 20);
 }
@@ -160,7 +160,7 @@ double device_memory_mb(const ComputeDevice&) {
   return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<double>(total) / (1 << 20) : 0;
 }
 #else
-double allocated_memory_mb(const ComputeDevice&) {
+double reserved_memory_mb(const ComputeDevice&) {
   return 0;
 }
 double device_memory_mb(const ComputeDevice&) {

@@ -35,8 +35,8 @@ inline c10::ScalarType inner_type(c10::ScalarType type) {
 // Waits for the device's queue: before a clock is read.
 void synchronize(const ComputeDevice& device);
 
-// Of the GPU: what tensors of this process hold, and all that it has.
-double allocated_memory_mb(const ComputeDevice& device);
+// Of the GPU: what this process holds for tensors, and all that it has.
+double reserved_memory_mb(const ComputeDevice& device);
 double device_memory_mb(const ComputeDevice& device);
 
 // The most memory this process has held: resident on a CPU, allocated tensors on a GPU.

@@ -39,7 +39,7 @@ struct HeadMeasurements {
 // replay.
 class HeadMeasurer {
  public:
-  explicit HeadMeasurer(const MetricSelection& chosen) : chosen_(chosen) {}
+  explicit HeadMeasurer(MetricSelection chosen) : chosen_(std::move(chosen)) {}
   [[nodiscard]] const MetricSelection& chosen() const { return chosen_; }
 
   // For one forward pass, which this object must outlive.
@@ -64,7 +64,7 @@ class HeadMeasurer {
   void observe(const HeadVectors& vectors);
   [[nodiscard]] std::vector<at::Tensor> on_device() const;
 
-  const MetricSelection& chosen_;
+  MetricSelection chosen_;
   std::vector<Layer> layers_;
   at::Tensor q_gains_ln_, k_gains_ln_;  // float64, [layer, dimension]; undefined: not chosen
   at::Tensor sent_, arrived_;           // what is on the device, side by side, and the same in pinned memory

@@ -166,6 +166,10 @@ std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) 
 
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
   if (!config.is_object() || !config.contains("model") || !config["model"].is_object()) return config;
+  // Keys that runs of earlier versions do not have.
+  if (config.contains("train") && config["train"].is_object())
+    for (const char* key : {"deterministic", "recompute"})
+      if (!config["train"].contains(key)) config["train"][key] = false;
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
   if (old == nullptr) return config;

@@ -20,7 +20,7 @@ bool has_device_updates(const DecoderConfig& model, const TrainOptions& options,
 std::vector<std::string> nondeterministic_operations(const DecoderConfig& model, const TrainOptions& options,
                                                      at::Device device) {
   if (!device.is_cuda() || options.deterministic) return {};
-  if (has_device_updates(model, options, device)) return {"gradients of attention (cuDNN)"};
+  if (has_device_updates(model, options, device)) return {"gradients of attention"};
   return {"gradients of attention", "gradients of the embedding"};
 }
 
@@ -137,12 +137,18 @@ class GraphedUpdates : public DeviceUpdates {
               observe);
   }
 
-  // The measurer of the recording keeps the memory that replays write to.
+  // The measurer of the recording keeps the memory that replays write to. Other graphs use it, too: what was measured is
+  // sent before anything else is queued.
   void measured_pass(HeadMeasurer& measurer) {
-    if (!records()) return replay_or(measured_graph_, false, [&] { pass(measurer.hooks().observe); });
-    if (!recorded_) recorded_ = std::make_unique<HeadMeasurer>(measurer.chosen());
-    replay_or(measured_graph_, true, [&] { pass(recorded_->hooks().observe); });
-    measurer.observe_as(*recorded_);
+    if (records()) {
+      if (!recorded_) recorded_ = std::make_unique<HeadMeasurer>(measurer.chosen());
+      HEADSCOPE_CHECK(recorded_->chosen() == measurer.chosen(), "one graph measures one selection");
+      replay_or(measured_graph_, true, [&] { pass(recorded_->hooks().observe); });
+      measurer.observe_as(*recorded_);
+    } else {
+      replay_or(measured_graph_, false, [&] { pass(measurer.hooks().observe); });
+    }
+    measurer.send();
   }
 
   void optimize() {
@@ -160,7 +166,15 @@ class GraphedUpdates : public DeviceUpdates {
     if (!graph) {
       auto fresh = std::make_unique<at::cuda::CUDAGraph>();
       fresh->capture_begin(pool_.id(), cudaStreamCaptureModeThreadLocal);
-      work();
+      try {
+        work();
+      } catch (...) {  // out of memory: the stream must not stay in a recording
+        try {
+          fresh->capture_end();
+        } catch (const c10::Error&) {  // what was recorded is not used
+        }
+        throw;
+      }
       fresh->capture_end();
       graph = std::move(fresh);
     }

@@ -173,7 +173,7 @@ class TrainRun {
   CheckpointState state_;
   std::deque<Launched> launched_;
   Clock::time_point recorded_ = Clock::now();
-  double last_loss_ = 0, seconds_ = 0, tokens_ = 0;
+  double last_loss_ = missing, seconds_ = 0, tokens_ = 0;
 };
 
 // Torch says how much was asked for in the middle of a sentence.
@@ -185,7 +185,7 @@ std::string out_of_memory(const TrainJob& job, const ComputeDevice& device, cons
   return fmt::format(
       "{}: out of memory on {}: {} were needed beside {:.1f} GiB that the run holds, of {:.1f} GiB; a smaller "
       "train.batch with a larger train.accumulation{} needs less; checkpoints are as they were",
-      job.label, device.description, more, allocated_memory_mb(device) / 1024, device_memory_mb(device) / 1024,
+      job.label, device.description, more, reserved_memory_mb(device) / 1024, device_memory_mb(device) / 1024,
       has_recompute ? ", or train.recompute=true," : "");
 }
 

@@ -32,7 +32,10 @@ at::Tensor mean_largest_component(const at::Tensor& k_bthd) {
 }
 
 void check_device(const DecoderConfig& model, const TrainOptions& options, at::Device device) {
-  if (!device.is_cuda() || has_device_updates(model, options, device)) return;
+  if (!device.is_cuda()) return;
+  if (options.deterministic && model.d_model % 4 != 0)  // the embedding's gradient has no kernel
+    fail_input("train.deterministic on a GPU: model.d_model is {}; take a multiple of 4, or --device cpu", model.d_model);
+  if (has_device_updates(model, options, device)) return;
   if (options.deterministic || options.recompute)
     fail_input(
         "train.{} on a GPU is for models that are trained without autograd: squared_relu and no max_abs_penalty; leave "
@@ -50,7 +53,9 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
       trained_(trained_parameters(model_)),
       order_(corpus.train.size(), options.seq_len, seed),
       validation_(validation_batches(options, corpus.validation, device)),
-      device_updates_(make_device_updates(model_, optimizers_, options_, device)) {}
+      device_updates_(make_device_updates(model_, optimizers_, options_, device)) {
+  check_device(model_.config, options_, device.device);
+}
 
 std::optional<StepRecord> Trainer::step(HeadMeasurer* measurer) {
   if (!device_updates_) {
@@ -65,7 +70,6 @@ std::optional<StepRecord> Trainer::step(HeadMeasurer* measurer) {
         return training_batch(options_, corpus_.train, order_, first + i * options_.batch, device_);
       },
       lr_factor, measurer);
-  if (measurer != nullptr) measurer->send();  // the next update writes over what was measured
   const std::optional<StepRecord> known = wait();
   ++steps_done_;
   launched_ = {.step = steps_done_, .tokens = tokens_done(), .lr_factor = lr_factor};

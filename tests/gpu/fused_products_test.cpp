@@ -9,12 +9,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <limits>
 
 #include "gpu/support.h"
 #include "ops/feed_forward_products.h"
-#include "ops/squared_relu.h"
 #include "support/gradients.h"
 
 namespace headscope {
@@ -127,13 +125,11 @@ TEST(FusedProducts, NanOfARowStaysInThatRow) {
   const std::int64_t row = 700;
   in.x_nm[row][3].fill_(std::numeric_limits<double>::quiet_NaN());
   in.d_nm[row][200].fill_(std::numeric_limits<double>::quiet_NaN());
-  for (int kind = 0; kind < cuda::product_tile_kinds; ++kind)
-    for (const at::Tensor& out : {forward(in, s, {kind, 1}), backward(in, s, {kind, 1})}) {
-      SCOPED_TRACE(cuda::product_tile_name(kind));
-      const at::Tensor nan_n = out.isnan().sum(1).cpu();
-      EXPECT_EQ(nan_n[row].item<std::int64_t>(), s.columns);
-      EXPECT_EQ(nan_n.sum().item<std::int64_t>(), s.columns);
-    }
+  for (const at::Tensor& out : {forward(in, s, 1), backward(in, s, 1)}) {
+    const at::Tensor nan_n = out.isnan().sum(1).cpu();
+    EXPECT_EQ(nan_n[row].item<std::int64_t>(), s.columns);
+    EXPECT_EQ(nan_n.sum().item<std::int64_t>(), s.columns);
+  }
 }
 
 TEST(FusedProducts, GiveTheSameInAGraph) {
@@ -156,63 +152,6 @@ TEST(FusedProducts, GiveTheSameInAGraph) {
   }
   EXPECT_TRUE(graph_y.equal(y));
   EXPECT_TRUE(graph_dx.equal(dx));
-}
-
-// Microseconds of one call, the mean of 30 after a warm-up.
-double microseconds(const std::function<void()>& call) {
-  constexpr int warm_up = 10, repetitions = 30;
-  const c10::cuda::CUDAStream stream = c10::cuda::getCurrentCUDAStream();
-  cudaEvent_t begin = nullptr, end = nullptr;
-  EXPECT_EQ(cudaEventCreate(&begin), cudaSuccess);
-  EXPECT_EQ(cudaEventCreate(&end), cudaSuccess);
-  for (int i = 0; i < warm_up; ++i) call();
-  EXPECT_EQ(cudaEventRecord(begin, stream), cudaSuccess);
-  for (int i = 0; i < repetitions; ++i) call();
-  EXPECT_EQ(cudaEventRecord(end, stream), cudaSuccess);
-  EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
-  float milliseconds = 0;
-  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, begin, end), cudaSuccess);
-  EXPECT_EQ(cudaEventDestroy(begin), cudaSuccess);
-  EXPECT_EQ(cudaEventDestroy(end), cudaSuccess);
-  return milliseconds * 1000.0 / repetitions;
-}
-
-// Prints; asserts nothing about speed.
-TEST(FusedProducts, DISABLED_Times) {
-  if (!has_kernels()) GTEST_SKIP() << "this GPU has no kernels";
-  const at::TensorOptions options = at::TensorOptions(gpu().device).dtype(at::kBFloat16);
-  for (const cuda::ProductShape& s : {cuda::ProductShape{16384, 2048, 512}, {65536, 2048, 512}, {32768, 8192, 2048}}) {
-    const at::Tensor a = at::randn({s.rows, s.depth}, options), up = at::randn({s.columns, s.depth}, options),
-                     down = at::randn({s.depth, s.columns}, options);
-    const at::Tensor y = at::randn({s.rows, s.columns}, options).relu_().square_();
-    at::Tensor out = at::empty_like(y);
-    const auto print = [&](const std::string& what, const std::function<void()>& call) {
-      const double time = microseconds(call);
-      const double operations = 2.0 * static_cast<double>(s.rows) * static_cast<double>(s.columns * s.depth);
-      fmt::print("{:>6} x {} x {:<5} {:<58} {:9.1f} us {:7.1f} TFLOP/s\n", s.rows, s.columns, s.depth, what, time,
-                 operations / time * 1e-6);
-    };
-    print("forward   cuBLAS alone", [&] { at::mm_out(out, a, up.t()); });
-    print("forward   cuBLAS and kernel", [&] {
-      at::mm_out(out, a, up.t());
-      squared_relu_forward_(out);
-    });
-    const auto stream = c10::cuda::getCurrentCUDAStream();
-    for (const int swizzle : {1, 8})
-      print(fmt::format("forward   fused, swizzle {}", swizzle), [&] {
-        cuda::squared_relu_product(a.const_data_ptr(), up.const_data_ptr(), out.mutable_data_ptr(), s, swizzle, stream);
-      });
-    print("backward  cuBLAS alone", [&] { at::mm_out(out, a, down); });
-    print("backward  cuBLAS and kernel", [&] {
-      at::mm_out(out, a, down);
-      squared_relu_backward_(y, out);
-    });
-    for (const int swizzle : {1, 8})
-      print(fmt::format("backward  fused, swizzle {}", swizzle), [&] {
-        cuda::squared_relu_product_backward(a.const_data_ptr(), down.const_data_ptr(), y.const_data_ptr(),
-                                            out.mutable_data_ptr(), s, swizzle, stream);
-      });
-  }
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #include "ops/rms_norm.h"
 #include "ops/squared_relu.h"
 #include "support/gradients.h"
+#include "support/temporary_folder.h"
+#include "train/checkpoint.h"
 #include "train/trainer.h"
 
 namespace headscope {
@@ -41,7 +43,7 @@ constexpr std::array both_types = {at::kFloat, at::kBFloat16};
 
 TEST(GpuTraining, NormOfASum) {
   for (const at::ScalarType type : both_types)
-    for (const std::int64_t d : {32, 48, 64, 80, 96, 100, 128, 250, 256, 512, 576, 768, 1024, 1536, 2048, 3000, 4096}) {
+    for (const std::int64_t d : {32, 48, 64, 80, 96, 100, 128, 250, 256, 512, 576, 768, 514, 772, 1024, 1302, 1536, 2048, 3000, 4096}) {
       SCOPED_TRACE(testing::Message() << "d " << d << ", " << type);
       const Both x(random_tensor({1003, d}, 1), type), delta(random_tensor({1003, d}, 2), type);
       const Both dy(random_tensor({1003, d}, 3), type), d_sum(random_tensor({1003, d}, 4), type);
@@ -312,11 +314,68 @@ TEST(GpuTraining, DeterministicRunsAreTheSameWithGraphsAndWithout) {
   EXPECT_LT(first.losses.back(), first.losses.front());
 }
 
+// The first measured update comes after others were recorded, in whose memory it then works; passes of the same update
+// follow it.
+TEST(GpuTraining, MeasuresTheSameWithGraphsAndWithout) {
+  const TrainOptions options = small_training();
+  const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
+  const MetricSelection all("all", "test");
+  const auto measured = [&](bool one_by_one) {
+    Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
+    PartTimer timer(gpu());
+    trainer.time_parts(one_by_one ? &timer : nullptr);
+    std::vector<HeadMeasurements> found;
+    std::unique_ptr<HeadMeasurer> before;  // of the update before: read when the next one is queued, as a run does it
+    for (std::int64_t i = 0; i < options.steps(); ++i) {
+      auto measurer = i >= 3 && i % 3 != 1 ? std::make_unique<HeadMeasurer>(all) : nullptr;
+      if (measurer) measurer->observe_gains(trainer.model());
+      trainer.step(measurer.get());
+      if (before) found.push_back(before->finish());
+      before = std::move(measurer);
+    }
+    trainer.wait();
+    if (before) found.push_back(before->finish());
+    return found;
+  };
+  const std::vector<HeadMeasurements> graphs = measured(false), one_by_one = measured(true);
+  ASSERT_EQ(graphs.size(), 6);
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    EXPECT_EQ(graphs[i].layers, one_by_one[i].layers) << "measurement " << i;
+    EXPECT_EQ(graphs[i].gains.k, one_by_one[i].gains.k);
+  }
+}
+
 TEST(GpuTraining, RecomputedLayersGiveTheSame) {
   TrainOptions options = small_training();
   const Trained kept = trained(options);
   options.recompute = true;
-  EXPECT_EQ(trained(options).losses, kept.losses);
+  const Trained twice = trained(options);
+  EXPECT_EQ(twice.losses, kept.losses);
+  EXPECT_EQ(twice.norms, kept.norms);
+  EXPECT_TRUE(at::equal(twice.embedding, kept.embedding));
+}
+
+TEST(GpuTraining, ADeterministicRunGoesOnFromACheckpoint) {
+  const TrainOptions options = small_training();
+  const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
+  const test::TemporaryFolder folder;
+  std::vector<double> losses;
+  const auto add = [&](const std::optional<StepRecord>& record) {
+    if (record) losses.push_back(record->loss);
+  };
+  {
+    Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
+    for (int i = 0; i < 5; ++i) add(trainer.step());
+    add(trainer.wait());
+    CheckpointState state;
+    state.step = trainer.steps_done();
+    save_checkpoint(folder.path(), trainer, state, 1);
+  }
+  Trainer trainer(empty_decoder(small_config(), gpu().device), options, 1, corpus, gpu());
+  load_checkpoint(*latest_checkpoint(folder.path()), trainer);
+  for (std::int64_t i = 5; i < options.steps(); ++i) add(trainer.step());
+  add(trainer.wait());
+  EXPECT_EQ(losses, trained(options).losses);
 }
 
 // What autograd makes of the composed model, with the CPU's optimizers in float32, is near: the first loss to rounding,

@@ -17,7 +17,10 @@ struct Sum {
 
   __device__ void add(const Sum& other) {
     const float larger = fmaxf(top, other.top);
-    if (larger == -INFINITY) return;  // nothing but minus infinity so far
+    if (larger == -INFINITY) {  // nothing but minus infinity so far, or NaN
+      sum += other.sum;
+      return;
+    }
     sum = sum * exp2f(top - larger) + other.sum * exp2f(other.top - larger);
     top = larger;
   }

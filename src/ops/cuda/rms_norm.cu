@@ -260,7 +260,7 @@ void launch_backward(const void* x, const float* gain, const float* inverse, con
 template <class T>
 bool has_layout(int d) {
   const Layout layout = layout_of<T>(d);
-  return layout.n * sizeof(T) == 16 ? d <= widest : layout.packs <= 4;
+  return layout.n * sizeof(T) == 16 ? d <= widest : layout.warps == 1 && layout.packs <= 4;
 }
 
 }  // namespace
