@@ -369,6 +369,7 @@ TEST(GpuTraining, ADeterministicRunGoesOnFromACheckpoint) {
     add(trainer.wait());
     CheckpointState state;
     state.step = trainer.steps_done();
+    state.config = nlohmann::ordered_json::object();
     save_checkpoint(folder.path(), trainer, state, 1);
   }
   Trainer trainer(empty_decoder(small_config(), gpu().device), options, 1, corpus, gpu());
