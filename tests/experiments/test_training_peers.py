@@ -23,7 +23,8 @@ def run(*line, **environment):
 
 class TrainingPeers(unittest.TestCase):
     def agree(self, *more):
-        return run(sys.executable, BENCHMARKS / "agree", "--headscope", headscope, *SMALL, "--accumulation", "2", "--steps", "10", "--every", "4", *more)
+        return run(sys.executable, BENCHMARKS / "agree", "--headscope", headscope, *SMALL, "--accumulation", "2", "--steps", "10",
+                   "--every", "4", *more)
 
     def test_LossesAndRanks_AreThoseOfThePeers(self):
         result = self.agree()
