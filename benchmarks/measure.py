@@ -1,7 +1,10 @@
-"""Runs a command and measures it: seconds, processor seconds, peak memory of the whole process tree. Linux, no packages."""
+"""Runs a command and measures it: seconds, processor seconds, peak memory of the whole process tree. Linux, no packages.
+
+Also what the benchmarks of training share: arguments, and the program that they run."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -10,8 +13,36 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Callable, NoReturn
 
 POLL_SECONDS = 0.05
+BUILD = Path(__file__).resolve().parent.parent / "build"
+
+
+def refuse(message: str) -> NoReturn:
+    """One line and exit code 2, for what only the user can change."""
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr)
+    sys.exit(2)
+
+
+class Arguments(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        refuse(message)
+
+
+def whole(least: int, most: int = 1_000_000) -> Callable[[str], int]:
+    """The type of an argument."""
+    def number(text: str) -> int:
+        if text.strip("0123456789") or not text or not least <= int(text[:20]) <= most:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number from {least:,} to {most:,}")
+        return int(text)
+    return number
+
+
+def built_program(on_gpu: bool) -> Path:
+    """The one that ./headscope builds."""
+    for_gpus = BUILD / "cuda" / "gpu" / "headscope"
+    return for_gpus if on_gpu and for_gpus.is_file() else BUILD / "release" / "headscope"
 
 
 @dataclass

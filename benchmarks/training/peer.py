@@ -23,6 +23,7 @@ import math
 import os
 import resource
 import statistics
+import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measure import Arguments, refuse, whole  # noqa: E402
 
 EPSILON = torch.finfo(torch.float32).eps
 SEED = 1234
@@ -306,10 +311,21 @@ def random_batches(preset: Preset, batch: int) -> Iterator[Tensor]:
         yield torch.randint(preset.vocab, (batch, preset.sequence + 1), generator=generator)
 
 
-def read_tokens(file: Path) -> np.ndarray:
-    """A token file of headscope: x.bin, and x.json that says what the numbers are."""
-    wide = json.loads(file.with_suffix(".json").read_text())["type"] == "u32"
-    return np.fromfile(file, dtype="<u4" if wide else "<u2")
+def read_tokens(file: Path, preset: Preset, batch: int) -> np.ndarray:
+    """A token file of headscope, with at least one batch: x.bin, and x.json that says what the numbers are."""
+    try:
+        kind = {"u16": "<u2", "u32": "<u4"}[json.loads(file.with_suffix(".json").read_text())["type"]]
+        tokens = np.fromfile(file, dtype=kind)
+    except OSError as error:
+        refuse(f"{error.filename or file}: {error.strerror or error}")
+    except (ValueError, KeyError, TypeError):
+        refuse(f"{file.with_suffix('.json')}: does not say that the tokens are u16 or u32")
+    blocks = max(len(tokens) - 1, 0) // preset.sequence
+    if blocks < batch:
+        refuse(f"{file}: {blocks} blocks of {preset.sequence} tokens, fewer than the {batch} of a batch")
+    if tokens.max() >= preset.vocab:
+        refuse(f"{file}: token {tokens.max()} is beyond the vocabulary of {preset.vocab}")
+    return tokens
 
 
 def mixed_seed(seed: int, index: int) -> int:
@@ -341,6 +357,19 @@ def batches_of(tokens: np.ndarray, batch: int, sequence: int, seed: int) -> Iter
 # The measurement
 
 
+def load_weights(model: Decoder, file: Path) -> None:
+    try:
+        weights = read_weights(file)
+    except OSError as error:
+        refuse(f"{file}: {error.strerror or error}")
+    except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError):
+        refuse(f"{file}: not a whole safetensors file of float32")
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError:
+        refuse(f"{file}: not the weights of this preset")
+
+
 def read_weights(file: Path) -> dict[str, Tensor]:
     """A safetensors file of float32: the size of a JSON header, the header, the values."""
     data = np.memmap(file, dtype=np.uint8, mode="r")
@@ -351,7 +380,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         if name == "__metadata__":
             continue
         if entry["dtype"] != "F32":
-            raise SystemExit(f"{file}: {name} is {entry['dtype']}, expected F32")
+            refuse(f"{file}: {name} is {entry['dtype']}, expected F32")
         first, last = (begin + offset for offset in entry["data_offsets"])
         weights[name] = torch.from_numpy(data[first:last].copy().view("<f4")).reshape(entry["shape"])
     return weights
@@ -394,11 +423,11 @@ class Training:
         torch.manual_seed(SEED)
         self.model = Decoder(preset).to(self.device)
         if options.weights:
-            self.model.load_state_dict(read_weights(options.weights))
+            load_weights(self.model, options.weights)
         compute = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         self.optimizer = Optimizer(self.model, preset, compute, self.passes, options.compile)
         self.loss_of = torch.compile(self.model, mode=options.compile, dynamic=False) if options.compile else self.model
-        self.data = (batches_of(read_tokens(options.tokens), batch, preset.sequence, options.seed) if options.tokens
+        self.data = (batches_of(read_tokens(options.tokens, preset, batch), batch, preset.sequence, options.seed) if options.tokens
                      else random_batches(preset, batch))
         self.losses: list[Tensor] = []
 
@@ -440,7 +469,7 @@ def measure(options: argparse.Namespace) -> dict:
     training = Training(preset, batch, options)
     ranks, held_out = {}, None
     if options.ranks_every:
-        tokens = read_tokens(options.validation)
+        tokens = read_tokens(options.validation, preset, batch)
         held_out = training.to_device(torch.stack([block(tokens, index, preset.sequence) for index in range(batch)]))
         ranks[0] = key_participation_ratio(training.model, training.optimizer.named_masters(training.model), held_out)
     total, done, step_seconds, first_step_s = options.warmup + options.steps, 0, [], 0.0
@@ -477,26 +506,30 @@ def attention_kernel(options: argparse.Namespace):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Arguments(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
-    parser.add_argument("--batch", type=int, help="sequences of a forward pass (default: the preset's)")
-    parser.add_argument("--seq", type=int, help="tokens of a sequence (default: the preset's)")
-    parser.add_argument("--accumulation", type=int, default=1, help="forward passes of a step")
-    parser.add_argument("--steps", type=int, default=20, help="timed steps")
-    parser.add_argument("--warmup", type=int, default=3, help="steps before them")
-    parser.add_argument("--threads", type=int, help="threads on the CPU (default: PyTorch's choice)")
+    parser.add_argument("--batch", type=whole(1), help="sequences of a forward pass (default: the preset's)")
+    parser.add_argument("--seq", type=whole(1), help="tokens of a sequence (default: the preset's)")
+    parser.add_argument("--accumulation", type=whole(1), default=1, help="forward passes of a step")
+    parser.add_argument("--steps", type=whole(1), default=20, help="timed steps")
+    parser.add_argument("--warmup", type=whole(0), default=3, help="steps before them")
+    parser.add_argument("--threads", type=whole(1, 1024), help="threads on the CPU (default: PyTorch's choice)")
     parser.add_argument("--compile", choices=COMPILE_MODES, nargs="?", const="default", help="with torch.compile in this mode")
     parser.add_argument("--attention", choices=ATTENTION, help="the only kernel for attention (default: cudnn first, PyTorch's choice on a CPU)")
     parser.add_argument("--weights", type=Path, help="model.safetensors of a checkpoint of headscope, to begin with")
     parser.add_argument("--tokens", type=Path, help="token file (.bin with .json beside) to train on, in the order of `headscope train`")
     parser.add_argument("--seed", type=int, default=42, help="of that order: train.seed")
     parser.add_argument("--validation", type=Path, help="token file; its first batch is what keys are measured on")
-    parser.add_argument("--ranks-every", type=int, default=0, metavar="N", help="measure the participation ratio of keys every N steps")
+    parser.add_argument("--ranks-every", type=whole(0), default=0, metavar="N", help="measure the participation ratio of keys every N steps")
     parser.add_argument("--losses", type=Path, metavar="FILE", help="write the loss of every step and the ratios, as JSON")
     options = parser.parse_args()
     if options.ranks_every and not options.validation:
         parser.error("--ranks-every needs --validation")
+    if options.losses and not options.losses.parent.is_dir():
+        parser.error(f"--losses: {options.losses.parent} is not a folder")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: PyTorch finds no GPU here")
     if options.threads:
         torch.set_num_threads(options.threads)
     with attention_kernel(options):

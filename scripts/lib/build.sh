@@ -160,7 +160,7 @@ update_program() {
 ready_program() {
   local unpacked=
   ! wants_gpu_program || use_preset cuda
-  [[ -x $PROGRAM || ! -x $RELEASE/headscope ]] || may_build || use_preset release
+  [[ $PRESET != cuda || -x $PROGRAM ]] || may_build || do_without_gpu_program
   if [[ -x $PROGRAM && ! -w $FOLDER ]]; then
     [[ -e $STAMP ]] || return 0
   else
@@ -169,6 +169,13 @@ ready_program() {
   fi
   { read -r _ && read -r _ && read -r unpacked; } <"$STAMP" || true
   use_unpacked "$unpacked"
+}
+
+do_without_gpu_program() {
+  [[ ${HEADSCOPE_CUDA:-} != 1 ]] || die 2 "HEADSCOPE_CUDA=1: cannot write to $FOLDER, where the program for GPUs is built"
+  [[ -x $RELEASE/headscope ]] || return 0
+  say "using the CPU: the program for GPUs cannot be built here (cannot write to $FOLDER)"
+  use_preset release
 }
 
 may_build() { mkdir -p "$FOLDER" 2>/dev/null && [[ -w $FOLDER ]]; }

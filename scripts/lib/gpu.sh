@@ -11,10 +11,21 @@ wants_gpu_program() {
   esac
 }
 
-# The driver brings nvidia-smi. Without a working driver it fails; with one and no GPU it lists none.
+# The driver brings nvidia-smi. Without a working driver it fails; with one and no GPU it lists none; with a broken one it may never
+# end, not even when it is killed. So the last line that we read is our own, and we wait for no other process.
 has_gpu() {
-  local listed
-  listed=$(nvidia-smi -L 2>/dev/null </dev/null) && [[ $listed == *'GPU '[0-9]*:* ]]
+  local limit=${HEADSCOPE_GPU_SECONDS:-10} line found='' code=''
+  command -v nvidia-smi >/dev/null || return 1
+  while [[ -z $code ]] && IFS= read -r -t "$((limit + 3))" line; do
+    [[ ! $line =~ ^GPU\ [0-9]+:\  ]] || found=yes
+    [[ ! $line =~ ^ended\ ([0-9]+)$ ]] || code=${BASH_REMATCH[1]}
+  done < <({ code=0; timeout -k 1 "$limit" nvidia-smi -L || code=$?; printf '\nended %s\n' "$code"; } 2>/dev/null </dev/null)
+  [[ -z $code ]] || wait "$!" || true
+  case ${code:-124} in
+    0) [[ $found ]] ;;
+    124 | 137) say "nvidia-smi gave no answer in $limit s: using the CPU (HEADSCOPE_CUDA=0 does not ask, =1 uses the GPU)"; return 1 ;;
+    *) return 1 ;;
+  esac
 }
 
 # The wheel that we fetch is; a torch of the user's may be one for CPUs, or for another CUDA.

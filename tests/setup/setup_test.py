@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 from pathlib import Path
 
@@ -405,11 +406,32 @@ class Setup(StubClone):
     def test_NoGpu_NothingForItIsFetched(self):
         self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="")[:2], (0, "<x>"))  # no nvidia-smi
         self.nvidia_smi()
-        for reason in ("NO_DRIVER", "NO_GPU"):
+        for reason in ("NO_DRIVER", "NO_GPU", "BROKEN_GPU"):
             self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", **{reason: 1}), (0, "<x>", ""))
         self.assertEqual(self.cached(), ["build", "torch"])
         self.assertEqual(len(self.calls("cmake")), 1)
         self.assertFalse((self.clone / "build/cuda").exists())
+
+    def test_Gpu_DriverThatHangs_IsNotWaitedFor(self):
+        self.headscope("x", HEADSCOPE_TORCH="")
+        self.nvidia_smi()
+        answer = self.headscope("x", HEADSCOPE_TORCH="", HANGS="end", HEADSCOPE_GPU_SECONDS=1)
+        self.assertEqual(answer, (0, "<x>", "headscope: nvidia-smi gave no answer in 1 s: using the CPU "
+                                            "(HEADSCOPE_CUDA=0 does not ask, =1 uses the GPU)\n"))
+        begin = time.monotonic()
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", HANGS="child")[:2], (0, "on a GPU: <x>"))
+        self.assertLess(time.monotonic() - begin, 30)
+
+    def test_Gpu_CheckoutThatCannotBeWritten_SaysWhatRuns(self):
+        self.headscope("x", HEADSCOPE_TORCH="")
+        self.nvidia_smi()
+        place = self.clone / "build/cuda"
+        place.touch()  # no folder, for root neither
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH=""), (
+            0, "<x>", f"headscope: using the CPU: the program for GPUs cannot be built here (cannot write to {place})\n"))
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", HEADSCOPE_CUDA=1), (
+            2, "", f"headscope: HEADSCOPE_CUDA=1: cannot write to {place}, where the program for GPUs is built\n"))
+        self.assertEqual(self.headscope("x", HEADSCOPE_TORCH="", HEADSCOPE_CUDA=0), (0, "<x>", ""))
 
     def test_Gpu_WhenItIsGoneTheOtherProgramRuns(self):
         self.nvidia_smi()

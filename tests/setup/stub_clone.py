@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 STUBS = Path(__file__).resolve().parent / "stubs"
 # What the scripts may use of the system; all else, such as sudo or clang, is there only if a test says so.
 TOOLS = """basename bash cat chmod cp cut dirname env find flock grep ln mkdir mktemp mv paste readlink realpath rm rmdir sed
-sha256sum sort tail touch uname""".split()
+sha256sum sleep sort tail timeout touch uname""".split()
 PACKAGES = """fonts-dejavu-core libcli11-dev libeigen3-dev libfmt-dev libpcre2-dev libutf8proc-dev libxxhash-dev libyaml-cpp-dev
 nlohmann-json3-dev zlib1g-dev""".split()
 PROGRAMS = ["g++", "gnuplot"]
