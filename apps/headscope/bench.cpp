@@ -40,7 +40,8 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
   check_size("--track-every", flags.track.every, 0, most_steps);
   const MetricSelection known(flags.track.metrics, "--track");  // refused before the tokens are made
   const Setup options = options_of(flags, {"steps", flags.warmup + flags.steps});
-  const TrainBenchmark result = torch_half().time_training(options, flags.warmup, flags.steps, flags.track, flags.parts);
+  const TrainBenchmark result =
+      torch_half().time_training(options, flags.warmup, flags.steps, flags.track, flags.parts);
   if (common.json)
     fmt::print("{}", json_text(nlohmann::ordered_json{{"tokens_per_s", result.tokens_per_s},
                                                       {"step_ms_median", result.step_ms_median},

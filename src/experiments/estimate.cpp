@@ -19,7 +19,8 @@ double activation_bytes(const DecoderConfig& c, double element, bool written_out
   const double attention = 2 * d + (q + 2 * kv) + (q + kv) + 2 * q;  // input, normed; qkv; turned q and k; output
   const double feed_forward = 2 * d + 3 * ff;                        // input, normed; before and after the activation
   if (!written_out) return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
-  const double layer = attention - q + feed_forward - 2 * ff, kept = static_cast<double>(c.layers) * (recompute ? d : layer);
+  const double layer = attention - q + feed_forward - 2 * ff,
+               kept = static_cast<double>(c.layers) * (recompute ? d : layer);
   return (kept + layer + 2 * ff + 4 * d) * element;  // and one layer at work
 }
 

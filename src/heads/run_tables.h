@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "core/console.h"
 #include "formats/part_table.h"
 #include "formats/table.h"
-#include "core/console.h"
 #include "heads/tracks.h"
 
 namespace headscope {

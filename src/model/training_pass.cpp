@@ -116,7 +116,12 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
   done("attention");
   if (observe) {
     const auto plain = layer.heads.plain_bthd.split_with_sizes({c.heads, c.kv_heads}, 2);
-    observe(index, {plain[0], plain[1], v_bthd, layer.heads.q_bthd, layer.heads.k_bthd, {score_scale()},
+    observe(index, {plain[0],
+                    plain[1],
+                    v_bthd,
+                    layer.heads.q_bthd,
+                    layer.heads.k_bthd,
+                    {score_scale()},
                     layer.attended.log_sum_bht});
     layer.heads.plain_bthd.reset();
     done("measuring");
@@ -149,8 +154,8 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   add_gradient(weights.up, d_inner_nf, layer.middle_h_nm);
   const at::Tensor d_middle_h_nm = at::mm(d_inner_nf, matrices.up);
   done("products");
-  NormGradients through = rms_norm_backward(layer.middle_nm, weights.feed_forward_norm.gain, layer.middle_inverse,
-                                            d_middle_h_nm, d_nm);
+  NormGradients through =
+      rms_norm_backward(layer.middle_nm, weights.feed_forward_norm.gain, layer.middle_inverse, d_middle_h_nm, d_nm);
   add_later(weights.feed_forward_norm.gain, through.gain_parts);
   d_nm = through.dx;
   d_inner_nf.reset();
@@ -161,8 +166,8 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   const at::Tensor d_mixed_bthd = at::mm(d_nm, matrices.output).view({b_, t_, c.heads, c.d_k});
   done("products");
   const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
-  const AttentionGradients d = attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended,
-                                                  d_mixed_bthd, score_scale());
+  const AttentionGradients d =
+      attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended, d_mixed_bthd, score_scale());
   done("attention");
   const HeadRotationGradients rotated =
       rotate_heads_backward(layer.qkv_bthd, rotation(index), d.dq_bthd, d.dk_bthd, d.dv_bthd);

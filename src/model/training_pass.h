@@ -1,5 +1,6 @@
 // The forward and backward pass of training written out. It computes what next_token_loss and autograd compute, with
-// fewer passes over memory and nothing to wait for: on a GPU it can be recorded once and replayed (train/device_updates.h).
+// fewer passes over memory and nothing to wait for: on a GPU it can be recorded once and replayed
+// (train/device_updates.h).
 #pragma once
 
 #include "model/decoder.h"
@@ -24,15 +25,16 @@ class TrainingPass {
   // parameters must have their gradients (.grad()) before the first run; gradients are added there.
   TrainingPass(const Decoder& model, const Options& options);
 
-  // Adds share · mean loss of the batch to `loss` (a scalar) and its gradients to those of the parameters. `observe` sees
-  // every layer, after its attention.
+  // Adds share · mean loss of the batch to `loss` (a scalar) and its gradients to those of the parameters. `observe`
+  // sees every layer, after its attention.
   void run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, double share, at::Tensor& loss,
            const Observe& observe = {});
 
   // Times the parts of every run from now on; null: no longer.
   void time_parts(PartTimer* timer) { timer_ = timer; }
 
-  // The weights in the type of activations, by the name of the parameter. Empty where they are the parameters themselves.
+  // The weights in the type of activations, by the name of the parameter. Empty where they are the parameters
+  // themselves.
   [[nodiscard]] NamedTensors copies() const;
 
  private:

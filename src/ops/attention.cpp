@@ -200,13 +200,19 @@ Attended attention_forward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
     const auto result =
         at::_scaled_dot_product_cudnn_attention(q, heads_before_time(k_bthd), heads_before_time(v_bthd), std::nullopt,
                                                 /*compute_log_sumexp=*/true, 0, /*is_causal=*/true, false, scale);
-    return {heads_before_time(std::get<0>(result)), std::get<1>(result).flatten(2), kernels, deterministic,
+    return {heads_before_time(std::get<0>(result)),
+            std::get<1>(result).flatten(2),
+            kernels,
+            deterministic,
             {std::get<1>(result), std::get<6>(result), std::get<7>(result)}};
   }
   if (kernels == AttentionKernels::flash) {
     const auto result = at::_scaled_dot_product_flash_attention(
         q, repeated(k_bthd, q_bthd.size(2)), repeated(v_bthd, q_bthd.size(2)), 0, /*is_causal=*/true, false, scale);
-    return {heads_before_time(std::get<0>(result)), std::get<1>(result), kernels, deterministic,
+    return {heads_before_time(std::get<0>(result)),
+            std::get<1>(result),
+            kernels,
+            deterministic,
             {std::get<6>(result), std::get<7>(result)}};
   }
   const at::Tensor scores = masked_scores(q_bthd, k_bthd, scale);

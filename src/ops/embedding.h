@@ -5,8 +5,8 @@
 
 namespace headscope {
 
-// Adds scale · dx_nm[i] to row tokens_n[i] of gradient_vm, in an order that does not change from run to run. gradient_vm
-// is float32 or of the type of dx_nm.
+// Adds scale · dx_nm[i] to row tokens_n[i] of gradient_vm, in an order that does not change from run to run.
+// gradient_vm is float32 or of the type of dx_nm.
 void add_embedding_gradient(at::Tensor& gradient_vm, const at::Tensor& tokens_n, const at::Tensor& dx_nm, double scale);
 
 }  // namespace headscope

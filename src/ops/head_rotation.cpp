@@ -50,8 +50,9 @@ std::optional<cuda::HeadRotationShape> kernel_shape(const at::Tensor& qkv_bthd, 
   const std::int64_t d = qkv_bthd.size(3);
   if (!cuda::has_kernel_type(qkv_bthd) || d > 256 || !cuda::supports_head_rotation(static_cast<int>(d)) ||
       !qkv_bthd.is_contiguous() || !cuda::is_aligned(qkv_bthd) || !is_plain(rotation.q_gain) ||
-      !is_plain(rotation.k_gain) || qkv_bthd.numel() / d >= std::int64_t{1} << 31 || rotation.table.scalar_type() != at::kComplexFloat ||
-      !rotation.table.is_contiguous() || rotation.table.size(1) * 2 != d || rotation.table.size(0) < qkv_bthd.size(1))
+      !is_plain(rotation.k_gain) || qkv_bthd.numel() / d >= std::int64_t{1} << 31 ||
+      rotation.table.scalar_type() != at::kComplexFloat || !rotation.table.is_contiguous() ||
+      rotation.table.size(1) * 2 != d || rotation.table.size(0) < qkv_bthd.size(1))
     return std::nullopt;
   return cuda::HeadRotationShape{.tokens = qkv_bthd.size(0) * qkv_bthd.size(1),
                                  .t = qkv_bthd.size(1),
@@ -99,11 +100,10 @@ std::optional<HeadRotationGradients> kernel_backward(const at::Tensor& qkv_bthd,
     result.q_gain_parts = parts[0];
     result.k_gain_parts = parts[1];
   }
-  cuda::rotate_heads_backward(qkv_bthd.const_data_ptr(), pointer(rotation.q_gain), pointer(rotation.k_gain),
-                              angles(rotation), dq.const_data_ptr(), dk.const_data_ptr(), dv.const_data_ptr(),
-                              result.d_qkv_bthd.mutable_data_ptr(),
-                              parts.defined() ? parts.mutable_data_ptr<float>() : nullptr, *shape,
-                              c10::cuda::getCurrentCUDAStream());
+  cuda::rotate_heads_backward(
+      qkv_bthd.const_data_ptr(), pointer(rotation.q_gain), pointer(rotation.k_gain), angles(rotation),
+      dq.const_data_ptr(), dk.const_data_ptr(), dv.const_data_ptr(), result.d_qkv_bthd.mutable_data_ptr(),
+      parts.defined() ? parts.mutable_data_ptr<float>() : nullptr, *shape, c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return result;
 }

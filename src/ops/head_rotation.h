@@ -1,5 +1,5 @@
-// From the packed product of a layer's queries, keys and values to what attention takes: QK-Norm and RoPE, one pass over
-// memory each way on a GPU. For code that takes its gradients itself.
+// From the packed product of a layer's queries, keys and values to what attention takes: QK-Norm and RoPE, one pass
+// over memory each way on a GPU. For code that takes its gradients itself.
 #pragma once
 
 #include <ATen/ATen.h>

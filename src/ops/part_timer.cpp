@@ -49,8 +49,7 @@ struct PartTimer::Marks {
   std::deque<Mark> all = {};
 };
 
-PartTimer::PartTimer(const ComputeDevice& device) : marks_(std::make_unique<Marks>(Marks{device})) {
-}
+PartTimer::PartTimer(const ComputeDevice& device) : marks_(std::make_unique<Marks>(Marks{device})) {}
 
 PartTimer::~PartTimer() = default;
 

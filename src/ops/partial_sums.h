@@ -1,5 +1,5 @@
-// Gradients of gains come as partial sums over fixed sets of rows. This adds them up, those of all gains of a model at once:
-// one by one they would be a hundred small kernels.
+// Gradients of gains come as partial sums over fixed sets of rows. This adds them up, those of all gains of a model at
+// once: one by one they would be a hundred small kernels.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -115,8 +115,8 @@ std::optional<NormGradients> kernel_backward(const at::Tensor& x, const at::Tens
 std::optional<NormedSum> kernel_forward(const at::Tensor&, const at::Tensor&, const at::Tensor&, double) {
   return std::nullopt;
 }
-std::optional<NormGradients> kernel_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                             const at::Tensor&, const at::Tensor&) {
+std::optional<NormGradients> kernel_backward(const at::Tensor&, const at::Tensor&, const at::Tensor&, const at::Tensor&,
+                                             const at::Tensor&) {
   return std::nullopt;
 }
 #endif

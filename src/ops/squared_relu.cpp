@@ -66,10 +66,8 @@ bool has_kernel(const at::Tensor&) {
 bool has_kernel_in_place(const at::Tensor&) {
   return false;
 }
-void kernel_forward_(at::Tensor&) {
-}
-void kernel_backward_(const at::Tensor&, at::Tensor&) {
-}
+void kernel_forward_(at::Tensor&) {}
+void kernel_backward_(const at::Tensor&, at::Tensor&) {}
 at::Tensor kernel_forward(const at::Tensor& x) {
   return composed_forward(x);
 }

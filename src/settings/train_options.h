@@ -57,7 +57,8 @@ struct TrainOptions {
   std::int64_t validation_batches = 4;  // as in the source study
   std::int64_t checkpoint_every = 50;   // updates
   std::int64_t keep_checkpoints = 2;    // one to go on from, one more in case of damage
-  // On a GPU. deterministic: the same run twice gives the same numbers. recompute: of each layer only its input is kept.
+  // On a GPU. deterministic: the same run twice gives the same numbers. recompute: of each layer only its input is
+  // kept.
   bool deterministic = false, recompute = false;
   // Added to the loss, times the mean over keys of max|k_i|: does it prevent outliers and sinks (seed 002)?
   double max_abs_penalty = 0;
@@ -86,7 +87,8 @@ struct TrainOptions {
     visit("train.max_abs_penalty", self.max_abs_penalty, "Weight of the mean of max|k_i| in the loss; 0: no penalty",
           zero_up_to(largest_float));
     visit("train.deterministic", self.deterministic,
-          "On a GPU: the same run twice gives the same numbers, and a resumed one, too; slower. On a CPU it is always so");
+          "On a GPU: the same run twice gives the same numbers, and a resumed one, too; slower. On a CPU it is always "
+          "so");
     visit("train.recompute", self.recompute,
           "On a GPU: compute each layer a second time in the backward pass instead of keeping it; less memory, slower");
     visit("optim.muon_lr", self.optim.muon_lr, "Learning rate of Muon, for the matrices of the layers", rate);

@@ -31,8 +31,8 @@ using c10::cuda::CUDAEvent;
 using c10::cuda::CUDAStream;
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Memory of the updates. Those that are recorded and those that are queued one by one take it from one pool, so that the
-// activations are there once.
+// Memory of the updates. Those that are recorded and those that are queued one by one take it from one pool, so that
+// the activations are there once.
 class Pool {
  public:
   explicit Pool(c10::DeviceIndex device) : device_(device), id_(at::cuda::graph_pool_handle()) {
@@ -137,8 +137,8 @@ class GraphedUpdates : public DeviceUpdates {
               observe);
   }
 
-  // The measurer of the recording keeps the memory that replays write to. Other graphs use it, too: what was measured is
-  // sent before anything else is queued.
+  // The measurer of the recording keeps the memory that replays write to. Other graphs use it, too: what was measured
+  // is sent before anything else is queued.
   void measured_pass(HeadMeasurer& measurer) {
     if (records()) {
       if (!recorded_) recorded_ = std::make_unique<HeadMeasurer>(measurer.chosen());

@@ -1,5 +1,5 @@
-// Updates on a GPU that the host does not wait for: the pass that is written out, and the optimizers behind it, recorded
-// once as CUDA graphs and replayed.
+// Updates on a GPU that the host does not wait for: the pass that is written out, and the optimizers behind it,
+// recorded once as CUDA graphs and replayed.
 #pragma once
 
 #include <functional>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "model/decoder.h"
-#include "optim/optimizers.h"
 #include "ops/device.h"
 #include "ops/part_timer.h"
+#include "optim/optimizers.h"
 #include "probe/probe.h"
 #include "settings/train_options.h"
 
@@ -25,11 +25,11 @@ class DeviceUpdates {
 
   virtual ~DeviceUpdates() = default;
 
-  // Queues an update: batch(i) gives forward step i of options.accumulation. The first one is measured where a measurer is
-  // given, which then has sent what it has. All measurers choose the same.
+  // Queues an update: batch(i) gives forward step i of options.accumulation. The first one is measured where a measurer
+  // is given, which then has sent what it has. All measurers choose the same.
   virtual void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, HeadMeasurer* measurer) = 0;
-  // Of the oldest update that was launched and not asked for yet; waits for it. An update whose loss or norm is not finite
-  // changes nothing, and none behind it does.
+  // Of the oldest update that was launched and not asked for yet; waits for it. An update whose loss or norm is not
+  // finite changes nothing, and none behind it does.
   virtual Outcome wait() = 0;
   // To be called when the parameters were changed by others.
   virtual void parameters_changed() = 0;
@@ -37,7 +37,8 @@ class DeviceUpdates {
   virtual void time_parts(PartTimer* timer) = 0;
 };
 
-// Whether updates of such a model are made here; autograd makes them on a CPU, and where TrainingPass does not support it.
+// Whether updates of such a model are made here; autograd makes them on a CPU, and where TrainingPass does not support
+// it.
 bool has_device_updates(const DecoderConfig& model, const TrainOptions& options, at::Device device);
 
 // Operations whose sums have no fixed order: two runs differ by rounding.

@@ -34,7 +34,8 @@ at::Tensor mean_largest_component(const at::Tensor& k_bthd) {
 void check_device(const DecoderConfig& model, const TrainOptions& options, at::Device device) {
   if (!device.is_cuda()) return;
   if (options.deterministic && model.d_model % 4 != 0)  // the embedding's gradient has no kernel
-    fail_input("train.deterministic on a GPU: model.d_model is {}; take a multiple of 4, or --device cpu", model.d_model);
+    fail_input("train.deterministic on a GPU: model.d_model is {}; take a multiple of 4, or --device cpu",
+               model.d_model);
   if (has_device_updates(model, options, device)) return;
   if (options.deterministic || options.recompute)
     fail_input(

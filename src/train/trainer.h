@@ -41,9 +41,9 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // One update; its first forward step is measured where a measurer is given, which sends what it has. Returns the newest record that is known: of this update where the
-  // host computes it, of the one before on a GPU, which goes on meanwhile. Throws NotFinite, of the update that the
-  // record would be of; the weights are then those before it.
+  // One update; its first forward step is measured where a measurer is given, which sends what it has. Returns the
+  // newest record that is known: of this update where the host computes it, of the one before on a GPU, which goes on
+  // meanwhile. Throws NotFinite, of the update that the record would be of; the weights are then those before it.
   std::optional<StepRecord> step(HeadMeasurer* measurer = nullptr);
   // The record of the last update if step() has not returned it.
   std::optional<StepRecord> wait();

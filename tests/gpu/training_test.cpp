@@ -43,7 +43,8 @@ constexpr std::array both_types = {at::kFloat, at::kBFloat16};
 
 TEST(GpuTraining, NormOfASum) {
   for (const at::ScalarType type : both_types)
-    for (const std::int64_t d : {32, 48, 64, 80, 96, 100, 128, 250, 256, 512, 576, 768, 514, 772, 1024, 1302, 1536, 2048, 3000, 4096}) {
+    for (const std::int64_t d :
+         {32, 48, 64, 80, 96, 100, 128, 250, 256, 512, 576, 768, 514, 772, 1024, 1302, 1536, 2048, 3000, 4096}) {
       SCOPED_TRACE(testing::Message() << "d " << d << ", " << type);
       const Both x(random_tensor({1003, d}, 1), type), delta(random_tensor({1003, d}, 2), type);
       const Both dy(random_tensor({1003, d}, 3), type), d_sum(random_tensor({1003, d}, 4), type);
@@ -96,7 +97,8 @@ TEST(GpuTraining, HeadRotation) {
           there.q_gain = q_gain.there;
           there.k_gain = k_gain.there;
         }
-        const RotatedHeads actual = rotate_heads(qkv.there, there, true), expected = rotate_heads(qkv.exact, exact, true);
+        const RotatedHeads actual = rotate_heads(qkv.there, there, true),
+                           expected = rotate_heads(qkv.exact, exact, true);
         EXPECT_LT(relative_error(actual.q_bthd, expected.q_bthd), tolerance_of(type));
         EXPECT_LT(relative_error(actual.k_bthd, expected.k_bthd), tolerance_of(type));
         EXPECT_LT(relative_error(actual.plain_bthd, expected.plain_bthd), tolerance_of(type));
@@ -167,7 +169,8 @@ TEST(GpuTraining, AttentionPasses) {
   const std::int64_t b = 2, t = 300, d = 64;
   for (const std::int64_t kv_heads : {2, 6})
     for (const bool deterministic : {false, true}) {
-      const Both q(random_tensor({b, t, 6, d}, 1), at::kBFloat16), k(random_tensor({b, t, kv_heads, d}, 2), at::kBFloat16);
+      const Both q(random_tensor({b, t, 6, d}, 1), at::kBFloat16),
+          k(random_tensor({b, t, kv_heads, d}, 2), at::kBFloat16);
       // Values are a slice of the packed product.
       const Both packed(random_tensor({b, t, kv_heads + 3, d}, 3), at::kBFloat16);
       const at::Tensor v = packed.there.narrow(2, 3, kv_heads), exact_v = packed.exact.narrow(2, 3, kv_heads);

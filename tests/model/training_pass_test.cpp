@@ -113,7 +113,8 @@ TEST(TrainingPass, ShowsWhatHeadsWorkWith) {
   const Decoder model = make_model(test);
   const at::Tensor tokens = tokens_of(1, test.config);
   std::vector<HeadVectors> expected, actual;
-  final_hidden(model, tokens, at::kDouble, {.observe = [&](std::int64_t, const HeadVectors& v) { expected.push_back(v); }});
+  final_hidden(model, tokens, at::kDouble,
+               {.observe = [&](std::int64_t, const HeadVectors& v) { expected.push_back(v); }});
   for_each_parameter(model, [](const std::string&, ParameterKind, const at::Tensor& value) {
     value.mutable_grad() = at::zeros_like(value).detach();
   });

@@ -82,7 +82,7 @@ using Sloped = fusion::Sm90EVT<fusion::Sm90Compute<TimesSlope, Bf16, float, roun
 // Tiles of 128 x 128, one for each warp group: while one finishes its tile, the other multiplies. The two blocks of a
 // cluster share the tile of b. With four parts of 64 x 64, all of y is there when the sums are. On an H200 with sums over
 // 512 it is faster than cuBLAS without the activation; with tiles of 128 x 256, where multiplying stops during the
-// epilogue, it was slower (benchmarks: docs/gpu.md).
+// epilogue, it was slower (docs/gpu.md has the times).
 using Tile = Shape<_128, _128, _64>;
 using Cluster = Shape<_2, _1, _1>;
 using FinishTile = Shape<_64, _64>;

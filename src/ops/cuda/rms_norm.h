@@ -20,10 +20,10 @@ struct RmsNormShape {
 
 bool supports_rms_norm(int d, ElementType type);
 
-// gain: float32 [gains, d] or null. inverse: float32 [rows], 1 / sqrt(mean x² + eps), kept for the backward pass. With a
-// delta (null: none), x + delta is written to `sum`, rounded, and normed.
-void rms_norm_forward(const void* x, const void* delta, const float* gain, void* sum, void* y, float* inverse, float eps,
-                      const RmsNormShape& shape, CUstream_st* stream);
+// gain: float32 [gains, d] or null. inverse: float32 [rows], 1 / sqrt(mean x² + eps), kept for the backward pass. With
+// a delta (null: none), x + delta is written to `sum`, rounded, and normed.
+void rms_norm_forward(const void* x, const void* delta, const float* gain, void* sum, void* y, float* inverse,
+                      float eps, const RmsNormShape& shape, CUstream_st* stream);
 
 // The number of partial sums of the gain's gradient that the backward pass writes: float32 [partials, gains, d], to be
 // added up by the caller. Each has a fixed set of rows, so the result does not depend on timing.

@@ -7,7 +7,8 @@
 
 namespace headscope::cuda {
 
-// Contiguous arrays of `count` elements on the device, aligned to 16 bytes; queued on `stream`. y may be x, dx may be dy.
+// Contiguous arrays of `count` elements on the device, aligned to 16 bytes; queued on `stream`. y may be x, dx may be
+// dy.
 void squared_relu_forward(const void* x, void* y, std::int64_t count, ElementType type, CUstream_st* stream);
 // dx = 2·max(x, 0)·dy
 void squared_relu_backward(const void* x, const void* dy, void* dx, std::int64_t count, ElementType type,
