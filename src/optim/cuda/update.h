@@ -7,7 +7,7 @@
 
 namespace headscope::cuda {
 
-// Partial sums of squares that gradient_norm writes.
+// Partial sums of squares that start_update writes.
 constexpr int norm_partials = 528;
 
 // What the kernels after it read.
