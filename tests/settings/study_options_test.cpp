@@ -106,11 +106,21 @@ TEST(QkNorm, OldWordsAreTwoChoices) {
   expect_error(Fault::input, "without QK-Norm there is no gain", [&] { validate(none); });
   const auto frozen =
       in_current_words(nlohmann::ordered_json{{"model", {{"qk_norm", "frozen"}}}, {"train", {{"batch", 4}}}});
-  EXPECT_EQ(frozen.dump(), R"({"model":{"qk_norm":true},"train":{"batch":4,"qk_gain":"fixed"}})");
+  EXPECT_EQ(frozen["model"]["qk_norm"], true);
+  EXPECT_EQ(frozen["train"]["qk_gain"], "fixed");
+  EXPECT_EQ(frozen["train"]["batch"], 4);
   EXPECT_EQ(in_current_words(frozen), frozen);
   // A study varies both itself.
   for (const char* key : {"model.qk_norm", "train.qk_gain"})
     expect_error(Fault::input, "unknown key", [&] { resolve_setup<StudyOptions>({{key, "true", "--set"}}); });
+}
+
+// A run that was begun before a key was there goes on: it had the key's default.
+TEST(Resume, KeysThatARunDoesNotHaveAreTheirDefaults) {
+  nlohmann::ordered_json before = to_json(preset_setup("88m"));
+  const nlohmann::ordered_json now = before;
+  for (const char* key : {"deterministic", "recompute"}) before["train"].erase(key);
+  EXPECT_EQ(nlohmann::json(in_current_words(before)), nlohmann::json(now));
 }
 
 }  // namespace
