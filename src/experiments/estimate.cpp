@@ -38,7 +38,7 @@ double memory_bytes(const Setup& setup, const ComputeDevice& device) {
   const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
   const auto vocabulary = static_cast<double>(setup.model.vocabulary);
   const bool written_out = has_device_updates(setup.model, setup.train, device.device);
-  const double slice = written_out ? std::min(tokens * vocabulary * element, 1073741824.0)
+  const double slice = written_out ? std::min(tokens * vocabulary * element, static_cast<double>(training_slice_bytes))
                                    : 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes));
   const double logits = slice + (written_out ? 0 : 4 * vocabulary * static_cast<double>(setup.model.d_model));
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express

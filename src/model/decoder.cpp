@@ -87,8 +87,8 @@ HeadVectors head_vectors(const Decoder& model, std::int64_t index, const at::Ten
   const bool halves = c.rope.pairing == RopePairing::halves;
   const auto qk = split(qk_bthd);
   const auto rotated = c.has_rope(index) ? split(rotate(qk_bthd, angles_for(model, index, x_btm.size(1)), halves)) : qk;
-  const double scale = c.attention_scale.value_or(1 / std::sqrt(static_cast<double>(c.d_k)));
-  const HeadVectors vectors{qk[0], qk[1], v_bthd, rotated[0], rotated[1], {scale, c.window(index), c.score_cap}};
+  const HeadVectors vectors{qk[0],      qk[1],      v_bthd,
+                            rotated[0], rotated[1], {c.score_factor(), c.window(index), c.score_cap}};
   if (hooks.observe) hooks.observe(index, vectors);
   return vectors;
 }
@@ -118,9 +118,7 @@ at::Tensor feed_forward(const Decoder& model, std::int64_t index, const at::Tens
 }
 
 at::Tensor embedded(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type) {
-  const DecoderConfig& c = model.config;
-  const double scale = c.embedding_scale.value_or(std::sqrt(static_cast<double>(c.d_model)));
-  return at::embedding(model.embedding, tokens_bt).to(type) * scale;
+  return at::embedding(model.embedding, tokens_bt).to(type) * model.config.embedding_factor();
 }
 
 // The residual stream behind a layer.

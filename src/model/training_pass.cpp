@@ -47,7 +47,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
                        const Observe& observe) {
   const at::NoGradGuard no_gradients;
   const DecoderConfig& c = model_.config;
-  const double eps = c.norm.eps, scale = c.embedding_scale.value_or(std::sqrt(static_cast<double>(c.d_model)));
+  const double eps = c.norm.eps, scale = c.embedding_factor();
   b_ = tokens_bt.size(0);
   t_ = tokens_bt.size(1);
   if (!table_.defined() || table_.size(0) < t_) {
@@ -112,7 +112,7 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
   done("heads");
   const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
   layer.attended =
-      attention_forward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, score_scale(), options_.deterministic);
+      attention_forward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, c.score_factor(), options_.deterministic);
   done("attention");
   if (observe) {
     const auto plain = layer.heads.plain_bthd.split_with_sizes({c.heads, c.kv_heads}, 2);
@@ -121,7 +121,7 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
                     v_bthd,
                     layer.heads.q_bthd,
                     layer.heads.k_bthd,
-                    {score_scale()},
+                    {c.score_factor()},
                     layer.attended.log_sum_bht});
     layer.heads.plain_bthd.reset();
     done("measuring");
@@ -166,8 +166,8 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   const at::Tensor d_mixed_bthd = at::mm(d_nm, matrices.output).view({b_, t_, c.heads, c.d_k});
   done("products");
   const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
-  const AttentionGradients d =
-      attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended, d_mixed_bthd, score_scale());
+  const AttentionGradients d = attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended,
+                                                  d_mixed_bthd, c.score_factor());
   done("attention");
   const HeadRotationGradients rotated =
       rotate_heads_backward(layer.qkv_bthd, rotation(index), d.dq_bthd, d.dk_bthd, d.dv_bthd);
@@ -190,10 +190,6 @@ HeadRotation TrainingPass::rotation(std::int64_t index) const {
   const DecoderConfig& c = model_.config;
   const DecoderLayer& layer = model_.layers[static_cast<std::size_t>(index)];
   return {c.heads, c.kv_heads, layer.q_gain, layer.k_gain, c.norm.eps, table_};
-}
-
-double TrainingPass::score_scale() const {
-  return model_.config.attention_scale.value_or(1 / std::sqrt(static_cast<double>(model_.config.d_k)));
 }
 
 }  // namespace headscope

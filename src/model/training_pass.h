@@ -60,7 +60,6 @@ class TrainingPass {
   // d_nm: gradient of the stream behind the layer; becomes that of the stream in front of it.
   void backward(std::int64_t index, const Layer& layer, at::Tensor& d_nm);
   [[nodiscard]] HeadRotation rotation(std::int64_t index) const;
-  [[nodiscard]] double score_scale() const;
   void done(const char* part) const {
     if (timer_ != nullptr) timer_->done(part);
   }

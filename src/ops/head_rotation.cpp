@@ -63,10 +63,6 @@ std::optional<cuda::HeadRotationShape> kernel_shape(const at::Tensor& qkv_bthd, 
                                  .type = cuda::element_type(qkv_bthd)};
 }
 
-const float* pointer(const at::Tensor& gain) {
-  return gain.defined() ? gain.const_data_ptr<float>() : nullptr;
-}
-
 const float* angles(const HeadRotation& rotation) {
   return at::view_as_real(rotation.table).const_data_ptr<float>();
 }
@@ -79,10 +75,10 @@ std::optional<RotatedHeads> kernel_forward(const at::Tensor& qkv_bthd, const Hea
   };
   const RotatedHeads result{of_heads(rotation.heads), of_heads(rotation.kv_heads),
                             with_plain ? of_heads(rotation.heads + rotation.kv_heads) : at::Tensor()};
-  cuda::rotate_heads(qkv_bthd.const_data_ptr(), pointer(rotation.q_gain), pointer(rotation.k_gain), angles(rotation),
-                     result.q_bthd.mutable_data_ptr(), result.k_bthd.mutable_data_ptr(),
-                     with_plain ? result.plain_bthd.mutable_data_ptr() : nullptr, *shape,
-                     c10::cuda::getCurrentCUDAStream());
+  cuda::rotate_heads(qkv_bthd.const_data_ptr(), cuda::float_pointer(rotation.q_gain),
+                     cuda::float_pointer(rotation.k_gain), angles(rotation), result.q_bthd.mutable_data_ptr(),
+                     result.k_bthd.mutable_data_ptr(), with_plain ? result.plain_bthd.mutable_data_ptr() : nullptr,
+                     *shape, c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return result;
 }
@@ -100,10 +96,11 @@ std::optional<HeadRotationGradients> kernel_backward(const at::Tensor& qkv_bthd,
     result.q_gain_parts = parts[0];
     result.k_gain_parts = parts[1];
   }
-  cuda::rotate_heads_backward(
-      qkv_bthd.const_data_ptr(), pointer(rotation.q_gain), pointer(rotation.k_gain), angles(rotation),
-      dq.const_data_ptr(), dk.const_data_ptr(), dv.const_data_ptr(), result.d_qkv_bthd.mutable_data_ptr(),
-      parts.defined() ? parts.mutable_data_ptr<float>() : nullptr, *shape, c10::cuda::getCurrentCUDAStream());
+  cuda::rotate_heads_backward(qkv_bthd.const_data_ptr(), cuda::float_pointer(rotation.q_gain),
+                              cuda::float_pointer(rotation.k_gain), angles(rotation), dq.const_data_ptr(),
+                              dk.const_data_ptr(), dv.const_data_ptr(), result.d_qkv_bthd.mutable_data_ptr(),
+                              parts.defined() ? parts.mutable_data_ptr<float>() : nullptr, *shape,
+                              c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return result;
 }

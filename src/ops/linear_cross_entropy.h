@@ -8,6 +8,7 @@
 namespace headscope {
 
 constexpr std::int64_t logits_slice_bytes = std::int64_t{256} << 20;
+constexpr std::int64_t training_slice_bytes = std::int64_t{1} << 30;  // of loss_and_gradients
 
 // x_nm: [tokens, width]; weight_vm: [vocabulary, width], used in the type of x; targets_n: int64. Returns a scalar in
 // float32 (float64 for float64). `slice_bytes` bounds the logits of one slice. Where `cap` is not 0, the logits z are
@@ -23,6 +24,6 @@ at::Tensor capped_logits(const at::Tensor& x_nm, const at::Tensor& weight_vm, do
 // of x. weight_vm is of the type of x.
 at::Tensor loss_and_gradients(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
                               double share, at::Tensor& loss, at::Tensor& d_weight_vm,
-                              std::int64_t slice_bytes = std::int64_t{1} << 30);
+                              std::int64_t slice_bytes = training_slice_bytes);
 
 }  // namespace headscope

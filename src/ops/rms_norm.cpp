@@ -77,10 +77,6 @@ std::optional<cuda::RmsNormShape> kernel_shape(const at::Tensor& x, const at::Te
   return shape;
 }
 
-const float* gain_pointer(const at::Tensor& gain) {
-  return gain.defined() ? gain.const_data_ptr<float>() : nullptr;
-}
-
 std::optional<NormedSum> kernel_forward(const at::Tensor& x, const at::Tensor& given, const at::Tensor& gain,
                                         double eps) {
   const auto shape = kernel_shape(x, gain);
@@ -88,10 +84,10 @@ std::optional<NormedSum> kernel_forward(const at::Tensor& x, const at::Tensor& g
   const at::Tensor delta = given.defined() ? cuda::kernel_input(given) : given;
   const NormedSum result{delta.defined() ? at::empty(x.sizes(), x.options()) : x, at::empty(x.sizes(), x.options()),
                          at::empty({shape->rows}, x.options().dtype(at::kFloat))};
-  cuda::rms_norm_forward(x.const_data_ptr(), delta.defined() ? delta.const_data_ptr() : nullptr, gain_pointer(gain),
-                         delta.defined() ? result.sum.mutable_data_ptr() : nullptr, result.y.mutable_data_ptr(),
-                         result.inverse.mutable_data_ptr<float>(), static_cast<float>(eps), *shape,
-                         c10::cuda::getCurrentCUDAStream());
+  cuda::rms_norm_forward(x.const_data_ptr(), delta.defined() ? delta.const_data_ptr() : nullptr,
+                         cuda::float_pointer(gain), delta.defined() ? result.sum.mutable_data_ptr() : nullptr,
+                         result.y.mutable_data_ptr(), result.inverse.mutable_data_ptr<float>(), static_cast<float>(eps),
+                         *shape, c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return result;
 }
@@ -104,8 +100,9 @@ std::optional<NormGradients> kernel_backward(const at::Tensor& x, const at::Tens
   NormGradients result{d_sum.defined() ? d_sum : at::empty(x.sizes(), x.options()), {}};
   if (gain.defined())
     result.gain_parts = at::empty({cuda::rms_norm_partials(*shape), gain.numel()}, gain.options().requires_grad(false));
-  cuda::rms_norm_backward(x.const_data_ptr(), gain_pointer(gain), inverse.const_data_ptr<float>(), dy.const_data_ptr(),
-                          d_sum.defined() ? d_sum.const_data_ptr() : nullptr, result.dx.mutable_data_ptr(),
+  cuda::rms_norm_backward(x.const_data_ptr(), cuda::float_pointer(gain), inverse.const_data_ptr<float>(),
+                          dy.const_data_ptr(), d_sum.defined() ? d_sum.const_data_ptr() : nullptr,
+                          result.dx.mutable_data_ptr(),
                           gain.defined() ? result.gain_parts.mutable_data_ptr<float>() : nullptr, *shape,
                           c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();

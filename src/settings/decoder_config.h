@@ -2,6 +2,7 @@
 // of the same fields (model/architectures.h).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -105,6 +106,13 @@ struct DecoderConfig {
   // Rows of the matrix of queries, keys and values: of the queries, and of the keys, which the values have, too.
   [[nodiscard]] std::int64_t query_rows() const { return heads * d_k; }
   [[nodiscard]] std::int64_t key_rows() const { return kv_heads * d_k; }
+  // The factors on embeddings and on q·k.
+  [[nodiscard]] double embedding_factor() const {
+    return embedding_scale.value_or(std::sqrt(static_cast<double>(d_model)));
+  }
+  [[nodiscard]] double score_factor() const {
+    return attention_scale.value_or(1 / std::sqrt(static_cast<double>(d_k)));
+  }
 
   // What a training may choose.
   template <class Self, class Visit>

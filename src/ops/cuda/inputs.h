@@ -25,6 +25,11 @@ inline bool is_aligned(const at::Tensor& x) {
   return !x.defined() || reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
+// Of an array that may be left out.
+inline const float* float_pointer(const at::Tensor& x) {
+  return x.defined() ? x.const_data_ptr<float>() : nullptr;
+}
+
 // Contiguous, and aligned, which a slice need not be.
 inline at::Tensor kernel_input(const at::Tensor& x) {
   const at::Tensor plain = x.detach().contiguous();
