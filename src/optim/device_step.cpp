@@ -116,7 +116,6 @@ void DeviceStep::run_composed(const DeviceUpdate& update, double limit) {
   for (const Batch& batch : batches_) muon_composed(batch, options_.muon_lr * lr_factor);
   adamw_.step(options_.adamw_lr * lr_factor);
   for (const auto& [parameter, copy] : copies_) copy.copy_(parameter);
-  gradients_.zero_();
 }
 
 void DeviceStep::muon_composed(const Batch& batch, double lr) const {
@@ -206,7 +205,7 @@ void DeviceStep::make_tables() {
     const at::Tensor& value = adamw_.parameters()[i].second;
     auto* copy = static_cast<at::BFloat16*>(copy_of(value));
     for_each_chunk(value.numel(), cuda::adamw_chunk, [&](std::int64_t first, int count) {
-      adamw_chunks.push_back({value.mutable_data_ptr<float>() + first, value.grad().mutable_data_ptr<float>() + first,
+      adamw_chunks.push_back({value.mutable_data_ptr<float>() + first, value.grad().const_data_ptr<float>() + first,
                               adamw_.first()[i].mutable_data_ptr<float>() + first,
                               adamw_.second()[i].mutable_data_ptr<float>() + first,
                               copy != nullptr ? copy + first : nullptr, count, static_cast<int>(i)});
@@ -282,7 +281,7 @@ void DeviceStep::muon_kernels(const Batch& batch) const {
   const auto* chunks = rows_in<cuda::MomentumChunk>(batch.momentum_chunks);
   const std::int64_t count = row_count<cuda::MomentumChunk>(batch.momentum_chunks);
   const at::Tensor x = at::empty(batch.gradient.sizes(), batch.gradient.options().dtype(at::kBFloat16));
-  cuda::momentum_step(chunks, count, batch.gradient.mutable_data_ptr<float>(), batch.momentum.mutable_data_ptr<float>(),
+  cuda::momentum_step(chunks, count, batch.gradient.const_data_ptr<float>(), batch.momentum.mutable_data_ptr<float>(),
                       x.mutable_data_ptr(), batch.squares.mutable_data_ptr<double>(), options_.muon.momentum, control,
                       stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();

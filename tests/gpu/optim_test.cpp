@@ -30,8 +30,8 @@ double error_of(const at::Tensor& actual, const at::Tensor& exact) {
   return ((wide - exact.detach()).norm() / exact.detach().norm()).item<double>();
 }
 
-// The input is rounded to bfloat16, 2^-9 of a value, what follows to half precision, 2^-12. Polar Express magnifies those
-// in directions whose singular values are small.
+// The input is rounded to bfloat16, 2^-9 of a value, what follows to half precision, 2^-12. Polar Express magnifies
+// those in directions whose singular values are small.
 constexpr double polar_tolerance = 2e-2;
 // float32: a few roundings of 2^-24.
 constexpr double f32_tolerance = 1e-6;
@@ -86,7 +86,7 @@ struct OnGpu {
     const at::NoGradGuard no_gradients;
     const NamedTensors parameters = trained(model);
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      parameters[i].second.grad().add_(random_gradient(parameters[i].second, i, step, size).to(device()));
+      parameters[i].second.grad().copy_(random_gradient(parameters[i].second, i, step, size));
   }
 
   // Everything that an update may change but the gradients.
@@ -138,7 +138,6 @@ void expect_updates(const DecoderConfig& config, bool fixed_gains, bool unaligne
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto& [name, value] = parameters[i];
       SCOPED_TRACE(name);
-      EXPECT_EQ(value.grad().abs().max().item<double>(), 0);
       EXPECT_TRUE(at::equal(gpu.copies[i].second, value.detach().to(at::kBFloat16)));
       const bool is_matrix = name.starts_with("layers.") && name.ends_with(".weight");
       if (is_matrix)

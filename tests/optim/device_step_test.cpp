@@ -50,7 +50,7 @@ TEST(DeviceStep, IsTheUpdateOfTheOptimizers) {
         const double size = step == 1 ? 1e-4 : 1;  // the second is not clipped
         for (std::size_t i = 0; i < parameters.size(); ++i) {
           const at::Tensor gradient = random_gradient(parameters[i].second, i, step, size).to(at::kDouble);
-          parameters[i].second.grad().add_(gradient);
+          parameters[i].second.grad().copy_(gradient);
           at::Tensor(others[i].second).mutable_grad() = gradient.clone();
         }
         const DeviceUpdate update = make_update(0.5);
@@ -61,7 +61,6 @@ TEST(DeviceStep, IsTheUpdateOfTheOptimizers) {
         // float64: sums in another order, which five steps of Polar Express magnify.
         expect_close(parameters, others, 1e-10);
         expect_close(optimizers.state(), expected.state(), 1e-10);
-        for (const auto& [name, value] : parameters) EXPECT_EQ(value.grad().abs().max().item<double>(), 0) << name;
       }
     }
   }
@@ -90,7 +89,7 @@ TEST(DeviceStep, CopiesAreTheRoundedParameters) {
     const NamedTensors parameters = trained(model);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       EXPECT_TRUE(at::equal(copies[i].second, parameters[i].second.to(at::kBFloat16))) << parameters[i].first;
-      parameters[i].second.grad().add_(random_gradient(parameters[i].second, i, step, 1));
+      parameters[i].second.grad().copy_(random_gradient(parameters[i].second, i, step, 1));
     }
     optimizers.step(make_update(1), 1);
   }
@@ -147,13 +146,14 @@ TEST(PolarExpress, InGivenMemoryAndByBlocksIsTheSame) {
   }
 }
 
-// As on a GPU, which takes half precision: 11 bits. Singular values that fall off by 1e-3 are the worst case of those that
-// were tried; five single steps in bfloat16, 8 bits, are the measure.
+// As on a GPU, which takes half precision: 11 bits. Singular values that fall off by 1e-3 are the worst case of those
+// that were tried; five single steps in bfloat16, 8 bits, are the measure.
 TEST(PolarExpress, InHalfPrecisionIsNearerThanSingleStepsInBfloat16) {
   const at::Tensor basis = random_tensor({3, 30, 54}, 3);
   for (const double decades : {0.0, 1.0, 3.0, 6.0}) {
     const auto [u, s, v] = at::linalg_svd(basis, /*full_matrices=*/false);
-    const at::Tensor values = decades == 0 ? s : at::pow(10, at::linspace(0, -decades, 30, at::kDouble)).expand({3, 30});
+    const at::Tensor values =
+        decades == 0 ? s : at::pow(10, at::linspace(0, -decades, 30, at::kDouble)).expand({3, 30});
     const at::Tensor x = at::matmul(u * values.unsqueeze(1), v).to(at::kBFloat16);
     const at::Tensor exact = polar_express(x.to(at::kDouble));
     const auto error = [&](const at::Tensor& y) { return ((y - exact).norm() / exact.norm()).item<double>(); };

@@ -43,12 +43,10 @@ __global__ void __launch_bounds__(threads_per_block)
     store_floats(chunk.weight + i, weight);
     store_floats(chunk.first + i, first);
     store_floats(chunk.second + i, second);
-    store_floats(chunk.gradient + i, Floats{});
     if (copy != nullptr) *reinterpret_cast<Bfloats*>(copy + i) = rounded;
   }
   for (int i = in_packs + threadIdx.x; i < chunk.count; i += threads_per_block) {
     step(chunk.weight[i], chunk.gradient[i], chunk.first[i], chunk.second[i]);
-    chunk.gradient[i] = 0;
     if (copy != nullptr) store(copy + i, chunk.weight[i]);
   }
 }

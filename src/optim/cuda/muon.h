@@ -17,9 +17,9 @@ struct MomentumChunk {
   int matrix;  // of the batch
 };
 
-// momentum <- lerp(momentum, g, 1 - mu) and x <- lerp(g, momentum, mu), g the clipped gradient, which becomes 0. x:
+// momentum <- lerp(momentum, g, 1 - mu) and x <- lerp(g, momentum, mu), g the clipped gradient. x:
 // bfloat16. squares: float64 [chunks], Σ x² of each chunk. Nothing happens unless control->sound.
-void momentum_step(const MomentumChunk* chunks, std::int64_t count, float* gradient, float* momentum, void* x,
+void momentum_step(const MomentumChunk* chunks, std::int64_t count, const float* gradient, float* momentum, void* x,
                    double* squares, double mu, const Control* control, CUstream_st* stream);
 
 // scale[m] = 1 / (margin·norm + eps) of matrix m, whose chunks are first_chunk[m] … first_chunk[m + 1] - 1.
