@@ -95,7 +95,7 @@ void Trainer::check(const StepRecord& update) {
                               update.after.step, update.loss, update.grad_norm, largest_gradient()));
 }
 
-// Of forward step i of the next update.
+// Of forward step i of the next update, in memory of the host.
 Batch Trainer::batch(std::int64_t i) {
   return training_batch(options_, corpus_.train, order_, position() + i * options_.batch, device_);
 }
@@ -104,7 +104,7 @@ void Trainer::step_by_autograd(StepRecord& update) {
   const Observe observe = update.measurer ? update.measurer->hooks().observe : Observe();
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
   for (std::int64_t i = 0; i < options_.accumulation; ++i)
-    torch::autograd::backward({forward(batch(i), i == 0 ? observe : Observe(), loss)}, {});
+    torch::autograd::backward({forward(to_device(batch(i), device_), i == 0 ? observe : Observe(), loss)}, {});
   update.grad_norm = clip_gradients(values_of(trained_), options_.clip);
   update.loss = loss.item<double>();
   check(update);
