@@ -118,13 +118,6 @@ double seconds_since_process_start() {
 
 }  // namespace
 
-double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len) {
-  const auto head = static_cast<double>(model.vocabulary * model.d_model);  // a tied one, too, is a product
-  const auto products = static_cast<double>(count_parameters(model).matrices) + head;
-  const auto attention = 4.0 * static_cast<double>(seq_len) / 2 * static_cast<double>(model.heads * model.d_k);
-  return 6 * products + 3.5 * attention * static_cast<double>(model.layers);
-}
-
 TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
                                   const TrackOptions& track, bool parts) {
   const ComputeDevice device = choose_device(setup.device, setup.threads);
