@@ -87,6 +87,7 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
   const std::int64_t forward_steps = estimate.steps * train.accumulation;
   estimate.probes = 1 + (forward_steps + train.probe_every - 1) / train.probe_every;
   estimate.memory_mb = memory_bytes(setup, device) / (1 << 20);
+  if (device.device.is_cuda()) estimate.gpu_memory_mb = device_memory_mb(device);
   // A forward pass is a third of a step; a probe is one for each validation batch.
   const double probe_tokens = static_cast<double>(estimate.probes) *
                               static_cast<double>(train.validation_batches * train.batch * train.seq_len) / 3;
