@@ -277,19 +277,18 @@ Trained trained(const TrainOptions& options, Queued queued = Queued::graphs) {
   const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
   Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
   Trained result;
-  const auto add = [&](const std::optional<StepRecord>& record) {
-    if (!record) return;
-    result.losses.push_back(record->loss);
-    result.norms.push_back(record->grad_norm);
+  const auto add = [&](const std::optional<StepRecord>& update) {
+    if (!update) return;
+    result.losses.push_back(update->loss);
+    result.norms.push_back(update->grad_norm);
+    EXPECT_EQ(update->after.step, static_cast<std::int64_t>(result.losses.size()));
+    const std::size_t layers = update->measurer ? update->measurer->finish().layers.size() : 0;
+    EXPECT_EQ(layers, queued == Queued::measured ? 3 : 0);
   };
   const MetricSelection all("all", "test");
   PartTimer timer(gpu());
   trainer.time_parts(queued == Queued::one_by_one ? &timer : nullptr);
-  for (std::int64_t i = 0; i < options.steps(); ++i) {
-    HeadMeasurer measurer(all);
-    add(trainer.step(queued == Queued::measured ? &measurer : nullptr));
-    EXPECT_EQ(measurer.finish().layers.size(), queued == Queued::measured ? 3 : 0);
-  }
+  for (std::int64_t i = 0; i < options.steps(); ++i) add(trainer.step(queued == Queued::measured ? &all : nullptr));
   add(trainer.wait());
   result.embedding = trainer.model().embedding.detach().cpu().clone();
   return result;
@@ -332,16 +331,11 @@ TEST(GpuTraining, MeasuresTheSameWithGraphsAndWithout) {
     PartTimer timer(gpu());
     trainer.time_parts(one_by_one ? &timer : nullptr);
     std::vector<HeadMeasurements> found;
-    std::unique_ptr<HeadMeasurer> before;  // of the update before: read when the next one is queued, as a run does it
-    for (std::int64_t i = 0; i < options.steps(); ++i) {
-      auto measurer = i >= 3 && i % 3 != 1 ? std::make_unique<HeadMeasurer>(all) : nullptr;
-      if (measurer) measurer->observe_gains(trainer.model());
-      trainer.step(measurer.get());
-      if (before) found.push_back(before->finish());
-      before = std::move(measurer);
-    }
-    trainer.wait();
-    if (before) found.push_back(before->finish());
+    const auto add = [&](const std::optional<StepRecord>& update) {
+      if (update && update->measurer) found.push_back(update->measurer->finish());
+    };
+    for (std::int64_t i = 0; i < options.steps(); ++i) add(trainer.step(i >= 3 && i % 3 != 1 ? &all : nullptr));
+    add(trainer.wait());
     return found;
   };
   const std::vector<HeadMeasurements> graphs = measured(false), one_by_one = measured(true);
