@@ -32,7 +32,7 @@ class TrainingPeers(unittest.TestCase):
 
     def test_OtherBatches_AreFound(self):
         flags = "--seed 43"  # of the order of the data
-        result = self.agree("--peer-a", flags, "--peer-b", flags)
+        result = self.agree("--peer", flags, "--peer", flags)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         self.assertIn("loss of every step", result.stdout)
         self.assertIn("NOT within", result.stdout)
@@ -47,9 +47,9 @@ class TrainingPeers(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)
             self.assertEqual(self.agree("--out", out).returncode, 0)
-            for name in ("a", "b"):  # so far apart from each other that ours is within their spread
+            for name in ("1", "2"):  # so far apart from each other that ours is within their spread
                 peer = json.loads((out / f"peer-{name}.json").read_text())
-                peer["losses"][0] *= 1.2 if name == "a" else 0.8
+                peer["losses"][0] *= 1.2 if name == "1" else 0.8
                 (out / f"peer-{name}.json").write_text(json.dumps(peer))
             result = run(sys.executable, BENCHMARKS / "agree", "--compare", out)
             self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
