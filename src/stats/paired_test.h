@@ -31,7 +31,7 @@ std::vector<double> holm_adjusted(std::vector<double> p_values);
 
 // The share of the 2^n ways to choose the signs of the differences whose mean is as far from 0 as that of the
 // differences or farther: exact, two-sided. NaN for n < 1, and for more differences than can be gone through.
-constexpr std::size_t most_flipped = 40;
+constexpr std::size_t most_flipped = 24;
 double sign_flip_test(std::span<const double> differences);
 
 }  // namespace headscope
