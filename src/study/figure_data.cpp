@@ -90,8 +90,9 @@ StudyFigureData figure_data(const Study& study, const StudyResult& result) {
   for (std::size_t i = 0; i < result.details.size(); ++i) {
     const Contrast& contrast = result.verdict.effects[i].contrast;
     const EffectDetails& details = result.details[i];
-    EffectCurves curves{contrast.name,       pair_text(result.verdict, contrast), {}, {}, details.mean_size(),
-                        details.noise_size()};
+    EffectCurves curves{
+        contrast.name,      pair_text(result.verdict, contrast), {}, {}, details.mean_size(), details.noise_size(),
+        contrast.is_control};
     for (const Reading& reading : result.over_time)
       append(curves.over_time, reading.verdict.effects[i].test.difference);
     for (const MeanInterval& layer : details.layers) append(curves.layers, layer);

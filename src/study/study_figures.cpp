@@ -30,8 +30,10 @@ Mark layer_bar(const std::string& column) {
   return Mark::segment("layers", "layer", column + "_low", column + "_high").wide(0.8).changed(&Mark::rim, true);
 }
 
+// Yellow, which is hard to see on white, comes last.
 Colour colour_of(const StudyCurves& condition) {
-  return category(condition.colour % light_theme().categories.size());
+  constexpr std::size_t colours[] = {0, 1, 2, 3, 4, 5, 7, 6};
+  return category(colours[condition.colour % std::size(colours)]);
 }
 
 // The final value of each condition, beside the panel. Beside a curve that ends early the text would lie over others;
@@ -66,7 +68,7 @@ struct Series {
 Figure curves_figure(const StudyFigureData& data, Figure figure, const std::string& y_label,
                      const std::vector<Series>& series) {
   Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {y_label}, .padding = 0.02}};
-  constexpr double thickness[] = {1.7, 1.1, 0.6};
+  constexpr double thickness[] = {1.7, 1.1, 0.6, 0.6};  // of A, B, C and controls
   std::vector<Mark> lines, ends;
   for (const StudyCurves& condition : data.conditions) {
     HEADSCOPE_CHECK(!condition.tokens.empty(), "a condition without a probe");
@@ -82,7 +84,7 @@ Figure curves_figure(const StudyFigureData& data, Figure figure, const std::stri
       add_means(table, column, means);
       const Mark line = Mark::line(name, "tokens", column)
                             .coloured(colour_of(condition))
-                            .wide(width * thickness[condition.colour % std::size(thickness)]);
+                            .wide(width * thickness[std::min(condition.colour, std::size(thickness) - 1)]);
       lines.push_back(line.dashed(dash).changed(&Mark::shape, shape).named(std::exchange(legend, "")));
       const std::size_t last = means.mean.size() - 1;
       if (column == series.back().column)
@@ -173,7 +175,8 @@ Figure layer_figure(const StudyFigureData& data) {
     const double shift = (static_cast<double>(i) - middle) * distance;
     add_means(table, column, means);
     const Mark link = Mark::segment("layers", "layer", before, column).coloured(muted).wide(0.6);
-    if (!before.empty()) links.push_back(link.shifted(shift_before, shift));
+    if (!before.empty() && data.conditions.size() <= n_main_conditions)
+      links.push_back(link.shifted(shift_before, shift));
     const Mark dot = Mark::points("layers", "layer", column).named(condition.name);
     if (finite_count(means.low) > 0)
       dots.push_back(layer_bar(column).coloured(colour_of(condition)).shifted(shift, shift));
@@ -198,7 +201,7 @@ std::string signed_mean(const Numbers& values) {
 
 // gamma and norm in two colours that A, B and C do not have; then those of the others.
 Colour effect_colour(std::size_t effect) {
-  constexpr std::size_t colours[] = {3, 5, 7, 0, 1, 2, 4, 6};
+  constexpr std::size_t colours[] = {3, 5, 7, 0, 1, 2, 4};
   return category(colours[effect % std::size(colours)]);
 }
 
@@ -238,32 +241,44 @@ std::string effect_legend(const EffectCurves& effect) {
   return fmt::format("{} ({})", effect.name, effect.pair);
 }
 
+Mark tau_mark(double tau) {
+  return Mark::line("", "", "").coloured(muted).dashed(Dash::dotted).named(fmt::format("± τ = {:g}", tau));
+}
+
+// Controls have a panel of their own, and dashes: colours come again there.
 Figure effects_over_time(const StudyFigureData& data) {
   Figure figure{"6_effects_over_time", "Effects on key PR over training", data.title};
-  Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {"difference in mean key PR"}, .padding = 0.02}};
+  const Panel empty{.x = {.kind = Axis::tokens},
+                    .y = {.label = {"difference in mean key PR"}, .padding = 0.02},
+                    .references = effect_references(data.tau)};
+  std::vector<Panel> panels = {empty, empty};
   Table table("effects");
   table.add("tokens", data.tokens);
-  std::vector<Mark> lines;
+  std::vector<Mark> lines[2];
   for (std::size_t i = 0; i < data.effects.size(); ++i) {
     const EffectCurves& effect = data.effects[i];
     if (finite_count(effect.over_time.mean) == 0) continue;
     const std::string column = fmt::format("effect{}", i);
     add_means(table, column, effect.over_time);
-    lines.push_back(Mark::line("effects", "tokens", column).coloured(effect_colour(i)).named(effect_legend(effect)));
+    const Mark line = Mark::line("effects", "tokens", column).coloured(effect_colour(i)).named(effect_legend(effect));
+    lines[effect.is_control].push_back(line.dashed(effect.is_control ? Dash::dashed : Dash::solid));
     if (finite_count(effect.over_time.low) > 1)
-      panel.marks.push_back(
+      panels[effect.is_control].marks.push_back(
           Mark::band("effects", "tokens", column + "_low", column + "_high").coloured(effect_colour(i)).faded(0.2));
   }
-  if (!panel.marks.empty()) figure.kinds = {Mark::box("", "", "", "").faded(0.2).named(interval_name(data))};
-  if (!lines.empty()) {
-    figure.kinds.push_back(
-        Mark::line("", "", "").coloured(muted).dashed(Dash::dotted).named(fmt::format("± τ = {:g}", data.tau)));
+  if (!panels[0].marks.empty() || !panels[1].marks.empty())
+    figure.kinds = {Mark::box("", "", "", "").faded(0.2).named(interval_name(data))};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (lines[i].empty()) continue;
+    panels[i].marks.insert(panels[i].marks.end(), lines[i].begin(), lines[i].end());
+    figure.panels.push_back(std::move(panels[i]));
+  }
+  if (!figure.panels.empty()) {
+    figure.kinds.push_back(tau_mark(data.tau));
     figure.notes = data.notes;
   }
-  panel.references = effect_references(data.tau);
-  panel.marks.insert(panel.marks.end(), lines.begin(), lines.end());
   figure.data = {{"effects", std::move(table)}};
-  figure.panels = {std::move(panel)};
+  figure.grid.columns = 1;
   figure.nothing = no_effects;
   return figure;
 }
@@ -278,22 +293,21 @@ Figure effects_by_layer(const StudyFigureData& data) {
     const std::string column = fmt::format("effect{}", i);
     add_means(table, column, effect.layers);
     const std::string noise = std::isnan(effect.noise_size) ? "" : fmt::format(" (noise {:.2f})", effect.noise_size);
-    Panel panel{.title = fmt::format("{}: mean {}, mean size {:.2f}{}", effect_legend(effect),
+    Panel panel{.title = fmt::format("{}: {}, mean size {:.2f}{}", effect_legend(effect),
                                      signed_mean(effect.layers.mean), effect.mean_size, noise),
                 .x = {.kind = Axis::integers, .label = {"layer"}, .grid = false},
                 .y = {.label = {"difference in key PR"}, .padding = 0.02},
                 .references = effect_references(data.tau)};
     if (finite_count(effect.layers.low) > 0) panel.marks.push_back(layer_bar(column).coloured(effect_colour(i)));
-    panel.marks.push_back(Mark::points("layers", "layer", column).coloured(effect_colour(i)).sized(0.7));
+    panel.marks.push_back(Mark::points("layers", "layer", column).coloured(effect_colour(i)).sized(0.5));
     figure.panels.push_back(std::move(panel));
   }
-  if (!figure.panels.empty())
-    figure.kinds = {
-        Mark::line("", "", "").coloured(muted).dashed(Dash::dotted).named(fmt::format("± τ = {:g}", data.tau))};
+  if (!figure.panels.empty()) figure.kinds = {tau_mark(data.tau)};
   if (!figure.panels.empty() && std::ranges::any_of(figure.panels[0].marks, &Mark::rim))
     figure.kinds.push_back(Mark::segment("", "", "low", "high").wide(0.8).named(interval_name(data)));
   figure.data = {{"layers", std::move(table)}};
-  figure.grid.columns = figure.panels.size() > 3 ? 2 : 1;
+  const bool is_wide = figure.panels.size() > n_main_conditions;
+  figure.grid = {.columns = is_wide ? 2u : 1u, .page = is_wide};
   figure.nothing = no_effects;
   return figure;
 }

@@ -32,6 +32,7 @@ struct EffectCurves {
   SeedMeans layers;        // at the end
   double mean_size = 0;    // over layers, of |effect|
   double noise_size = 0;   // what it would be without any effect; NaN with one seed
+  bool is_control = false;
 };
 
 struct StudyFigureData {

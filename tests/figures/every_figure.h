@@ -154,7 +154,7 @@ inline std::vector<Figure> any_study(const FigureTexts& texts, FigureNumbers num
   data.tokens = data.conditions[0].tokens;
   for (const Contrast& contrast : contrasts_of(known_conditions()))
     data.effects.push_back({contrast.name, contrast.name, any_means(3, numbers), any_means(2, numbers),
-                            numbers.number(1), numbers.number(0.5)});
+                            numbers.number(1), numbers.number(0.5), contrast.is_control});
   return study_figures(data);
 }
 

@@ -60,7 +60,7 @@ TEST(Lists, AreCheckedPartByPart) {
   ASSERT_EQ(conditions_of(options).size(), 2u);
   EXPECT_EQ(conditions_of(options)[0].tag, "QK");
   EXPECT_EQ(conditions_of(options)[1].tag, "NoQK");
-  const Setup baseline = setup_of(options, conditions_of(options)[1]);
+  const auto baseline = setup_of(options, conditions_of(options)[1]);
   EXPECT_FALSE(baseline.model.qk_norm);
   EXPECT_TRUE(setup_of(options, conditions_of(options)[0]).model.qk_norm);
   options.seeds = "42,x";

@@ -92,16 +92,16 @@ StudyFigureData figure_data(const Shape& shape) {
   }
   if (there("AB"))
     data.effects.push_back(
-        {"gamma", "A − B", over_time(1), means_of(gamma, shape.bands), 1.5, shape.bands ? 0.3 : missing});
+        {"gamma", "A − B", over_time(1), means_of(gamma, shape.bands), 1.5, shape.bands ? 0.3 : missing, false});
   if (there("BC"))
     data.effects.push_back(
-        {"norm", "B − C", over_time(-0.5), means_of(norm, shape.bands), 1.5, shape.bands ? 0.3 : missing});
+        {"norm", "B − C", over_time(-0.5), means_of(norm, shape.bands), 1.5, shape.bands ? 0.3 : missing, false});
   if (there("AC"))
     data.effects.push_back(
-        {"total", "A − C", over_time(0.5), means_of(gamma, shape.bands), 1.5, shape.bands ? 0.3 : missing});
+        {"total", "A − C", over_time(0.5), means_of(gamma, shape.bands), 1.5, shape.bands ? 0.3 : missing, false});
   if (there("AD"))
     data.effects.push_back(
-        {"gamma_decay", "A − A₀", over_time(0.2), means_of(norm, shape.bands), 1.5, shape.bands ? 0.3 : missing});
+        {"gamma_decay", "A − A₀", over_time(0.2), means_of(norm, shape.bands), 1.5, shape.bands ? 0.3 : missing, true});
   return data;
 }
 
