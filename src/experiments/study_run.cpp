@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/interrupt.h"
+#include "core/missing.h"
 #include "experiments/training_run.h"
 #include "ops/torch_errors.h"
 #include "stats/sample_moments.h"
@@ -14,6 +15,15 @@ namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
+
+// A last probe without values: where the run diverged.
+void add_divergence(ConditionResults& results, const Moment& moment) {
+  results.tokens.push_back(moment.tokens);
+  results.updates->push_back(moment.step);
+  for (Numbers* series : {&results.loss, &results.val_loss, &results.mean_pr}) series->push_back(missing);
+  for (Numbers& layer : results.layer_pr) layer.push_back(missing);
+  for (Numbers& layer : results.gamma_cv) layer.push_back(missing);
+}
 
 // What training measured, as the results of a condition.
 ConditionResults results_of(const TrainResult& trained, const TrainJob& job, const std::string& tag) {
@@ -58,6 +68,7 @@ TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& con
   const Setup setup = setup_of(job.options, condition);
   train.model = setup.model;
   train.options = setup.train;
+  train.diverges_to_result = true;
   train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
   train.seed = seed;
@@ -95,6 +106,11 @@ Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_pe
       const TrainResult trained = train_in(run, one);
       tokens_per_s = trained.tokens_per_s;
       results = results_of(trained, one, condition.tag);
+      if (trained.divergence) {
+        run.console.warn(
+            fmt::format("{}: {}; the run diverged, the study goes on", one.label, trained.divergence->found));
+        add_divergence(results, trained.divergence->moment);
+      }
       write_results(results, folder, seed_place);
     }
   Study study;

@@ -132,6 +132,17 @@ class Output(Program):
         one, two = (json.loads((out / seed / "QK" / "results.json").read_text()) for seed in ("seed_42", "seed_43"))
         self.assertNotEqual(one["mean_pr"][0], two["mean_pr"][0])
 
+    def test_ARunThatDiverges_IsAnOutcome(self):
+        out = self.folder / "run"
+        result = run("study", *settings("optim.muon_lr=1e30"), "--conditions", "QK,NoQK", "--seeds", "1,2", "--out", out)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertIn("not finite", result.stderr)
+        verdict = json.loads((out / "combined.json").read_text())["verdict"]
+        self.assertEqual(verdict["conclusion"], "inconclusive")
+        self.assertEqual([(run["seed"], run["tag"]) for run in verdict["diverged"]],
+                         [(seed, tag) for seed in ("seed_1", "seed_2") for tag in ("NoQK", "QK")])
+        self.assertIsNone(json.loads((out / "seed_1/QK/results.json").read_text())["mean_pr"][-1])
+
     def test_SomeConditions_AreInconclusive(self):
         out = self.study("run", "--conditions", "QK,NoQK")
         verdict = json.loads((out / "combined.json").read_text())["verdict"]

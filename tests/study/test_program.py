@@ -112,6 +112,13 @@ class Study(unittest.TestCase):
         self.assertEqual((table.returncode, table.stderr), (DONE, ""))
         self.assertRegex(table.stdout, r"0\.42 +5 +92 % +100 % +99 %")  # simulated by others
         self.assertRegex(table.stdout, r"0\.6 +5 +70 % +98 % +84 %")
+        rows = json.loads(run("study", "--power", "--json").stdout)
+        page = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
+        for row in rows:
+            for chance in row["chances"]:
+                cells = [f"{row['deviation']:g}", str(chance.pop("seeds")), *(f"{100 * value:.0f} %" for value in chance.values())]
+                self.assertIn(f"| {' | '.join(cells)} |", page)
+            self.assertIn(f"| {row['seeds_for_different']}, {row['seeds_for_equivalent']} |", page)
         self.refuse("--power", "--seeds", "1,2", words=("--power",))
         self.refuse("--power", "--tau", "0", words=("--tau",))
 
