@@ -237,7 +237,7 @@ ordered_json verdict_json(const StudyResult& result) {
   ordered_json object = to_json(result.verdict);
   for (std::size_t i = 0; i < result.details.size(); ++i) {
     ordered_json& effect = object["effects"][result.verdict.effects[i].contrast.name];
-    effect["at_equal_loss"] = to_json(result.details[i].at_equal_loss);
+    if (result.details[i].at_equal_loss.n > 0) effect["at_equal_loss"] = to_json(result.details[i].at_equal_loss);
     effect["by_layer"] = layers_json(result.details[i]);
   }
   object["tokens"] = result.tokens;

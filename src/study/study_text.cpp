@@ -16,9 +16,8 @@ std::string conditions_text(const StudyResult& result) {
   std::size_t width = 13;
   for (const ConditionValues& values : verdict.conditions)
     width = std::max(width, width_of(values.condition.letter) + 1 + values.condition.tag.size());
-  std::string text =
-      fmt::format("  {:<{}}  mean key PR     validation loss   collapse   (after {}{})\n", "condition", width,
-                  tokens_text(result.tokens), verdict.descriptive ? "" : "; ±: 95 %, " + seeds_text(verdict));
+  std::string text = fmt::format("  {:<{}}  mean key PR     validation loss   collapse   (after {})\n", "condition",
+                                 width, tokens_text(result.tokens));
   for (std::size_t i = 0; i < verdict.conditions.size(); ++i) {
     const Condition& condition = verdict.conditions[i].condition;
     const double collapse = finite_mean(verdict.conditions[i].collapse()).mean;
@@ -26,6 +25,7 @@ std::string conditions_text(const StudyResult& result) {
                         mean_text(verdict.mean_pr(i), 2), mean_text(result.val_loss[i], 3),
                         std::isnan(collapse) ? "-" : fixed_text(collapse, 2));
   }
+  if (!verdict.descriptive) text += fmt::format("  ±: 95 % interval over {}\n", seeds_text(verdict));
   return text;
 }
 

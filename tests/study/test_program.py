@@ -88,7 +88,7 @@ class Study(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)["verdict"]["seeds"]["A"]["n"], 2)
         text = run("study", "--analyze", self.data, other, "--out", self.out, "--overwrite").stdout
         self.assertNotIn("descriptive", text)
-        self.assertIn("±: 95 %, 2 seeds", text)
+        self.assertIn("±: 95 % interval over 2 seeds", text)
         self.assertRegex(text, r"A QK +60\.38 ± 1\.59 +6\.250 \(all equal\)")  # t(0.975, 1) * 0.125 = 1.588
 
     def test_seeds_that_scatter_more_than_tau_are_inconclusive(self) -> None:
