@@ -5,8 +5,6 @@
 namespace headscope {
 namespace {
 
-const char* const place = "the condition";  // where a change that is refused comes from
-
 const std::vector<Contrast>& known_contrasts() {
   static const std::vector<Contrast> contrasts = {
       {"gamma", "learning γ", "QK", "QK_frozen"},
@@ -32,23 +30,19 @@ bool holds(const std::vector<Condition>& conditions, std::string_view tag) {
 const std::vector<Condition>& known_conditions() {
   static const std::vector<Condition> conditions = {
       {"A", "QK", "A learned γ", {}, "the full effect of QK-Norm"},
-      {"B", "QK_frozen", "B γ = 1", {{"train.qk_gain", "fixed", place}}, "normalisation alone"},
-      {"C", "NoQK", "C no QK-Norm", {{"model.qk_norm", "false", place}}, "the baseline"},
-      {"A₀", "QK_nodecay", "A₀ γ without decay", {{"optim.gain_decay", "0", place}}, "learning of γ from its decay"},
-      {"A₁",
-       "QK_decay_to_one",
-       "A₁ γ decays to 1",
-       {{"optim.gain_decay_target", "1", place}},
-       "where decay pulls γ to"},
+      {"B", "QK_frozen", "B γ = 1", {{"train.qk_gain", "fixed"}}, "normalisation alone"},
+      {"C", "NoQK", "C no QK-Norm", {{"model.qk_norm", "false"}}, "the baseline"},
+      {"A₀", "QK_nodecay", "A₀ γ without decay", {{"optim.gain_decay", "0"}}, "learning of γ from its decay"},
+      {"A₁", "QK_decay_to_one", "A₁ γ decays to 1", {{"optim.gain_decay_target", "1"}}, "where decay pulls γ to"},
       {"S",
        "QK_scalar",
        "S one factor per layer",
-       {{"model.qk_gain", "scalar", place}, {"optim.gain_decay", "0", place}},
+       {{"model.qk_gain", "scalar"}, {"optim.gain_decay", "0"}},
        "the scale of γ from its shape"},
       {"C′",
        "NoQK_scaled",
        "C′ scores as spread as B's",
-       {{"model.qk_norm", "false", place}, {"model.qk_scale", "matched", place}},
+       {{"model.qk_norm", "false"}, {"model.qk_scale", "matched"}},
        "the temperature of the scores from normalisation"},
   };
   return conditions;

@@ -4,19 +4,19 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "core/config.h"
 #include "run/names.h"
 
 namespace headscope {
 
 struct Condition {
-  std::string letter;                // in sentences and tables
-  std::string tag;                   // the name of its folder, and `tag` in results.json
-  std::string name;                  // in the legend of a figure
-  std::vector<ConfigEntry> changes;  // to the setup of the study
-  std::string isolates;              // what it is for
+  std::string letter;                                        // in sentences and tables
+  std::string tag;                                           // the name of its folder, and `tag` in results.json
+  std::string name;                                          // in the legend of a figure
+  std::vector<std::pair<std::string, std::string>> changes;  // to the setup of the study: key, value
+  std::string isolates;                                      // what it is for
 };
 
 // The seed's three, A, B and C, then the controls.

@@ -49,7 +49,7 @@ std::vector<Condition> conditions_of(const StudyOptions& options) {
 
 Setup setup_of(const StudyOptions& options, const Condition& condition) {
   Setup setup = options;
-  for (const ConfigEntry& change : condition.changes) apply(setup, change);
+  for (const auto& [key, value] : condition.changes) apply(setup, {key, value, "condition " + condition.tag});
   return setup;
 }
 

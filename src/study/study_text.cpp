@@ -61,10 +61,12 @@ std::string effects_text(const Verdict& verdict) {
 
 // Since when the conclusion has held, and what two other ways to read the same runs give.
 std::string other_readings(const StudyResult& result) {
-  std::string text = fmt::format("The conclusion has held since {}.", tokens_text(result.held_since));
+  std::vector<std::string> readings;
+  if (result.verdict.conclusion != Conclusion::inconclusive)
+    readings.push_back(fmt::format("The conclusion has held since {}.", tokens_text(result.held_since)));
   if (result.last_probes)
-    text += fmt::format(" The mean of the last {} probes gives: {}.", probes_of_second_reading,
-                        conclusion_name(result.last_probes->conclusion));
+    readings.push_back(fmt::format("The mean of the last {} probes gives: {}.", probes_of_second_reading,
+                                   conclusion_name(result.last_probes->conclusion)));
   std::vector<std::string> at_equal_loss;
   for (std::size_t i = 0; i < result.details.size(); ++i) {
     const Contrast& contrast = result.verdict.effects[i].contrast;
@@ -73,8 +75,10 @@ std::string other_readings(const StudyResult& result) {
       at_equal_loss.push_back(
           fmt::format("{} = {}", pair_text(result.verdict, contrast), difference_text(difference, result.verdict.tau)));
   }
-  if (!at_equal_loss.empty()) text += fmt::format(" At equal validation loss: {}.", fmt::join(at_equal_loss, ", "));
-  return text;
+  if (!at_equal_loss.empty())
+    readings.push_back(fmt::format("At equal validation loss: {}.", fmt::join(at_equal_loss, ", ")));
+  if (readings.empty()) return "";
+  return fmt::format("  {}\n", wrapped(fmt::format("{}", fmt::join(readings, " ")), line_width, 2, 2));
 }
 
 }  // namespace
@@ -84,9 +88,8 @@ std::string verdict_text(const StudyResult& result) {
   std::string text;
   if (verdict.descriptive)
     text = "descriptive: one seed describes one run of each condition; it does not test a difference\n\n";
-  return fmt::format("{}{}\n{}verdict: {}\n  {}\n  {}\n", text, conditions_text(result), effects_text(verdict),
-                     conclusion_text(verdict), wrapped(verdict.sentence, line_width, 2, 2),
-                     wrapped(other_readings(result), line_width, 2, 2));
+  return fmt::format("{}{}\n{}verdict: {}\n  {}\n{}", text, conditions_text(result), effects_text(verdict),
+                     conclusion_text(verdict), wrapped(verdict.sentence, line_width, 2, 2), other_readings(result));
 }
 
 }  // namespace headscope

@@ -66,13 +66,13 @@ std::string pr_text(double value) {
   return std::fabs(value) < 1e6 ? fixed_text(value, 2) : fmt::format("{:.3g}", value);
 }
 
-// What can be said of the rank: "protects it, A − B = +6.15".
+// What can be said of the rank: "protects rank, A − B = +6.15".
 std::string found_text(const Verdict& verdict, const Effect& effect) {
   const double difference = effect.difference(), tau = verdict.tau;
   if (std::isnan(difference)) return "is not known, no seed has a sound run of both";
   const std::string value =
       fmt::format("{} = {}", pair_text(verdict, effect.contrast), difference_text(difference, tau));
-  if (effect.is_different()) return fmt::format("{} it, {}", effect.word(), value);
+  if (effect.is_different()) return fmt::format("{} rank, {}", effect.word(), value);
   if (effect.is_equivalent()) return fmt::format("does nothing, {}, less than τ = {:g}", value, tau);
   if (effect.pairs() < 2) return fmt::format("is undecided, {} with one pair", value);
   const auto& [mean, error, low, high, n] = effect.test.difference;
@@ -81,7 +81,7 @@ std::string found_text(const Verdict& verdict, const Effect& effect) {
                      difference_text(low, tau), difference_text(high, tau));
 }
 
-// "learning γ protects it, A − B = +6.15 (B 59.55 → A 65.70, p = 0.003)"
+// "learning γ protects rank, A − B = +6.15 (B 59.55 → A 65.70, p = 0.003)"
 std::string effect_text(const Verdict& verdict, const Effect& effect) {
   const auto value_of = [&](const std::string& tag) {
     const ConditionValues& values = values_of(verdict, tag);

@@ -62,6 +62,8 @@ TEST(Lists, AreCheckedPartByPart) {
   EXPECT_EQ(conditions_of(options)[1].tag, "NoQK");
   const auto baseline = setup_of(options, conditions_of(options)[1]);
   EXPECT_FALSE(baseline.model.qk_norm);
+  const Condition own{"X", "mine", "X", {{"optim.speed", "1"}}, ""};
+  expect_error(Fault::input, "condition mine: unknown key 'optim.speed'", [&] { setup_of(options, own); });
   EXPECT_TRUE(setup_of(options, conditions_of(options)[0]).model.qk_norm);
   options.seeds = "42,x";
   expect_error(Fault::input, "study.seeds is '42,x'; expected whole numbers", [&] { seeds_of(options); });

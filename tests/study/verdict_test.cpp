@@ -89,7 +89,7 @@ TEST(Verdict, WithoutAConditionIsInconclusiveButSaysWhatIsKnown) {
   EXPECT_EQ(without_c.kill_criterion, false);
   EXPECT_EQ(without_c.find("norm"), nullptr);
   EXPECT_THAT(without_c.sentence, HasSubstr("Inconclusive without condition C (NoQK)"));
-  EXPECT_THAT(without_c.sentence, HasSubstr("learning γ protects it, A − B = +6.00"));
+  EXPECT_THAT(without_c.sentence, HasSubstr("learning γ protects rank, A − B = +6.00"));
   const Verdict diverged = decided({{none}, {60}, {63}});  // A was run
   EXPECT_EQ(diverged.conclusion, Conclusion::inconclusive);
   EXPECT_FALSE(diverged.kill_criterion || diverged.kill_supported);
@@ -177,8 +177,8 @@ TEST(MeanText, HasDigitsForItsHalf) {
 
 TEST(Verdict, SentenceNamesSignsAndNumbers) {
   EXPECT_EQ(decided({{65.7}, {59.55}, {63.25}}).sentence,
-            "Both γ and normalisation change the rank of keys: learning γ protects it, A − B = +6.15 (B 59.55 → A "
-            "65.70); normalisation worsens it, B − C = −3.70 (C 63.25 → B 59.55); τ = 1, one seed: chance is not "
+            "Both γ and normalisation change the rank of keys: learning γ protects rank, A − B = +6.15 (B 59.55 → A "
+            "65.70); normalisation worsens rank, B − C = −3.70 (C 63.25 → B 59.55); τ = 1, one seed: chance is not "
             "estimated.");
   const std::string null_result = decided({{60}, {60.43}, {66}}).sentence;
   EXPECT_THAT(null_result, HasSubstr("Normalisation changes the rank of keys, γ does not"));
