@@ -77,11 +77,11 @@ endfunction()
 
 # headscope_kernels(NAME): compiles cuda/*.cu of a folder. By hand, because CMake's own CUDA support wants a whole toolkit, and
 # the wheels are only a compiler.
-# Products with CUTLASS use instructions that only sm_90a has. Without that architecture, or without CUTLASS, their source is compiled
-# like the others and holds no kernels; the program then uses cuBLAS.
+# Some use instructions that only sm_90a has, one of them through CUTLASS. Without that architecture, or without CUTLASS, their sources
+# are compiled like the others and hold no kernels; the program then uses others.
 function(headscope_kernels name)
-  set(made_for_90a "${CMAKE_SOURCE_DIR}/src/ops/cuda/fused_products.cu")
-  set(flags_for_90a -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -DNDEBUG -DHEADSCOPE_CUTLASS "-I${cutlass}")
+  set(made_for_90a "${CMAKE_SOURCE_DIR}/src/ops/cuda/fused_products.cu" "${CMAKE_SOURCE_DIR}/src/probe/cuda/hopper_pairs.cu")
+  set(flags_for_90a -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -DNDEBUG -DHEADSCOPE_SM90A "-I${cutlass}")
   if(NOT "90" IN_LIST HEADSCOPE_CUDA_ARCHITECTURES OR NOT EXISTS "${cutlass}/cutlass/cutlass.h")
     set(made_for_90a)
   endif()

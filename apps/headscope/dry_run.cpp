@@ -5,6 +5,15 @@
 #include "torch_half.h"
 
 namespace headscope {
+namespace {
+
+std::string fits_text(const TrainEstimate& each) {
+  if (!each.gpu_memory_mb) return "";
+  return fmt::format(": {} the GPU, which has {:.1f} GB",
+                     each.memory_mb <= *each.gpu_memory_mb ? "fits" : "does not fit", *each.gpu_memory_mb / 1024);
+}
+
+}  // namespace
 
 int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
             const CommonFlags& common) {
@@ -30,7 +39,7 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
   if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
   fmt::print("  each run    {} in {} steps, {} probes\n", tokens_text(each.tokens), each.steps, each.probes);
   for (const std::string& notice : notices(setup)) fmt::print("  note        {}\n", notice);
-  fmt::print("  memory      about {:.1f} GB\n", each.memory_mb / 1024);
+  fmt::print("  memory      about {:.1f} GB{}\n", each.memory_mb / 1024, fits_text(each));
   fmt::print("  threads     {}\n", each.threads);
   fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n", format_duration(seconds),
              each.device);

@@ -3,14 +3,12 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <deque>
 #include <fstream>
 #include <sstream>
 
 #include "core/console.h"
 #include "core/random.h"
 #include "heads/run_tables.h"
-#include "probe/probe.h"
 #include "stats/sample_moments.h"
 #include "train/trainer.h"
 
@@ -63,7 +61,8 @@ class TimedTraining {
   double steps(std::int64_t count, std::int64_t every) {
     synchronize(device_);
     const auto start = Clock::now();
-    for (std::int64_t i = 0; i < count; ++i) step(every > 0 && trainer_.steps_done() % every == 0);
+    for (std::int64_t i = 0; i < count; ++i)
+      add(trainer_.step(every > 0 && trainer_.steps_done() % every == 0 ? &chosen_ : nullptr));
     add(trainer_.wait());
     synchronize(device_);
     return seconds_since(start);
@@ -84,28 +83,14 @@ class TimedTraining {
 
  private:
   // As a run does it (train/loop.cpp): what an update gave is written while the next one is computed.
-  struct Launched {
-    Measured when;
-    std::unique_ptr<HeadMeasurer> measurer = {};
-  };
-  void step(bool measured) {
-    Launched& update = launched_.emplace_back();
-    update.when = {{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
-    if (measured) {
-      update.measurer = std::make_unique<HeadMeasurer>(chosen_);
-      update.measurer->observe_gains(trainer_.model());
-    }
-    add(trainer_.step(update.measurer.get()));
-  }
-  void add(const std::optional<StepRecord>& record) {
-    if (!record) return;
-    const Launched update = std::move(launched_.front());
-    launched_.pop_front();
-    last_loss_ = record->loss;
-    if (!update.measurer) return;
-    const HeadMeasurements heads = update.measurer->finish();
-    tables_.add_heads(update.when, heads.layers);
-    tables_.add_gains(update.when, heads.gains, /*with_vectors=*/true);
+  void add(const std::optional<StepRecord>& update) {
+    if (!update) return;
+    last_loss_ = update->loss;
+    if (!update->measurer) return;
+    const HeadMeasurements heads = update->measurer->finish();
+    const Measured measured{update->before, "train"};
+    tables_.add_heads(measured, heads.layers);
+    tables_.add_gains(measured, heads.gains, /*with_vectors=*/true);
     if (tables_.flush_is_due()) tables_.flush();
   }
 
@@ -114,7 +99,6 @@ class TimedTraining {
   Trainer trainer_;
   ScratchFolder folder_;
   RunTables tables_;
-  std::deque<Launched> launched_;
   double last_loss_ = 0;
 };
 
@@ -133,13 +117,6 @@ double seconds_since_process_start() {
 }
 
 }  // namespace
-
-double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len) {
-  const auto head = static_cast<double>(model.vocabulary * model.d_model);  // a tied one, too, is a product
-  const auto products = static_cast<double>(count_parameters(model).matrices) + head;
-  const auto attention = 4.0 * static_cast<double>(seq_len) / 2 * static_cast<double>(model.heads * model.d_k);
-  return 6 * products + 3.5 * attention * static_cast<double>(model.layers);
-}
 
 TrainBenchmark benchmark_training(const Setup& setup, std::int64_t warmup, std::int64_t steps,
                                   const TrackOptions& track, bool parts) {

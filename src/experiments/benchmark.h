@@ -21,11 +21,6 @@ struct TrainBenchmark {
   std::map<std::string, double> parts_ms;  // of an update whose parts are timed; empty: it was not asked for
 };
 
-// Floating-point operations of training on one token: 6 for each parameter in a matrix product (forward, gradient of
-// the input, gradient of the weight), and of causal attention 3.5 times its forward pass of 4·(T/2)·heads·d_k a layer
-// (the backward pass has five products for the forward pass's two). benchmarks/training/peer.py counts the same.
-double training_flops_per_token(const DecoderConfig& model, std::int64_t seq_len);
-
 // `warmup` steps, then `steps` that are timed in blocks, with a wait for the device before and after a block only:
 // training does not wait after each step. A block has ten steps, or track.every if that is more. With track.every > 0,
 // steps are measured as `train` does, and rows are written when `train` would write them. With `parts`, ten more steps

@@ -11,6 +11,7 @@
 #include "core/lists.h"
 #include "core/parallel.h"
 #include "core/text.h"
+#include "experiments/device_facts.h"
 #include "formats/content_hash.h"
 #include "formats/model_files.h"
 #include "model/load.h"
@@ -209,13 +210,15 @@ class Capture {
   }
 
   [[nodiscard]] ordered_json facts() const {
-    return {{"title", title_of(loaded_)},
-            {"device", device_.description},
-            {rope_key, rope_text(options_)},
-            {"longest_text", limits_.tokens},
-            {"weights_xxh3_128", weights_},
-            {"tokens_xxh3_128", survey_.hash},
-            {"format", "l{layer}h{head}{q|k}/data.parquet: bucket, example_id, position, vector, sliding_window"}};
+    ordered_json facts = device_facts(device_);
+    facts.update(
+        {{"title", title_of(loaded_)},
+         {rope_key, rope_text(options_)},
+         {"longest_text", limits_.tokens},
+         {"weights_xxh3_128", weights_},
+         {"tokens_xxh3_128", survey_.hash},
+         {"format", "l{layer}h{head}{q|k}/data.parquet: bucket, example_id, position, vector, sliding_window"}});
+    return facts;
   }
 
   CaptureSummary run(const fs::path& folder, const std::string& hint) {

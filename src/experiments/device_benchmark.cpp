@@ -36,12 +36,11 @@ DeviceBenchmark benchmark_device(const std::string& name, std::int64_t threads) 
   DeviceBenchmark result;
   result.device = device.description;
   if (const std::optional<GpuDescription> gpu = describe_gpu(device)) {
-    const auto known = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
     result.gpu = gpu->name;
     result.capability = gpu->capability;
-    result.driver = known(gpu->driver);
-    result.cudnn = known(gpu->cudnn);
-    result.nccl = known(gpu->nccl);
+    result.driver = gpu->driver;
+    result.cudnn = gpu->cudnn;
+    result.nccl = gpu->nccl;
     result.memory_gb = gpu->memory_gb;
   }
 

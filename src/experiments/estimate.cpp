@@ -47,16 +47,6 @@ double memory_bytes(const Setup& setup, const ComputeDevice& device) {
          std::max(activation_bytes(setup.model, element, written_out, setup.train.recompute) * tokens + logits, update);
 }
 
-// Multiplications and additions of one token, forward and backward: 6 for every weight, and attention over half the
-// sequence.
-double flops_per_token(const Setup& setup) {
-  const ParameterCounts parameters = count_parameters(setup.model);
-  const auto weights = static_cast<double>(parameters.matrices + parameters.embedding);
-  const double attention = static_cast<double>(setup.model.layers * setup.model.heads * setup.model.d_k) *
-                           static_cast<double>(setup.train.seq_len);
-  return 6 * (weights + attention);
-}
-
 // The device's rate on the feed-forward product of one batch: the best of some, because other programs may be at work.
 double measured_flops(const Setup& setup, const ComputeDevice& device) {
   const at::NoGradGuard no_gradients;
@@ -97,11 +87,12 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
   const std::int64_t forward_steps = estimate.steps * train.accumulation;
   estimate.probes = 1 + (forward_steps + train.probe_every - 1) / train.probe_every;
   estimate.memory_mb = memory_bytes(setup, device) / (1 << 20);
+  if (device.device.is_cuda()) estimate.gpu_memory_mb = device_memory_mb(device);
   // A forward pass is a third of a step; a probe is one for each validation batch.
   const double probe_tokens = static_cast<double>(estimate.probes) *
                               static_cast<double>(train.validation_batches * train.batch * train.seq_len) / 3;
-  estimate.seconds = (static_cast<double>(estimate.tokens) + probe_tokens) * flops_per_token(setup) /
-                     (reached * measured_flops(setup, device));
+  estimate.seconds = (static_cast<double>(estimate.tokens) + probe_tokens) *
+                     training_flops_per_token(setup.model, train.seq_len) / (reached * measured_flops(setup, device));
   return estimate;
 }
 

@@ -1,6 +1,7 @@
 // What training a model will take, before it is done.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "settings/setup.h"
@@ -15,7 +16,8 @@ struct TrainEstimate {
   std::int64_t tokens = 0;
   std::int64_t steps = 0;  // updates
   std::int64_t probes = 0;
-  double memory_mb = 0;  // at the peak of a step
+  double memory_mb = 0;                 // at the peak of a step
+  std::optional<double> gpu_memory_mb;  // all that the GPU has; nothing on a CPU
   double seconds = 0;
   std::string device;  // that it is for
   std::int64_t threads = 0;

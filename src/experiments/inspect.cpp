@@ -5,6 +5,7 @@
 #include "core/json_text.h"
 #include "core/missing.h"
 #include "data/text_tokenizer.h"
+#include "experiments/device_facts.h"
 #include "formats/model_files.h"
 #include "heads/run_tables.h"
 #include "model/load.h"
@@ -242,8 +243,8 @@ class Inspector {
 
   [[nodiscard]] ordered_json facts_of(const std::string& title) const {
     const Moment last = revisions_.back().moment;
-    ordered_json facts = {
-        {"title", title}, {"device", device_.description}, {"step", last.step}, {"tokens", last.tokens}};
+    ordered_json facts = device_facts(device_);
+    facts.update({{"title", title}, {"step", last.step}, {"tokens", last.tokens}});
     // Nothing says when in its training a published model was saved.
     if (!loaded_.architecture.empty() && !trained_for(loaded_.checkpoint) && !several()) facts["step"] = nullptr;
     if (!loaded_.architecture.empty() && last.tokens == 0) facts["tokens"] = nullptr;

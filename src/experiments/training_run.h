@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/console.h"
+#include "experiments/device_facts.h"
 #include "experiments/estimate.h"
 #include "experiments/train_run.h"
 #include "figures/theme.h"
@@ -20,7 +21,7 @@ struct TrainingRun {
 };
 
 // Opens the folder of the run when nothing is wrong with the job and its data. The job's device becomes the one that
-// was chosen. `facts` are for the manifest, which gets device, threads, parameters and seeds, too.
+// was chosen. `facts` are for the manifest, which gets device_facts(), threads, parameters and seeds, too.
 template <class Options>
 TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohmann::ordered_json facts,
                            const std::vector<std::uint64_t>& seeds, Console& console) {
@@ -33,8 +34,8 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
   check_device(job.options.model, job.options.train, device.device);
   for (const std::string& notice : notices(job.options)) console.info(notice);
   Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
-  facts.update({{"device", device.description},
-                {"threads", device.threads},
+  facts.update(device_facts(device));
+  facts.update({{"threads", device.threads},
                 {"nondeterministic", nondeterministic_operations(job.options.model, job.options.train, device.device)},
                 {"parameters", count_parameters(job.options.model).total},
                 {"seeds", seeds},

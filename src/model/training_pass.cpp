@@ -43,13 +43,14 @@ NamedTensors TrainingPass::copies() const {
   return copies;
 }
 
-void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, double share, at::Tensor& loss,
+void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, const Part& part, at::Tensor& loss,
                        const Observe& observe) {
   const at::NoGradGuard no_gradients;
   const DecoderConfig& c = model_.config;
   const double eps = c.norm.eps, scale = c.embedding_factor();
   b_ = tokens_bt.size(0);
   t_ = tokens_bt.size(1);
+  kept_ = part.first ? 0 : 1;
   if (!table_.defined() || table_.size(0) < t_) {
     const at::ScalarType wide = options_.type == at::kDouble ? at::kDouble : at::kFloat;
     table_ = rotary_table(t_, rope_frequencies(c, c.rope, t_), 1, wide).to(model_.embedding.device());
@@ -74,7 +75,8 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
   stream = {};
 
   at::Tensor d_embedding = model_.embedding.grad();
-  const at::Tensor d_last = loss_and_gradients(last.y, embedding_, targets_bt.flatten(), share, loss, d_embedding);
+  const at::Tensor d_last =
+      loss_and_gradients(last.y, embedding_, targets_bt.flatten(), part.share, loss, d_embedding, kept_);
   done("loss");
   NormGradients through = rms_norm_backward(last.sum, model_.final_norm.gain, last.inverse, d_last, {});
   add_later(model_.final_norm.gain, through.gain_parts);
@@ -89,7 +91,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
   }
   add_embedding_gradient(d_embedding, tokens_n, d_nm, scale);
   done("embedding");
-  add_partial_sums(gain_sums_);
+  add_partial_sums(gain_sums_, kept_);
   done("norms");
   gain_sums_.clear();
 }
@@ -110,17 +112,16 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
   done("products");
   layer.heads = rotate_heads(layer.qkv_bthd, rotation(index), /*with_plain=*/static_cast<bool>(observe));
   done("heads");
-  const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
-  layer.attended =
-      attention_forward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, c.score_factor(), options_.deterministic);
+  layer.attended = attention_forward(layer.heads.q_bthd, layer.heads.k_bthd, layer.heads.v_bthd, c.score_factor(),
+                                     options_.deterministic);
   done("attention");
   if (observe) {
     const auto plain = layer.heads.plain_bthd.split_with_sizes({c.heads, c.kv_heads}, 2);
     observe(index, {plain[0],
                     plain[1],
-                    v_bthd,
+                    layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads),
                     layer.heads.q_bthd,
-                    layer.heads.k_bthd,
+                    layer.heads.k_bthd.slice(2, 0, std::nullopt, rotation(index).copies()),
                     {c.score_factor()},
                     layer.attended.log_sum_bht});
     layer.heads.plain_bthd.reset();
@@ -144,9 +145,9 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   const DecoderConfig& c = model_.config;
   const DecoderLayer& weights = model_.layers[static_cast<std::size_t>(index)];
   const Matrices& matrices = matrices_[static_cast<std::size_t>(index)];
-  const auto add_gradient = [](const Linear& matrix, const at::Tensor& dy, const at::Tensor& x) {
+  const auto add_gradient = [&](const Linear& matrix, const at::Tensor& dy, const at::Tensor& x) {
     at::Tensor gradient = matrix.weight.grad();
-    add_weight_gradient(gradient, dy, x);
+    add_weight_gradient(gradient, dy, x, 1, kept_);
   };
 
   add_gradient(weights.down, d_nm, layer.inner_nf);
@@ -165,9 +166,8 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   add_gradient(weights.output, d_nm, mixed_nd);
   const at::Tensor d_mixed_bthd = at::mm(d_nm, matrices.output).view({b_, t_, c.heads, c.d_k});
   done("products");
-  const at::Tensor v_bthd = layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads);
-  const AttentionGradients d = attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, v_bthd, layer.attended,
-                                                  d_mixed_bthd, c.score_factor());
+  const AttentionGradients d = attention_backward(layer.heads.q_bthd, layer.heads.k_bthd, layer.heads.v_bthd,
+                                                  layer.attended, d_mixed_bthd, c.score_factor());
   done("attention");
   const HeadRotationGradients rotated =
       rotate_heads_backward(layer.qkv_bthd, rotation(index), d.dq_bthd, d.dk_bthd, d.dv_bthd);
@@ -189,7 +189,9 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
 HeadRotation TrainingPass::rotation(std::int64_t index) const {
   const DecoderConfig& c = model_.config;
   const DecoderLayer& layer = model_.layers[static_cast<std::size_t>(index)];
-  return {c.heads, c.kv_heads, layer.q_gain, layer.k_gain, c.norm.eps, table_};
+  const bool repeated = c.heads > c.kv_heads &&
+                        wants_repeated_keys(c.d_k, model_.embedding.device(), options_.type, options_.deterministic);
+  return {c.heads, c.kv_heads, layer.q_gain, layer.k_gain, c.norm.eps, table_, repeated};
 }
 
 }  // namespace headscope

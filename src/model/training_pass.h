@@ -25,9 +25,14 @@ class TrainingPass {
   // parameters must have their gradients (.grad()) before the first run; gradients are added there.
   TrainingPass(const Decoder& model, const Options& options);
 
+  // A forward step of an update.
+  struct Part {
+    double share = 1;   // of the loss
+    bool first = true;  // gradients of before do not count: nobody has to clear them
+  };
   // Adds share · mean loss of the batch to `loss` (a scalar) and its gradients to those of the parameters. `observe`
   // sees every layer, after its attention.
-  void run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, double share, at::Tensor& loss,
+  void run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, const Part& part, at::Tensor& loss,
            const Observe& observe = {});
 
   // Times the parts of every run from now on; null: no longer.
@@ -70,6 +75,7 @@ class TrainingPass {
   at::Tensor embedding_;
   std::vector<Matrices> matrices_;
   std::int64_t b_ = 0, t_ = 0;  // of the batch
+  int kept_ = 0;                // 1: gradients are added to those of before
   at::Tensor table_;            // of RoPE
   std::vector<PartialSums> gain_sums_;
   PartTimer* timer_ = nullptr;

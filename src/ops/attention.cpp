@@ -55,7 +55,8 @@ at::Tensor fused_attention(const at::Tensor& q_bthd, const at::Tensor& k_bthd, c
 
 // Keys or values for each head of queries: [b, heads, t, d].
 at::Tensor repeated(const at::Tensor& x_bthd, std::int64_t heads) {
-  return heads_before_time(x_bthd).repeat_interleave(heads / x_bthd.size(2), 1);
+  const at::Tensor x_bhtd = heads_before_time(x_bthd);
+  return heads == x_bthd.size(2) ? x_bhtd : x_bhtd.repeat_interleave(heads / x_bthd.size(2), 1);
 }
 
 // The sum over the query heads of a group, [b, t, key heads, d].
@@ -190,6 +191,10 @@ at::Tensor attention_probabilities(const at::Tensor& q_bthd, const at::Tensor& k
   if (scores.cap != 0) s_bhqk = at::tanh(s_bhqk / scores.cap) * scores.cap;
   const at::Tensor hidden = visible_keys(first, count, k_bthd.size(1), scores.window, q_bthd.device()).logical_not();
   return at::softmax(s_bhqk.masked_fill(hidden, -std::numeric_limits<double>::infinity()), -1);
+}
+
+bool wants_repeated_keys(std::int64_t d, at::Device device, at::ScalarType type, bool deterministic) {
+  return device.is_cuda() && type == at::kBFloat16 && (deterministic || d <= 64);
 }
 
 Attended attention_forward(const at::Tensor& q_bthd, const at::Tensor& k_bthd, const at::Tensor& v_bthd, double scale,

@@ -49,7 +49,7 @@ Function* function_of(void* library, const char* name) {
 }
 
 // Of the driver's own library: it is part of the driver, so nothing can be linked with it.
-std::string driver_version() {
+std::optional<std::string> driver_version() {
   void* library = ::dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
   const auto begin = function_of<int()>(library, "nvmlInit_v2");
   const auto ask = function_of<int(char*, unsigned)>(library, "nvmlSystemGetDriverVersion");
@@ -61,15 +61,23 @@ std::string driver_version() {
   }
   if (text[0] != '\0') return text.data();
   int number = 0;
-  return cudaDriverGetVersion(&number) == cudaSuccess ? "CUDA " + cuda_version(number) : "";
+  if (cudaDriverGetVersion(&number) != cudaSuccess) return std::nullopt;
+  return "CUDA " + cuda_version(number);
+}
+
+std::optional<std::string> runtime_version() {
+  int number = 0;
+  if (cudaRuntimeGetVersion(&number) != cudaSuccess) return std::nullopt;
+  return cuda_version(number);
 }
 
 // Of the library that torch has loaded; its headers are not among the wheels that we build with.
-std::string nccl_version() {
+std::optional<std::string> nccl_version() {
   void* library = ::dlopen("libnccl.so.2", RTLD_LAZY | RTLD_NOLOAD);
   const auto ask = function_of<int(int*)>(library, "ncclGetVersion");
   int number = 0;
-  return ask != nullptr && ask(&number) == 0 ? library_version(number) : "";
+  if (ask == nullptr || ask(&number) != 0) return std::nullopt;
+  return library_version(number);
 }
 
 }  // namespace
@@ -85,6 +93,7 @@ std::optional<GpuDescription> describe_gpu(const ComputeDevice& device) {
   description.name = properties.name;
   description.capability = fmt::format("{}.{}", properties.major, properties.minor);
   description.driver = driver_version();
+  description.cuda = runtime_version();
   description.cudnn = library_version(at::detail::getCUDAHooks().versionRuntimeCuDNN());
   description.nccl = nccl_version();
   description.memory_gb = static_cast<double>(properties.totalGlobalMem) / 1e9;

@@ -28,10 +28,10 @@ std::optional<std::string> why_not(const GpuFacts& facts);
 std::string cuda_version(int number);
 std::string library_version(long number);
 
-// Of the GPU that computes; a version that nobody tells is empty.
+// Of the GPU that computes; a version that nobody tells is nothing.
 struct GpuDescription {
-  std::string name, capability;     // "NVIDIA H200", "9.0"
-  std::string driver, cudnn, nccl;  // "580.95.05", "9.19.0", "2.28.9"
+  std::string name, capability;                          // "NVIDIA H200", "9.0"
+  std::optional<std::string> driver, cuda, cudnn, nccl;  // "580.95.05", "13.0", "9.19.0", "2.28.9"
   double memory_gb = 0;
 };
 // Nothing on a CPU.

@@ -21,7 +21,11 @@ RotatedHeads composed_forward(const at::Tensor& qkv_bthd, const HeadRotation& ro
     return gain.defined() ? rms_norm(x, gain, rotation.eps) : x;
   };
   const at::Tensor q = normed(parts[0], rotation.q_gain), k = normed(parts[1], rotation.k_gain);
-  return {rotate(q, rotation.table), rotate(k, rotation.table), with_plain ? at::cat({q, k}, 2) : at::Tensor()};
+  const auto for_attention = [&](const at::Tensor& x) {
+    return rotation.repeated ? x.repeat_interleave(rotation.copies(), 2) : x;
+  };
+  return {rotate(q, rotation.table), for_attention(rotate(k, rotation.table)), for_attention(parts[2]),
+          with_plain ? at::cat({q, k}, 2) : at::Tensor()};
 }
 
 // The transpose of a rotation is the rotation by the conjugate.
@@ -30,7 +34,10 @@ HeadRotationGradients composed_backward(const at::Tensor& qkv_bthd, const HeadRo
                                         const at::Tensor& dv_bthd) {
   const auto parts = split_heads(qkv_bthd, rotation);
   const at::Tensor back = rotation.table.conj().resolve_conj();
-  NormGradients q{rotate(dq_bthd, back), {}}, k{rotate(dk_bthd, back), {}};
+  const auto of_groups = [&](const at::Tensor& x) {
+    return rotation.repeated ? x.unflatten(2, {rotation.kv_heads, -1}).sum(3) : x;
+  };
+  NormGradients q{rotate(dq_bthd, back), {}}, k{rotate(of_groups(dk_bthd), back), {}};
   if (rotation.q_gain.defined()) {
     const auto through_norm = [&](const at::Tensor& x_bthd, const at::Tensor& gain, const at::Tensor& dy) {
       const at::Tensor x = x_bthd.contiguous();
@@ -39,7 +46,7 @@ HeadRotationGradients composed_backward(const at::Tensor& qkv_bthd, const HeadRo
     q = through_norm(parts[0], rotation.q_gain, q.dx);
     k = through_norm(parts[1], rotation.k_gain, k.dx);
   }
-  return {at::cat({q.dx, k.dx, dv_bthd}, 2), q.gain_parts, k.gain_parts};
+  return {at::cat({q.dx, k.dx, of_groups(dv_bthd)}, 2), q.gain_parts, k.gain_parts};
 }
 
 #ifdef HEADSCOPE_CUDA
@@ -58,6 +65,7 @@ std::optional<cuda::HeadRotationShape> kernel_shape(const at::Tensor& qkv_bthd, 
                                  .t = qkv_bthd.size(1),
                                  .heads = static_cast<int>(rotation.heads),
                                  .kv_heads = static_cast<int>(rotation.kv_heads),
+                                 .copies = static_cast<int>(rotation.copies()),
                                  .d = static_cast<int>(d),
                                  .eps = static_cast<float>(rotation.eps),
                                  .type = cuda::element_type(qkv_bthd)};
@@ -73,12 +81,15 @@ std::optional<RotatedHeads> kernel_forward(const at::Tensor& qkv_bthd, const Hea
   const auto of_heads = [&](std::int64_t heads) {
     return at::empty({qkv_bthd.size(0), qkv_bthd.size(1), heads, qkv_bthd.size(3)}, qkv_bthd.options());
   };
-  const RotatedHeads result{of_heads(rotation.heads), of_heads(rotation.kv_heads),
+  const std::int64_t key_heads = rotation.kv_heads * rotation.copies();
+  const RotatedHeads result{of_heads(rotation.heads), of_heads(key_heads),
+                            rotation.repeated ? of_heads(key_heads) : split_heads(qkv_bthd, rotation)[2],
                             with_plain ? of_heads(rotation.heads + rotation.kv_heads) : at::Tensor()};
   cuda::rotate_heads(qkv_bthd.const_data_ptr(), cuda::float_pointer(rotation.q_gain),
                      cuda::float_pointer(rotation.k_gain), angles(rotation), result.q_bthd.mutable_data_ptr(),
-                     result.k_bthd.mutable_data_ptr(), with_plain ? result.plain_bthd.mutable_data_ptr() : nullptr,
-                     *shape, c10::cuda::getCurrentCUDAStream());
+                     result.k_bthd.mutable_data_ptr(), rotation.repeated ? result.v_bthd.mutable_data_ptr() : nullptr,
+                     with_plain ? result.plain_bthd.mutable_data_ptr() : nullptr, *shape,
+                     c10::cuda::getCurrentCUDAStream());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   return result;
 }

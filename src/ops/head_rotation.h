@@ -10,11 +10,15 @@ struct HeadRotation {
   std::int64_t heads = 0, kv_heads = 0;
   at::Tensor q_gain, k_gain;  // [d], or both undefined: no norm
   double eps = 0;
-  at::Tensor table;  // of rotary_table (ops/attention.h): pairs are neighbours, and all dimensions turn
+  at::Tensor table;       // of rotary_table (ops/attention.h): pairs are neighbours, and all dimensions turn
+  bool repeated = false;  // keys and values once for every query head of their group (ops/attention.h)
+
+  [[nodiscard]] std::int64_t copies() const { return repeated ? heads / kv_heads : 1; }
 };
 
+// Keys, values and their gradients have kv_heads·copies() heads, those of a group one behind the other.
 struct RotatedHeads {
-  at::Tensor q_bthd, k_bthd;
+  at::Tensor q_bthd, k_bthd, v_bthd;
   at::Tensor plain_bthd;  // queries and keys before RoPE, [b, t, heads + kv_heads, d]; where they were asked for
 };
 // qkv_bthd: [b, t, heads + 2·kv_heads, d].

@@ -43,13 +43,13 @@ at::Tensor apply_linear(const at::Tensor& x, const at::Tensor& weight, const at:
   return multiply->call(x.contiguous(), weight, cast_bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
-void add_weight_gradient(at::Tensor& dw, const at::Tensor& dy, const at::Tensor& x, double factor) {
+void add_weight_gradient(at::Tensor& dw, const at::Tensor& dy, const at::Tensor& x, double factor, int kept) {
   if (dw.scalar_type() == x.scalar_type())
-    dw.addmm_(dy.t(), x, 1, factor);
+    dw.addmm_(dy.t(), x, kept, factor);
   else if (x.is_cuda())
-    at::addmm_out(dw, dw, dy.t(), x, dw.scalar_type(), 1, factor);
+    at::addmm_out(dw, dw, dy.t(), x, dw.scalar_type(), kept, factor);
   else
-    dw.addmm_(dy.t().to(dw.scalar_type()), x.to(dw.scalar_type()), 1, factor);
+    dw.addmm_(dy.t().to(dw.scalar_type()), x.to(dw.scalar_type()), kept, factor);
 }
 
 at::Tensor packed_weight(const at::Tensor& weight, std::int64_t rows) {

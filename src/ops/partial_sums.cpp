@@ -14,10 +14,11 @@ bool has_kernel(const PartialSums& sums) {
          sums.gradient.scalar_type() == at::kFloat && sums.gradient.is_contiguous();
 }
 
-bool add_by_kernel(const std::vector<PartialSums>& all) {
+bool add_by_kernel(const std::vector<PartialSums>& all, int kept) {
   for (const PartialSums& sums : all)
     if (!has_kernel(sums)) return false;
   cuda::PartialSumsTable table;
+  table.adds = kept != 0;
   const auto launch = [&] {
     cuda::add_partial_sums(table, c10::cuda::getCurrentCUDAStream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -32,17 +33,18 @@ bool add_by_kernel(const std::vector<PartialSums>& all) {
   return true;
 }
 #else
-bool add_by_kernel(const std::vector<PartialSums>&) {
+bool add_by_kernel(const std::vector<PartialSums>&, int) {
   return false;
 }
 #endif
 
 }  // namespace
 
-void add_partial_sums(const std::vector<PartialSums>& all) {
-  if (add_by_kernel(all)) return;
+void add_partial_sums(const std::vector<PartialSums>& all, int kept) {
+  if (add_by_kernel(all, kept)) return;
   for (const PartialSums& sums : all) {
     at::Tensor gradient = sums.gradient;
+    if (kept == 0) gradient.zero_();
     gradient.add_(sums.parts.sum(0).view_as(gradient));
   }
 }

@@ -9,9 +9,10 @@
 namespace headscope {
 
 struct PartialSums {
-  at::Tensor gradient;  // gets the sum, as a further summand
-  at::Tensor parts;     // [parts, elements of gradient]
+  at::Tensor gradient;
+  at::Tensor parts;  // [parts, elements of gradient]
 };
-void add_partial_sums(const std::vector<PartialSums>& all);
+// gradient <- kept · gradient + Σ parts; kept: 1 or 0.
+void add_partial_sums(const std::vector<PartialSums>& all, int kept = 1);
 
 }  // namespace headscope

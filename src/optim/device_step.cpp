@@ -116,17 +116,14 @@ void DeviceStep::run_composed(const DeviceUpdate& update, double limit) {
   for (const Batch& batch : batches_) muon_composed(batch, options_.muon_lr * lr_factor);
   adamw_.step(options_.adamw_lr * lr_factor);
   for (const auto& [parameter, copy] : copies_) copy.copy_(parameter);
-  gradients_.zero_();
 }
 
 void DeviceStep::muon_composed(const Batch& batch, double lr) const {
   batch.momentum.lerp_(batch.gradient, 1 - options_.muon.momentum);
   const at::Tensor x = batch.gradient.lerp(batch.momentum, options_.muon.momentum);
-  std::vector<at::Tensor> norms;
-  for (const at::Tensor& group : batch.layout.views(x)) norms.push_back(group.flatten(1).norm(2, 1));
-  const at::Tensor scale = (at::cat(norms) * norm_margin + norm_eps).reciprocal();
-  const std::vector<at::Tensor> result =
-      polar_express(batch.layout.views(x), batch.layout.views(at::empty_like(x)), scale);
+  std::vector<at::Tensor> scaled;
+  for (const at::Tensor& group : batch.layout.views(x)) scaled.push_back(with_norm_below_one(group));
+  const std::vector<at::Tensor> result = polar_express(scaled, batch.layout.views(at::empty_like(x)));
   for (std::size_t i = 0; i < result.size(); ++i) {
     const MatrixGroup& group = batch.layout.groups[i];
     const at::Tensor flat = result[i].flatten();
@@ -208,7 +205,7 @@ void DeviceStep::make_tables() {
     const at::Tensor& value = adamw_.parameters()[i].second;
     auto* copy = static_cast<at::BFloat16*>(copy_of(value));
     for_each_chunk(value.numel(), cuda::adamw_chunk, [&](std::int64_t first, int count) {
-      adamw_chunks.push_back({value.mutable_data_ptr<float>() + first, value.grad().mutable_data_ptr<float>() + first,
+      adamw_chunks.push_back({value.mutable_data_ptr<float>() + first, value.grad().const_data_ptr<float>() + first,
                               adamw_.first()[i].mutable_data_ptr<float>() + first,
                               adamw_.second()[i].mutable_data_ptr<float>() + first,
                               copy != nullptr ? copy + first : nullptr, count, static_cast<int>(i)});
@@ -220,12 +217,14 @@ void DeviceStep::make_tables() {
     std::vector<cuda::MomentumChunk> momentum_chunks;
     std::vector<std::int32_t> first_chunk = {0};
     std::vector<cuda::WeightChunk> weight_chunks;
+    int index = 0;
     for (const MatrixGroup& group : batch.layout.groups) {
       for (std::int64_t matrix = 0; matrix < group.count(); ++matrix) {
         const std::int64_t size = group.rows * group.columns, begin = group.begin + matrix * size;
         for_each_chunk(size, cuda::muon_chunk, [&](std::int64_t first, int count) {
-          momentum_chunks.push_back({begin + first, count});
+          momentum_chunks.push_back({begin + first, count, index});
         });
+        ++index;
         first_chunk.push_back(static_cast<std::int32_t>(momentum_chunks.size()));
       }
       const auto rate = static_cast<float>(options_.muon_lr * rate_of_shape(group.rows, group.columns));
@@ -279,17 +278,22 @@ void DeviceStep::run_kernels(const DeviceUpdate& update, double limit) {
 void DeviceStep::muon_kernels(const Batch& batch) const {
   const auto stream = c10::cuda::getCurrentCUDAStream();
   const auto* control = rows_in<cuda::Control>(control_);
+  const auto* chunks = rows_in<cuda::MomentumChunk>(batch.momentum_chunks);
+  const std::int64_t count = row_count<cuda::MomentumChunk>(batch.momentum_chunks);
   const at::Tensor x = at::empty(batch.gradient.sizes(), batch.gradient.options().dtype(at::kBFloat16));
-  cuda::momentum_step(rows_in<cuda::MomentumChunk>(batch.momentum_chunks),
-                      row_count<cuda::MomentumChunk>(batch.momentum_chunks), batch.gradient.mutable_data_ptr<float>(),
-                      batch.momentum.mutable_data_ptr<float>(), x.mutable_data_ptr(),
-                      batch.squares.mutable_data_ptr<double>(), options_.muon.momentum, control, stream);
+  cuda::momentum_step(chunks, count, batch.gradient.const_data_ptr<float>(), batch.momentum.mutable_data_ptr<float>(),
+                      x.mutable_data_ptr(), batch.squares.mutable_data_ptr<double>(), options_.muon.momentum, control,
+                      stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   cuda::norm_scales(batch.squares.const_data_ptr<double>(), rows_in<std::int32_t>(batch.first_chunk),
                     batch.layout.matrices(), norm_margin, norm_eps, batch.scale.mutable_data_ptr<float>(), stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
-  const at::Tensor spare = at::empty_like(x);
-  const std::vector<at::Tensor> result = polar_express(batch.layout.views(x), batch.layout.views(spare), batch.scale);
+  const at::Tensor scaled = at::empty_like(x, at::kHalf);
+  cuda::scale_matrices(chunks, count, x.const_data_ptr(), batch.scale.const_data_ptr<float>(),
+                       scaled.mutable_data_ptr(), stream);
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  const std::vector<at::Tensor> result =
+      polar_express(batch.layout.views(scaled), batch.layout.views(x.view(at::kHalf)));
   // Groups lie in the result as they lie in the gradient: the first one begins where the memory does.
   cuda::weight_step(rows_in<cuda::WeightChunk>(batch.weight_chunks), row_count<cuda::WeightChunk>(batch.weight_chunks),
                     result.front().const_data_ptr(), control, stream);

@@ -1,7 +1,6 @@
 #include "optim/polar_express.h"
 
 #include <array>
-#include <optional>
 
 #include "core/error.h"
 
@@ -40,8 +39,30 @@ std::int64_t fastest_blocks(std::int64_t matrices, std::int64_t n) {
   return 1;
 }
 
+// Half and bfloat16 are computed with in float32 and rounded once.
+at::Tensor wide(const at::Tensor& x) {
+  return x.element_size() == 2 ? x.to(at::kFloat) : x;
+}
+
+at::Tensor with_both_triangles(const at::Tensor& lower) {
+  return lower.tril() + lower.tril(-1).mT();
+}
+
+// Both triangles from the lower one.
+void mirror(at::Tensor& symmetric) {
+#ifdef HEADSCOPE_CUDA
+  if (symmetric.is_cuda()) {
+    cuda::mirror(symmetric.mutable_data_ptr(), symmetric.size(0), static_cast<int>(symmetric.size(1)),
+                 c10::cuda::getCurrentCUDAStream());
+    C10_CUDA_KERNEL_LAUNCH_CHECK();
+    return;
+  }
+#endif
+  symmetric.copy_(with_both_triangles(wide(symmetric)));
+}
+
 // out <- y·z, known to be symmetric: the blocks on and below the diagonal. Returns whether it left some out.
-bool symmetric_product(const at::Tensor& out, const at::Tensor& y, const at::Tensor& z, std::int64_t blocks) {
+bool lower_product(const at::Tensor& out, const at::Tensor& y, const at::Tensor& z, std::int64_t blocks) {
   const std::int64_t n = out.size(1);
   if (blocks == 0) blocks = fastest_blocks(out.size(0), n);
   if (n % blocks != 0) blocks = 1;
@@ -53,60 +74,61 @@ bool symmetric_product(const at::Tensor& out, const at::Tensor& y, const at::Ten
   return blocks > 1;
 }
 
-// bfloat16 is computed with in float32 and rounded once.
-at::Tensor wide(const at::Tensor& x) {
-  return x.scalar_type() == at::kBFloat16 ? x.to(at::kFloat) : x;
+// Of matrices that commute: polynomials of one matrix.
+void symmetric_product(at::Tensor& out, const at::Tensor& y, const at::Tensor& z, std::int64_t blocks) {
+  if (lower_product(out, y, z, blocks)) mirror(out);
 }
 
-at::Tensor with_both_triangles(const at::Tensor& lower) {
-  return lower.tril() + lower.tril(-1).mT();
-}
-
-#ifdef HEADSCOPE_CUDA
-const float* pointer(const std::optional<at::Tensor>& scale) {
-  return scale ? scale->const_data_ptr<float>() : nullptr;
-}
-#endif
-
-// gram <- scale²·gram, both triangles from the lower one.
-void mirror(at::Tensor& gram, const std::optional<at::Tensor>& scale) {
-#ifdef HEADSCOPE_CUDA
-  if (gram.is_cuda()) {
-    cuda::mirror(gram.mutable_data_ptr(), gram.size(0), static_cast<int>(gram.size(1)), pointer(scale),
-                 c10::cuda::getCurrentCUDAStream());
-    C10_CUDA_KERNEL_LAUNCH_CHECK();
-    return;
-  }
-#endif
-  const at::Tensor both = with_both_triangles(wide(gram));
-  gram.copy_(scale ? both * scale->square().view({-1, 1, 1}) : both);
-}
-
-// square <- scale·(a·I + b·gram + c·square), both triangles from the lower one of square.
-void polynomial(const at::Tensor& gram, at::Tensor& square, const Coefficients& k,
-                const std::optional<at::Tensor>& scale) {
+// out <- a·I + b·gram + c·gram².
+void polynomial(at::Tensor& out, const at::Tensor& gram, const Coefficients& k, std::int64_t blocks) {
+  lower_product(out, gram, gram, blocks);
 #ifdef HEADSCOPE_CUDA
   if (gram.is_cuda()) {
     const cuda::Polynomial values = {static_cast<float>(k.a), static_cast<float>(k.b), static_cast<float>(k.c)};
-    cuda::polynomial(gram.const_data_ptr(), square.mutable_data_ptr(), gram.size(0), static_cast<int>(gram.size(1)),
-                     values, pointer(scale), c10::cuda::getCurrentCUDAStream());
+    cuda::polynomial(gram.const_data_ptr(), out.mutable_data_ptr(), gram.size(0), static_cast<int>(gram.size(1)),
+                     values, c10::cuda::getCurrentCUDAStream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
     return;
   }
 #endif
   const at::Tensor identity = at::eye(gram.size(1), wide(gram).options());
-  const at::Tensor sum = with_both_triangles(wide(square)) * k.c + wide(gram) * k.b + identity * k.a;
-  square.copy_(scale ? sum * scale->view({-1, 1, 1}) : sum);
+  out.copy_(with_both_triangles(wide(out)) * k.c + wide(gram) * k.b + identity * k.a);
+}
+
+// gram <- X·Xᵀ of every group, one behind the other.
+void gram_matrices(at::Tensor& gram, const std::vector<at::Tensor>& x, std::int64_t blocks) {
+  bool partial = false;
+  std::int64_t first = 0;
+  for (const at::Tensor& group : x) {
+    const at::Tensor y = as_wide(group);
+    partial |= lower_product(gram.narrow(0, first, y.size(0)), y, y.mT(), blocks);
+    first += y.size(0);
+  }
+  if (partial) mirror(gram);
+}
+
+// next <- factor·X for every group.
+void apply(const at::Tensor& factor, const std::vector<at::Tensor>& x, const std::vector<at::Tensor>& next) {
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    at::Tensor result = as_wide(next[i]);
+    at::bmm_out(result, factor.narrow(0, first, result.size(0)), as_wide(x[i]));
+    first += result.size(0);
+  }
 }
 
 }  // namespace
+
+at::Tensor with_norm_below_one(const at::Tensor& x) {
+  const at::Tensor norm = at::linalg_matrix_norm(x, "fro", {-2, -1}, /*keepdim=*/true);
+  return x / (norm * norm_margin + norm_eps);
+}
 
 at::Tensor polar_express(const at::Tensor& x) {
   const bool tall = x.size(-2) > x.size(-1);
   const at::ScalarType type = x.is_cuda() ? at::kBFloat16 : x.scalar_type();
   const at::Tensor short_first = tall ? x.mT() : x;
-  const at::Tensor norm = at::linalg_matrix_norm(short_first, "fro", {-2, -1}, /*keepdim=*/true);
-  at::Tensor y = (short_first / (norm * norm_margin + norm_eps)).to(type).flatten(0, -3);  // [matrices, short, long]
+  at::Tensor y = with_norm_below_one(short_first).to(type).flatten(0, -3);  // [matrices, short, long]
   for (const Coefficients& k : coefficients) {
     const at::Tensor gram = at::bmm(y, y.mT());
     const at::Tensor inner = at::baddbmm(gram, gram, gram, k.b, k.c);
@@ -116,34 +138,30 @@ at::Tensor polar_express(const at::Tensor& x) {
   return y.view_as(x);
 }
 
-// a·X + P·X would be written as a copy of X and a product that reads it again: a·I is part of P instead. The scale is
-// part of the first step: G = s²·X·Xᵀ and X <- s·(a·I + b·G + c·G²)·X.
-std::vector<at::Tensor> polar_express(std::vector<at::Tensor> x, std::vector<at::Tensor> spare, const at::Tensor& scale,
-                                      std::int64_t blocks) {
+// A step is X <- P·X with P = a·I + b·G + c·G² and G = X·Xᵀ, which it takes to P·G·P: two steps need only one product
+// with X on the long side each way, and what is multiplied between is n x n. More than two would lose small singular
+// values: their squares are below the rounding of G. In half precision, two at a time are nearer to exact arithmetic
+// than five single steps in bfloat16, whatever the singular values are (docs/gpu.md).
+std::vector<at::Tensor> polar_express(std::vector<at::Tensor> x, std::vector<at::Tensor> spare, std::int64_t blocks) {
   HEADSCOPE_CHECK(!x.empty() && x.size() == spare.size(), "{} groups, {} spare", x.size(), spare.size());
-  const std::int64_t n = as_wide(x.front()).size(1), matrices = scale.size(0);
-  at::Tensor gram = at::empty({matrices, n, n}, x.front().options()), square = at::empty_like(gram);
-  std::optional<at::Tensor> first_scale = scale;
-  for (const Coefficients& k : coefficients) {
-    std::int64_t first = 0;
-    bool partial = false;
-    for (const at::Tensor& group : x) {
-      const at::Tensor y = as_wide(group);
-      partial |= symmetric_product(gram.narrow(0, first, y.size(0)), y, y.mT(), blocks);
-      first += y.size(0);
-    }
-    if (partial || first_scale) mirror(gram, first_scale);
-    symmetric_product(square, gram, gram, blocks);
-    polynomial(gram, square, k, first_scale);
-    first = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const at::Tensor y = as_wide(x[i]);
-      at::Tensor next = as_wide(spare[i]);
-      at::bmm_out(next, square.narrow(0, first, y.size(0)), y);
-      first += y.size(0);
+  const std::int64_t n = as_wide(x.front()).size(1);
+  std::int64_t matrices = 0;
+  for (const at::Tensor& group : x) matrices += group.size(0);
+  at::Tensor gram = at::empty({matrices, n, n}, x.front().options()), p = at::empty_like(gram),
+             other = at::empty_like(gram);
+  for (std::size_t k = 0; k < coefficients.size(); k += 2) {
+    gram_matrices(gram, x, blocks);
+    polynomial(p, gram, coefficients[k], blocks);
+    if (k + 1 < coefficients.size()) {
+      symmetric_product(other, p, gram, blocks);
+      symmetric_product(gram, other, p, blocks);
+      polynomial(other, gram, coefficients[k + 1], blocks);
+      symmetric_product(gram, other, p, blocks);
+      apply(gram, x, spare);
+    } else {
+      apply(p, x, spare);
     }
     x.swap(spare);
-    first_scale.reset();
   }
   return x;
 }

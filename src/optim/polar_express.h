@@ -16,16 +16,16 @@ at::Tensor polar_express(const at::Tensor& x);
 // The norm is divided by slightly more than itself, so that rounding cannot push a singular value past 1: matrices of
 // norm f are scaled by 1 / (norm_margin·f + norm_eps).
 constexpr double norm_margin = 1.01, norm_eps = 1e-7;
+at::Tensor with_norm_below_one(const at::Tensor& x);
 
 // The same in memory that is given, for groups of matrices with one short side n. The products on that side of all
 // groups run together.
-//   x: [matrices, rows, columns] of each group, before scaling: it is overwritten
+//   x: [matrices, rows, columns] of each group, with a norm below one: it is overwritten
 //   spare: as x
-//   scale: float32 or the type of x, [matrices of all groups]
 //   blocks: a symmetric product is computed by so many blocks of rows, up to the diagonal, if they divide n; 0: as many
 //           as are fastest
-// Returns tensors of x or of spare. The arguments are the whole work space but for two times [matrices, n, n].
-std::vector<at::Tensor> polar_express(std::vector<at::Tensor> x, std::vector<at::Tensor> spare, const at::Tensor& scale,
+// Returns tensors of x or of spare. The arguments are the whole work space but for three times [matrices, n, n].
+std::vector<at::Tensor> polar_express(std::vector<at::Tensor> x, std::vector<at::Tensor> spare,
                                       std::int64_t blocks = 0);
 
 }  // namespace headscope

@@ -10,16 +10,15 @@
 namespace headscope {
 namespace {
 
-// fill(inputs, targets) writes both.
+// In memory of the host; fill(inputs, targets) writes both.
 template <class Fill>
 Batch filled_batch(const TrainOptions& options, const ComputeDevice& device, Fill&& fill) {
   // A GPU fetches pinned memory by itself; from other memory the host would wait for all that is queued.
   const auto place = at::TensorOptions(at::kLong).pinned_memory(device.device.is_cuda());
-  const at::Tensor tokens_bt = at::empty({options.batch, options.seq_len}, place);
-  const at::Tensor targets_bt = at::empty({options.batch, options.seq_len}, place);
-  fill(tokens_bt.data_ptr<std::int64_t>(), targets_bt.data_ptr<std::int64_t>());
-  const auto there = [&](const at::Tensor& x) { return x.to(device.device, at::kLong, /*non_blocking=*/true); };
-  return {there(tokens_bt), there(targets_bt)};
+  const auto tokens = [&] { return at::empty({options.batch, options.seq_len}, place); };
+  Batch batch{tokens(), tokens()};
+  fill(batch.tokens_bt.data_ptr<std::int64_t>(), batch.targets_bt.data_ptr<std::int64_t>());
+  return batch;
 }
 
 constexpr std::int64_t induction_sequences = 8;
@@ -68,12 +67,19 @@ Batch training_batch(const TrainOptions& options, const Tokens& tokens, BlockOrd
   });
 }
 
+Batch to_device(const Batch& batch, const ComputeDevice& device) {
+  const auto there = [&](const at::Tensor& x) { return x.to(device.device, at::kLong, /*non_blocking=*/true); };
+  return {there(batch.tokens_bt), there(batch.targets_bt)};
+}
+
 std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
   std::vector<Batch> batches;
-  for (std::int64_t i = 0; i < options.validation_batches; ++i)
-    batches.push_back(filled_batch(options, device, [&](std::int64_t* inputs, std::int64_t* targets) {
+  for (std::int64_t i = 0; i < options.validation_batches; ++i) {
+    const Batch batch = filled_batch(options, device, [&](std::int64_t* inputs, std::int64_t* targets) {
       fill_fixed_batch(tokens, i, options.batch, options.seq_len, inputs, targets);
-    }));
+    });
+    batches.push_back(to_device(batch, device));
+  }
   return batches;
 }
 

@@ -20,11 +20,13 @@ struct Batch {
   at::Tensor tokens_bt, targets_bt;
 };
 
-// The blocks that come after `position` others.
+// The blocks that come after `position` others, in memory of the host from which the device copies without a wait.
 Batch training_batch(const TrainOptions& options, const Tokens& tokens, BlockOrder& order, std::int64_t position,
                      const ComputeDevice& device);
 
-// The fixed batches of the validation loss, in their order in the text; probes measure the first of them.
+Batch to_device(const Batch& batch, const ComputeDevice& device);
+
+// The fixed batches of the validation loss, in their order in the text, on the device; probes measure the first.
 std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
 
 // What a forward pass tells about heads.

@@ -30,4 +30,11 @@ ParameterCounts count_parameters(const DecoderConfig& config) {
   return counts;
 }
 
+double training_flops_per_token(const DecoderConfig& config, std::int64_t seq_len) {
+  const auto head = static_cast<double>(config.vocabulary * config.d_model);  // a tied one, too, is a product
+  const auto products = static_cast<double>(count_parameters(config).matrices) + head;
+  const auto attention = 4.0 * static_cast<double>(seq_len) / 2 * static_cast<double>(config.heads * config.d_k);
+  return 6 * products + 3.5 * attention * static_cast<double>(config.layers);
+}
+
 }  // namespace headscope

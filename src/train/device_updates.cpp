@@ -99,10 +99,11 @@ class GraphedUpdates : public DeviceUpdates {
         const Batch host = batch(i);
         batch_.tokens_bt.copy_(host.tokens_bt, /*non_blocking=*/true);
         batch_.targets_bt.copy_(host.targets_bt, /*non_blocking=*/true);
-        if (i == 0 && measurer != nullptr)
+        const bool first = i == 0;
+        if (first && measurer != nullptr)
           measured_pass(*measurer);
         else
-          replay_or(pass_graph_, records(), [&] { pass({}); });
+          replay_or(first ? first_graph_ : next_graph_, records(), [&] { pass(first, {}); });
       }
       optimize();
       ++launched_;
@@ -132,9 +133,9 @@ class GraphedUpdates : public DeviceUpdates {
   // timed. Afterwards, everything is recorded when it comes for the first time.
   [[nodiscard]] bool records() const { return launched_ > 0 && timer_ == nullptr; }
 
-  void pass(const Observe& observe) {
-    pass_.run(batch_.tokens_bt, batch_.targets_bt, 1.0 / static_cast<double>(options_.accumulation), update_.loss,
-              observe);
+  void pass(bool first, const Observe& observe) {
+    pass_.run(batch_.tokens_bt, batch_.targets_bt, {1.0 / static_cast<double>(options_.accumulation), first},
+              update_.loss, observe);
   }
 
   // The measurer of the recording keeps the memory that replays write to. Other graphs use it, too: what was measured
@@ -143,10 +144,10 @@ class GraphedUpdates : public DeviceUpdates {
     if (records()) {
       if (!recorded_) recorded_ = std::make_unique<HeadMeasurer>(measurer.chosen());
       HEADSCOPE_CHECK(recorded_->chosen() == measurer.chosen(), "one graph measures one selection");
-      replay_or(measured_graph_, true, [&] { pass(recorded_->hooks().observe); });
+      replay_or(measured_graph_, true, [&] { pass(true, recorded_->hooks().observe); });
       measurer.observe_as(*recorded_);
     } else {
-      replay_or(measured_graph_, false, [&] { pass(measurer.hooks().observe); });
+      replay_or(measured_graph_, false, [&] { pass(true, measurer.hooks().observe); });
     }
     measurer.send();
   }
@@ -209,7 +210,7 @@ class GraphedUpdates : public DeviceUpdates {
   DeviceUpdate update_;
   Batch batch_;
   std::unique_ptr<HeadMeasurer> recorded_;
-  std::unique_ptr<at::cuda::CUDAGraph> pass_graph_, measured_graph_, optimizer_graph_;
+  std::unique_ptr<at::cuda::CUDAGraph> first_graph_, next_graph_, measured_graph_, optimizer_graph_;
   std::int64_t launched_ = 0;
   std::deque<Report> reports_;
   PartTimer* timer_ = nullptr;

@@ -25,8 +25,8 @@ class DeviceUpdates {
 
   virtual ~DeviceUpdates() = default;
 
-  // Queues an update: batch(i) gives forward step i of options.accumulation. The first one is measured where a measurer
-  // is given, which then has sent what it has. All measurers choose the same.
+  // Queues an update: batch(i) gives forward step i of options.accumulation, in pinned memory of the host. The first
+  // one is measured where a measurer is given, which then has sent what it has. All measurers choose the same.
   virtual void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, HeadMeasurer* measurer) = 0;
   // Of the oldest update that was launched and not asked for yet; waits for it. An update whose loss or norm is not
   // finite changes nothing, and none behind it does.

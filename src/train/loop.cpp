@@ -2,14 +2,12 @@
 
 #include <c10/util/Exception.h>
 
-#include <deque>
 #include <regex>
 
 #include "core/console.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "model/checkpoint_files.h"
-#include "probe/probe.h"
 #include "train/checkpoint.h"
 
 namespace headscope {
@@ -52,7 +50,6 @@ class TrainRun {
       train_to_the_end();
     } catch (const NotFinite& failure) {
       const Moment now{trainer_.steps_done(), trainer_.tokens_done()};
-      launched_.clear();
       save();
       if (!job_.diverges_to_result)
         fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
@@ -80,15 +77,8 @@ class TrainRun {
     save();
   }
 
-  // Rows of an update are written when its record comes: on a GPU the next one is under way by then.
   void step() {
-    Launched& update = launched_.emplace_back();
-    update.before = {{trainer_.steps_done(), trainer_.tokens_done()}, "train"};
-    if (track_is_due()) {
-      update.measurer = std::make_unique<HeadMeasurer>(chosen_);
-      update.measurer->observe_gains(trainer_.model());
-    }
-    record([&] { return trainer_.step(update.measurer.get()); });
+    record([&] { return trainer_.step(track_is_due() ? &chosen_ : nullptr); });
   }
 
   // Waits for updates that are under way.
@@ -98,29 +88,24 @@ class TrainRun {
 
   template <class Next>
   void record(const Next& next) {
-    if (const std::optional<StepRecord> known = next()) add(*known);
+    if (const std::optional<StepRecord> done = next()) add(*done);
   }
 
-  void add(const StepRecord& record) {
-    const Launched update = std::move(launched_.front());
-    launched_.pop_front();
+  // Rows of an update are written when it is done: on a GPU the next one is under way by then.
+  void add(const StepRecord& update) {
     const double seconds = seconds_since(std::max(update.start, recorded_));
     recorded_ = Clock::now();
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());
-    tables_.add_step({{record.step, record.tokens},
-                      record.loss,
-                      job_.options.optim.muon_lr * record.lr_factor,
-                      job_.options.optim.adamw_lr * record.lr_factor,
-                      record.grad_norm,
-                      tokens / seconds});
+    tables_.add_step({update.after, update.loss, job_.options.optim.muon_lr * update.lr_factor,
+                      job_.options.optim.adamw_lr * update.lr_factor, update.grad_norm, tokens / seconds});
     if (update.measurer) {
       const HeadMeasurements heads = update.measurer->finish();
-      tables_.add_heads(update.before, heads.layers);
-      tables_.add_gains(update.before, heads.gains,
-                        /*with_vectors=*/!job_.options.probes_at(update.before.moment.step));
+      const Measured measured{update.before, "train"};
+      tables_.add_heads(measured, heads.layers);
+      tables_.add_gains(measured, heads.gains, /*with_vectors=*/!job_.options.probes_at(update.before.step));
     }
-    last_loss_ = record.loss;
-    state_.loss_sum += record.loss;
+    last_loss_ = update.loss;
+    state_.loss_sum += update.loss;
     ++state_.loss_count;
     seconds_ += seconds;
     tokens_ += tokens;
@@ -163,12 +148,6 @@ class TrainRun {
                                                 job_.options.steps(), job_.resume_hint));
   }
 
-  struct Launched {
-    Clock::time_point start = Clock::now();
-    Measured before;
-    std::unique_ptr<HeadMeasurer> measurer = {};  // where the update is tracked
-  };
-
   const TrainJob& job_;
   const TrainObserver& observer_;
   MetricSelection chosen_;
@@ -177,7 +156,6 @@ class TrainRun {
   Trainer trainer_;
   RunTables tables_;
   CheckpointState state_;
-  std::deque<Launched> launched_;
   Clock::time_point recorded_ = Clock::now();
   double last_loss_ = missing, seconds_ = 0, tokens_ = 0;
 };

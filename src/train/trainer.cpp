@@ -58,60 +58,60 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
   check_device(model_.config, options_, device.device);
 }
 
-std::optional<StepRecord> Trainer::step(HeadMeasurer* measurer) {
-  if (!device_updates_) {
-    const StepRecord record = step_by_autograd(measurer != nullptr ? measurer->hooks().observe : Observe());
-    if (measurer != nullptr) measurer->send();
-    return record;
+std::optional<StepRecord> Trainer::step(const MetricSelection* chosen) {
+  StepRecord update{.before = {steps_done_, tokens_done()},
+                    .after = {steps_done_ + 1, tokens_done() + options_.tokens_per_step()},
+                    .lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps())};
+  if (chosen != nullptr) {
+    update.measurer = std::make_unique<HeadMeasurer>(*chosen);
+    update.measurer->observe_gains(model_);
   }
-  const std::int64_t first = position();
-  const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
-  device_updates_->launch(
-      [&](std::int64_t i) {
-        return training_batch(options_, corpus_.train, order_, first + i * options_.batch, device_);
-      },
-      lr_factor, measurer);
-  const std::optional<StepRecord> known = wait();
+  if (!device_updates_) {
+    step_by_autograd(update);
+    return update;
+  }
+  device_updates_->launch([&](std::int64_t i) { return batch(i); }, update.lr_factor, update.measurer.get());
+  std::optional<StepRecord> done = wait();
   ++steps_done_;
-  launched_ = {.step = steps_done_, .tokens = tokens_done(), .lr_factor = lr_factor};
-  return known;
+  launched_ = std::move(update);
+  return done;
 }
 
 std::optional<StepRecord> Trainer::wait() {
-  if (!launched_) return std::nullopt;
-  StepRecord record = *launched_;
-  launched_.reset();
+  std::optional<StepRecord> done = std::exchange(launched_, std::nullopt);
+  if (!done) return done;
   const DeviceUpdates::Outcome outcome = device_updates_->wait();
-  record.loss = outcome.loss;
-  record.grad_norm = outcome.grad_norm;
-  return checked(record);
+  done->loss = outcome.loss;
+  done->grad_norm = outcome.grad_norm;
+  check(*done);
+  return done;
 }
 
-// A record that is not finite is of an update that was not made.
-StepRecord Trainer::checked(const StepRecord& record) {
-  if (std::isfinite(record.loss) && std::isfinite(record.grad_norm)) return record;
-  steps_done_ = record.step - 1;
+// An update whose numbers are not finite was not made.
+void Trainer::check(const StepRecord& update) {
+  if (std::isfinite(update.loss) && std::isfinite(update.grad_norm)) return;
+  steps_done_ = update.before.step;
   throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}",
-                              record.step, record.loss, record.grad_norm, largest_gradient()));
+                              update.after.step, update.loss, update.grad_norm, largest_gradient()));
 }
 
-StepRecord Trainer::step_by_autograd(const Observe& observe) {
-  const double lr_factor = learning_rate_factor(options_.schedule, steps_done_, options_.steps());
+// Of forward step i of the next update, in memory of the host.
+Batch Trainer::batch(std::int64_t i) {
+  return training_batch(options_, corpus_.train, order_, position() + i * options_.batch, device_);
+}
+
+void Trainer::step_by_autograd(StepRecord& update) {
+  const Observe observe = update.measurer ? update.measurer->hooks().observe : Observe();
   at::Tensor loss = at::zeros({}, at::TensorOptions(device_.device).dtype(at::kFloat));
-  for (std::int64_t i = 0; i < options_.accumulation; ++i) {
-    const Batch batch = training_batch(options_, corpus_.train, order_, position() + i * options_.batch, device_);
-    torch::autograd::backward({forward(batch, i == 0 ? observe : Observe(), loss)}, {});
-  }
-  const double grad_norm = clip_gradients(values_of(trained_), options_.clip);
-  const StepRecord record = checked({.step = steps_done_ + 1,
-                                     .tokens = tokens_done() + options_.tokens_per_step(),
-                                     .loss = loss.item<double>(),
-                                     .lr_factor = lr_factor,
-                                     .grad_norm = grad_norm});
-  optimizers_.step(lr_factor);
+  for (std::int64_t i = 0; i < options_.accumulation; ++i)
+    torch::autograd::backward({forward(to_device(batch(i), device_), i == 0 ? observe : Observe(), loss)}, {});
+  update.grad_norm = clip_gradients(values_of(trained_), options_.clip);
+  update.loss = loss.item<double>();
+  check(update);
+  optimizers_.step(update.lr_factor);
   for (auto& [name, value] : trained_) value.mutable_grad().reset();
   ++steps_done_;
-  return record;
+  if (update.measurer) update.measurer->send();
 }
 
 // What is minimised, as this batch's share of the update; its cross-entropy is added to `loss`.

@@ -1,7 +1,9 @@
 // A model in training: weights, optimizers, and the place in the data.
 #pragma once
 
+#include "core/console.h"
 #include "data/corpus.h"
+#include "heads/metrics.h"
 #include "model/decoder.h"
 #include "optim/optimizers.h"
 #include "probe/probe.h"
@@ -10,12 +12,14 @@
 
 namespace headscope {
 
+// An update that is done.
 struct StepRecord {
-  std::int64_t step = 0;    // updates done, this one included
-  std::int64_t tokens = 0;  // seen so far
-  double loss = 0;          // training cross-entropy before the update, mean over its tokens, nats
+  Moment before, after;  // of the weights that it was computed and measured with, and of those that it made
+  double loss = 0;       // training cross-entropy before the update, mean over its tokens, nats
   double lr_factor = 0;
-  double grad_norm = 0;  // before clipping
+  double grad_norm = 0;                         // before clipping
+  Clock::time_point start = Clock::now();       // when it was queued
+  std::unique_ptr<HeadMeasurer> measurer = {};  // to be finished; null: it was not measured
 };
 
 // A loss or gradient that is not finite: the update was not made.
@@ -41,11 +45,11 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // One update; its first forward step is measured where a measurer is given, which sends what it has. Returns the
-  // newest record that is known: of this update where the host computes it, of the one before on a GPU, which goes on
-  // meanwhile. Throws NotFinite, of the update that the record would be of; the weights are then those before it.
-  std::optional<StepRecord> step(HeadMeasurer* measurer = nullptr);
-  // The record of the last update if step() has not returned it.
+  // One update; what is chosen is measured in its first forward step. Returns the update that is done: this one where
+  // the host computes it, the one before on a GPU, which goes on meanwhile. Throws NotFinite, of the update that would
+  // be returned; the weights are then those before it, and nothing is left to wait for.
+  std::optional<StepRecord> step(const MetricSelection* chosen = nullptr);
+  // The last update if step() has not returned it.
   std::optional<StepRecord> wait();
 
   [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
@@ -63,9 +67,10 @@ class Trainer {
   bool time_parts(PartTimer* timer);
 
  private:
+  [[nodiscard]] Batch batch(std::int64_t i);
   at::Tensor forward(const Batch& batch, const Observe& observe, at::Tensor& loss) const;
-  [[nodiscard]] StepRecord step_by_autograd(const Observe& observe);
-  [[nodiscard]] StepRecord checked(const StepRecord& record);
+  void step_by_autograd(StepRecord& update);
+  void check(const StepRecord& update);
   [[nodiscard]] std::string largest_gradient() const;
 
   TrainOptions options_;
@@ -78,7 +83,7 @@ class Trainer {
   std::vector<Batch> validation_;
   std::int64_t steps_done_ = 0;
   std::unique_ptr<DeviceUpdates> device_updates_;  // null: updates are autograd's
-  std::optional<StepRecord> launched_;             // whose loss and norm are not known yet
+  std::optional<StepRecord> launched_;             // under way: its loss and norm are not known yet
 };
 
 }  // namespace headscope

@@ -19,6 +19,7 @@ TEST(Estimate, CountsStepsAndProbes) {
   EXPECT_EQ(estimate.probes, 16);
   EXPECT_EQ(estimate.parameters.total, count_parameters(DecoderConfig{}).total);
   EXPECT_GT(estimate.seconds, 0);
+  EXPECT_FALSE(estimate.gpu_memory_mb);
 }
 
 // A model that no memory holds, and a run that never ends: an estimate all the same, at once.

@@ -35,6 +35,9 @@ class Tables(Program):
         out = program.shared / "run"
         manifest = json.loads((out / "manifest.json").read_text())
         self.assertEqual((manifest["command"], manifest["status"]), ("train", "complete"))
+        self.assertRegex(manifest["torch"], r"^\d+\.\d+\.\d+")
+        on_gpu = not manifest["device"].startswith("cpu")
+        self.assertEqual([*(manifest["gpu"] or {})], ["name", "driver", "cuda", "cudnn"] if on_gpu else [])
         self.assertEqual(manifest["val_loss"], rows(out, "probes")["val_loss"][-1])
         printed = json.loads((program.shared / "stdout.json").read_text())
         self.assertEqual(printed["val_loss"], manifest["val_loss"])

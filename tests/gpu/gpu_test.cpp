@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include "experiments/benchmark.h"
+#include "experiments/device_facts.h"
+#include "experiments/estimate.h"
 #include "gpu/support.h"
 #include "ops/attention.h"
 #include "ops/linear_cross_entropy.h"
@@ -119,6 +121,18 @@ TEST(Gpu, PolarExpressIsNearlyOrthogonal) {
   const at::Tensor values = at::linalg_svdvals(y.cpu().to(at::kFloat));
   EXPECT_GT(values.min().item<double>(), 0.8);
   EXPECT_LT(values.max().item<double>(), 1.2);
+}
+
+TEST(Gpu, AnEstimateKnowsItsMemory) {
+  const TrainEstimate estimate = estimate_training(headscope::Setup{}, gpu());
+  ASSERT_TRUE(estimate.gpu_memory_mb);
+  EXPECT_GT(*estimate.gpu_memory_mb, estimate.memory_mb);  // of the preset tiny
+}
+
+TEST(Gpu, TheManifestNamesItsLibraries) {
+  const nlohmann::ordered_json facts = device_facts(gpu());
+  EXPECT_EQ(facts["gpu"]["name"], gpu().description);
+  for (const char* version : {"driver", "cuda", "cudnn"}) EXPECT_TRUE(facts["gpu"][version].is_string()) << version;
 }
 
 TEST(Gpu, TrainingLowersTheLoss) {

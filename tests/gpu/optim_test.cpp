@@ -30,9 +30,9 @@ double error_of(const at::Tensor& actual, const at::Tensor& exact) {
   return ((wide - exact.detach()).norm() / exact.detach().norm()).item<double>();
 }
 
-// bfloat16 keeps 8 bits: a rounding is 2^-9 of a value. Five steps of Polar Express magnify those in directions whose
-// singular values are small: 0.015 to 0.025 on a CPU in bfloat16.
-constexpr double polar_tolerance = 4e-2;
+// The input is rounded to bfloat16, 2^-9 of a value, what follows to half precision, 2^-12. Polar Express magnifies
+// those in directions whose singular values are small.
+constexpr double polar_tolerance = 2e-2;
 // float32: a few roundings of 2^-24.
 constexpr double f32_tolerance = 1e-6;
 
@@ -86,7 +86,7 @@ struct OnGpu {
     const at::NoGradGuard no_gradients;
     const NamedTensors parameters = trained(model);
     for (std::size_t i = 0; i < parameters.size(); ++i)
-      parameters[i].second.grad().add_(random_gradient(parameters[i].second, i, step, size).to(device()));
+      parameters[i].second.grad().copy_(random_gradient(parameters[i].second, i, step, size));
   }
 
   // Everything that an update may change but the gradients.
@@ -138,7 +138,6 @@ void expect_updates(const DecoderConfig& config, bool fixed_gains, bool unaligne
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto& [name, value] = parameters[i];
       SCOPED_TRACE(name);
-      EXPECT_EQ(value.grad().abs().max().item<double>(), 0);
       EXPECT_TRUE(at::equal(gpu.copies[i].second, value.detach().to(at::kBFloat16)));
       const bool is_matrix = name.starts_with("layers.") && name.ends_with(".weight");
       if (is_matrix)
@@ -264,13 +263,12 @@ TEST(GpuOptim, PolarExpressByBlocks) {
     std::vector<at::Tensor> exact;
     for (const at::Tensor& group : inputs) exact.push_back(polar_express(group.to(at::kDouble)));
     for (const std::int64_t blocks : {0, 1, 2, 4}) {
-      std::vector<at::Tensor> x, spare, norms;
+      std::vector<at::Tensor> x, spare;
       for (const at::Tensor& group : inputs) {
-        x.push_back(group.to(device()));
+        x.push_back(with_norm_below_one(group.to(at::kDouble)).to(device(), at::kHalf));
         spare.push_back(at::empty_like(x.back()));
-        norms.push_back(x.back().to(at::kFloat).flatten(1).norm(2, 1));
       }
-      const auto result = polar_express(x, spare, (at::cat(norms) * norm_margin + norm_eps).reciprocal(), blocks);
+      const auto result = polar_express(x, spare, blocks);
       for (std::size_t i = 0; i < result.size(); ++i)
         EXPECT_LT(error_of(result[i], exact[i]), polar_tolerance) << n << ", " << blocks << " blocks, group " << i;
     }

@@ -79,18 +79,21 @@ TEST(GpuTraining, HeadRotation) {
   constexpr std::int64_t b = 3, t = 67, heads = 6, kv_heads = 2;
   for (const at::ScalarType type : both_types)
     for (const std::int64_t d : {8, 24, 32, 64, 80, 96, 128, 256, 6})  // the last has no kernel
-      for (const bool normed : {true, false}) {
-        SCOPED_TRACE(testing::Message() << "d " << d << ", " << type << (normed ? ", normed" : ""));
+      for (const auto& [normed, repeated] : {std::pair(true, false), {false, false}, {true, true}, {false, true}}) {
+        SCOPED_TRACE(testing::Message() << "d " << d << ", " << type << (normed ? ", normed" : "")
+                                        << (repeated ? ", repeated" : ""));
+        const std::int64_t key_heads = repeated ? heads : kv_heads;
         const Both qkv(random_tensor({b, t, heads + 2 * kv_heads, d}, 1), type);
-        const Both dq(random_tensor({b, t, heads, d}, 2), type), dk(random_tensor({b, t, kv_heads, d}, 3), type),
-            dv(random_tensor({b, t, kv_heads, d}, 4), type);
+        const Both dq(random_tensor({b, t, heads, d}, 2), type), dk(random_tensor({b, t, key_heads, d}, 3), type),
+            dv(random_tensor({b, t, key_heads, d}, 4), type);
         const Both q_gain(random_tensor({d}, 5), at::kFloat), k_gain(random_tensor({d}, 6), at::kFloat);
         const HeadRotation exact{heads,
                                  kv_heads,
                                  normed ? q_gain.exact : at::Tensor(),
                                  normed ? k_gain.exact : at::Tensor(),
                                  1e-7,
-                                 rotary_table(t + 5, d, 10000, at::kDouble)};
+                                 rotary_table(t + 5, d, 10000, at::kDouble),
+                                 repeated};
         HeadRotation there = exact;
         there.table = rotary_table(t + 5, d, 10000).to(gpu().device);
         if (normed) {
@@ -101,6 +104,7 @@ TEST(GpuTraining, HeadRotation) {
                            expected = rotate_heads(qkv.exact, exact, true);
         EXPECT_LT(relative_error(actual.q_bthd, expected.q_bthd), tolerance_of(type));
         EXPECT_LT(relative_error(actual.k_bthd, expected.k_bthd), tolerance_of(type));
+        EXPECT_LT(relative_error(actual.v_bthd, expected.v_bthd), tolerance_of(type));
         EXPECT_LT(relative_error(actual.plain_bthd, expected.plain_bthd), tolerance_of(type));
         const auto got = rotate_heads_backward(qkv.there, there, dq.there, dk.there, dv.there);
         const auto wanted = rotate_heads_backward(qkv.exact, exact, dq.exact, dk.exact, dv.exact);
@@ -133,10 +137,10 @@ TEST(GpuTraining, LossAndGradients) {
       const Both x(random_tensor({tokens, width}, 1), type), weight(random_tensor({vocabulary, width}, 2) * 0.3, type);
       const at::Tensor targets = (at::arange(tokens) * 7919) % vocabulary;
       at::Tensor loss = at::zeros({}, at::TensorOptions(gpu().device)), exact_loss = at::zeros({}, at::kDouble);
-      at::Tensor dw = at::zeros({vocabulary, width}, at::TensorOptions(gpu().device));
+      at::Tensor dw = at::full({vocabulary, width}, NAN, at::TensorOptions(gpu().device));
       at::Tensor exact_dw = at::zeros({vocabulary, width}, at::kDouble);
       for (int i = 0; i < 2; ++i) {  // the second adds
-        const at::Tensor dx = loss_and_gradients(x.there, weight.there, targets.to(gpu().device), 0.5, loss, dw,
+        const at::Tensor dx = loss_and_gradients(x.there, weight.there, targets.to(gpu().device), 0.5, loss, dw, i,
                                                  300 * vocabulary * x.there.element_size());
         const at::Tensor exact_dx = loss_and_gradients(x.exact, weight.exact, targets, 0.5, exact_loss, exact_dw);
         // The logits are rounded before their exponentials are taken: 2^-9 of values up to 8.
@@ -229,8 +233,8 @@ TEST(GpuTraining, PassHasTheGradientsOfTheCpu) {
     const at::Tensor tokens = at::randint(config.vocabulary, {4, 129}, generator, at::TensorOptions(at::kLong));
     const at::Tensor inputs = tokens.narrow(1, 0, 128), targets = tokens.narrow(1, 1, 128);
     at::Tensor loss = at::zeros({}, at::TensorOptions(gpu().device)), exact_loss = at::zeros({}, at::kDouble);
-    TrainingPass(there, {.type = at::kBFloat16}).run(inputs.to(gpu().device), targets.to(gpu().device), 0.5, loss);
-    TrainingPass(exact, {.type = at::kDouble}).run(inputs, targets, 0.5, exact_loss);
+    TrainingPass(there, {.type = at::kBFloat16}).run(inputs.to(gpu().device), targets.to(gpu().device), {0.5}, loss);
+    TrainingPass(exact, {.type = at::kDouble}).run(inputs, targets, {0.5}, exact_loss);
     EXPECT_LT(relative_error(loss, exact_loss), 1e-3);
     NamedTensors wanted;
     for_each_parameter(exact, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
@@ -273,19 +277,18 @@ Trained trained(const TrainOptions& options, Queued queued = Queued::graphs) {
   const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
   Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
   Trained result;
-  const auto add = [&](const std::optional<StepRecord>& record) {
-    if (!record) return;
-    result.losses.push_back(record->loss);
-    result.norms.push_back(record->grad_norm);
+  const auto add = [&](const std::optional<StepRecord>& update) {
+    if (!update) return;
+    result.losses.push_back(update->loss);
+    result.norms.push_back(update->grad_norm);
+    EXPECT_EQ(update->after.step, static_cast<std::int64_t>(result.losses.size()));
+    const std::size_t layers = update->measurer ? update->measurer->finish().layers.size() : 0;
+    EXPECT_EQ(layers, queued == Queued::measured ? 3 : 0);
   };
   const MetricSelection all("all", "test");
   PartTimer timer(gpu());
   trainer.time_parts(queued == Queued::one_by_one ? &timer : nullptr);
-  for (std::int64_t i = 0; i < options.steps(); ++i) {
-    HeadMeasurer measurer(all);
-    add(trainer.step(queued == Queued::measured ? &measurer : nullptr));
-    EXPECT_EQ(measurer.finish().layers.size(), queued == Queued::measured ? 3 : 0);
-  }
+  for (std::int64_t i = 0; i < options.steps(); ++i) add(trainer.step(queued == Queued::measured ? &all : nullptr));
   add(trainer.wait());
   result.embedding = trainer.model().embedding.detach().cpu().clone();
   return result;
@@ -328,16 +331,11 @@ TEST(GpuTraining, MeasuresTheSameWithGraphsAndWithout) {
     PartTimer timer(gpu());
     trainer.time_parts(one_by_one ? &timer : nullptr);
     std::vector<HeadMeasurements> found;
-    std::unique_ptr<HeadMeasurer> before;  // of the update before: read when the next one is queued, as a run does it
-    for (std::int64_t i = 0; i < options.steps(); ++i) {
-      auto measurer = i >= 3 && i % 3 != 1 ? std::make_unique<HeadMeasurer>(all) : nullptr;
-      if (measurer) measurer->observe_gains(trainer.model());
-      trainer.step(measurer.get());
-      if (before) found.push_back(before->finish());
-      before = std::move(measurer);
-    }
-    trainer.wait();
-    if (before) found.push_back(before->finish());
+    const auto add = [&](const std::optional<StepRecord>& update) {
+      if (update && update->measurer) found.push_back(update->measurer->finish());
+    };
+    for (std::int64_t i = 0; i < options.steps(); ++i) add(trainer.step(i >= 3 && i % 3 != 1 ? &all : nullptr));
+    add(trainer.wait());
     return found;
   };
   const std::vector<HeadMeasurements> graphs = measured(false), one_by_one = measured(true);

@@ -65,14 +65,14 @@ void expect_gradients_of_autograd(const Case& test) {
   });
   const at::Tensor expected_loss = next_token_loss(model, tokens, targets, test.type) * share;
   const auto expected = torch::autograd::grad({expected_loss}, parameters);
-  for (at::Tensor& parameter : parameters) parameter.mutable_grad() = at::zeros_like(parameter).detach();
+  for (at::Tensor& parameter : parameters) parameter.mutable_grad() = at::full_like(parameter, NAN).detach();
 
   TrainingPass pass(model, {.type = test.type, .recompute = test.recompute});
   at::Tensor loss = at::zeros({}, at::TensorOptions(test.type));
   std::vector<std::int64_t> seen;
   const Observe observe = [&](std::int64_t layer, const HeadVectors&) { seen.push_back(layer); };
-  pass.run(tokens, targets, share, loss, observe);
-  pass.run(tokens, targets, share, loss);  // added, not set
+  pass.run(tokens, targets, {share, /*first=*/true}, loss, observe);
+  pass.run(tokens, targets, {share, /*first=*/false}, loss);
   EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 1, 2}));
   EXPECT_LT(difference(loss, expected_loss.detach() * 2), test.tolerance);
   for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -119,7 +119,7 @@ TEST(TrainingPass, ShowsWhatHeadsWorkWith) {
     value.mutable_grad() = at::zeros_like(value).detach();
   });
   at::Tensor loss = at::zeros({}, at::kDouble);
-  TrainingPass(model, {.type = at::kDouble}).run(tokens, tokens, 1, loss, [&](std::int64_t, const HeadVectors& v) {
+  TrainingPass(model, {.type = at::kDouble}).run(tokens, tokens, {}, loss, [&](std::int64_t, const HeadVectors& v) {
     actual.push_back(v);
   });
   ASSERT_EQ(actual.size(), expected.size());

@@ -50,7 +50,7 @@ TEST(DeviceStep, IsTheUpdateOfTheOptimizers) {
         const double size = step == 1 ? 1e-4 : 1;  // the second is not clipped
         for (std::size_t i = 0; i < parameters.size(); ++i) {
           const at::Tensor gradient = random_gradient(parameters[i].second, i, step, size).to(at::kDouble);
-          parameters[i].second.grad().add_(gradient);
+          parameters[i].second.grad().copy_(gradient);
           at::Tensor(others[i].second).mutable_grad() = gradient.clone();
         }
         const DeviceUpdate update = make_update(0.5);
@@ -61,7 +61,6 @@ TEST(DeviceStep, IsTheUpdateOfTheOptimizers) {
         // float64: sums in another order, which five steps of Polar Express magnify.
         expect_close(parameters, others, 1e-10);
         expect_close(optimizers.state(), expected.state(), 1e-10);
-        for (const auto& [name, value] : parameters) EXPECT_EQ(value.grad().abs().max().item<double>(), 0) << name;
       }
     }
   }
@@ -90,7 +89,7 @@ TEST(DeviceStep, CopiesAreTheRoundedParameters) {
     const NamedTensors parameters = trained(model);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       EXPECT_TRUE(at::equal(copies[i].second, parameters[i].second.to(at::kBFloat16))) << parameters[i].first;
-      parameters[i].second.grad().add_(random_gradient(parameters[i].second, i, step, 1));
+      parameters[i].second.grad().copy_(random_gradient(parameters[i].second, i, step, 1));
     }
     optimizers.step(make_update(1), 1);
   }
@@ -135,28 +134,36 @@ TEST(PolarExpress, InGivenMemoryAndByBlocksIsTheSame) {
   for (const std::int64_t blocks : {0, 1, 2, 3, 4}) {
     const at::Tensor tall = random_tensor({3, 40, 12}, 1), wide = random_tensor({2, 12, 29}, 2),
                      square = random_tensor({1, 12, 12}, 3);
-    std::vector<at::Tensor> x, spare, norms;
+    std::vector<at::Tensor> x, spare;
     for (const at::Tensor& group : {tall, wide, square}) {
-      x.push_back(group.clone());
+      x.push_back(with_norm_below_one(group));
       spare.push_back(at::empty_like(group));
-      norms.push_back(group.flatten(1).norm(2, 1));
     }
-    const auto result = polar_express(x, spare, (at::cat(norms) * norm_margin + norm_eps).reciprocal(), blocks);
+    const auto result = polar_express(x, spare, blocks);
     EXPECT_LT(largest_difference(result[0], polar_express(tall)), 1e-11) << blocks;
     EXPECT_LT(largest_difference(result[1], polar_express(wide)), 1e-11) << blocks;
     EXPECT_LT(largest_difference(result[2], polar_express(square)), 1e-11) << blocks;
   }
 }
 
-// As on a GPU: bfloat16 keeps 8 bits, a rounding is 2^-9 of a value, and five steps magnify those in directions whose
-// singular values are small. a·I within the polynomial must not add to that.
-TEST(PolarExpress, InBfloat16IsNear) {
-  const at::Tensor x = random_tensor({3, 54, 30}, 3).to(at::kBFloat16);
-  const at::Tensor exact = polar_express(x.to(at::kDouble));
-  const at::Tensor norms = x.to(at::kFloat).flatten(1).norm(2, 1);
-  const auto result =
-      polar_express({x.clone()}, {at::empty_like(x)}, (norms * norm_margin + norm_eps).reciprocal(), /*blocks=*/2);
-  EXPECT_LT(((result[0].to(at::kDouble) - exact).norm() / exact.norm()).item<double>(), 4e-2);
+// As on a GPU, which takes half precision: 11 bits. Singular values that fall off by 1e-3 are the worst case of those
+// that were tried; five single steps in bfloat16, 8 bits, are the measure.
+TEST(PolarExpress, InHalfPrecisionIsNearerThanSingleStepsInBfloat16) {
+  const at::Tensor basis = random_tensor({3, 30, 54}, 3);
+  for (const double decades : {0.0, 1.0, 3.0, 6.0}) {
+    const auto [u, s, v] = at::linalg_svd(basis, /*full_matrices=*/false);
+    const at::Tensor values =
+        decades == 0 ? s : at::pow(10, at::linspace(0, -decades, 30, at::kDouble)).expand({3, 30});
+    const at::Tensor x = at::matmul(u * values.unsqueeze(1), v).to(at::kBFloat16);
+    const at::Tensor exact = polar_express(x.to(at::kDouble));
+    const auto error = [&](const at::Tensor& y) { return ((y - exact).norm() / exact.norm()).item<double>(); };
+    const at::Tensor scaled = with_norm_below_one(x.to(at::kDouble)).to(at::kHalf);
+    const at::Tensor half = polar_express({scaled}, {at::empty_like(scaled)}, /*blocks=*/2)[0];
+    EXPECT_LT(error(half.to(at::kDouble)), error(polar_express(x).to(at::kDouble))) << decades;
+    if (decades <= 1) {
+      EXPECT_LT(error(half.to(at::kDouble)), 1e-2) << decades;
+    }
+  }
 }
 
 }  // namespace

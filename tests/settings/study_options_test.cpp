@@ -21,6 +21,13 @@ TEST(Preset, ShapesAreThoseOfTheDesign) {
   EXPECT_EQ(preset_setup("1.5b").train.tokens_per_step(), 16'384);
 }
 
+// An operation is half of a multiplication with addition. Three products with every matrix: 88'604'672 weights. Seven
+// of attention in each of 22 layers, over 1024 positions on average, 8 heads and 64 dimensions.
+TEST(TrainingFlops, AreThoseOfTheProducts) {
+  EXPECT_EQ(training_flops_per_token(preset_setup("88m").model, 2048),
+            2.0 * 3 * 88'604'672 + 2.0 * 7 * 22 * 1024 * 8 * 64);
+}
+
 TEST(Preset, EveryOneIsValid) {
   for (const char* name : {"tiny", "88m", "1.5b"}) EXPECT_NO_THROW(validate(preset_setup(name))) << name;
   expect_error(Fault::input, "unknown preset '7b'; known are tiny, 88m, 1.5b", [] { preset_setup("7b"); });

@@ -1,6 +1,7 @@
 #include "experiments/surgery/run.h"
 
 #include "core/interrupt.h"
+#include "experiments/device_facts.h"
 #include "experiments/surgery/operations.h"
 #include "figures/theme.h"
 #include "formats/model_files.h"
@@ -67,18 +68,20 @@ ordered_json facts_of(const SurgeryInputs& inputs) {
   const fs::path& checkpoint = inputs.saved.checkpoint;
   const bool ours = inputs.saved.architecture.empty();
   const fs::path weights = ours ? checkpoint / model_name : checkpoint;
-  return {{"definitions",
-           {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
-            {"loss_change", "loss less that of the unmodified model"},
-            {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
-          {"title", title_of(inputs.saved)},
-          {"device", inputs.device.description},
-          {"step", inputs.saved.step},
-          {"tokens", inputs.saved.tokens},
-          {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
-          {"inputs_xxh3_128",
-           {{weights.string(), ours ? Safetensors(weights).hash() : ModelFiles(checkpoint).weights_hash()},
-            {inputs.corpus.source + ", validation", inputs.corpus.hash}}}};
+  ordered_json facts = device_facts(inputs.device);
+  facts.update(
+      {{"definitions",
+        {{"loss", "mean next-token cross-entropy over the fixed validation batches, nats"},
+         {"loss_change", "loss less that of the unmodified model"},
+         {"share_removed", "dimensions of each key head set to zero after QK-Norm and before RoPE, over d_k"}}},
+       {"title", title_of(inputs.saved)},
+       {"step", inputs.saved.step},
+       {"tokens", inputs.saved.tokens},
+       {"batches", {{"count", train.validation_batches}, {"sequences", train.batch}, {"seq_len", train.seq_len}}},
+       {"inputs_xxh3_128",
+        {{weights.string(), ours ? Safetensors(weights).hash() : ModelFiles(checkpoint).weights_hash()},
+         {inputs.corpus.source + ", validation", inputs.corpus.hash}}}});
+  return facts;
 }
 
 }  // namespace

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 namespace headscope::cuda {
 
 __device__ inline float wide(float value) { return value; }
 __device__ inline float wide(__nv_bfloat16 value) { return __bfloat162float(value); }
+__device__ inline float wide(__half value) { return __half2float(value); }
 __device__ inline void store(float* place, float value) { *place = value; }
 __device__ inline void store(__nv_bfloat16* place, float value) { *place = __float2bfloat16(value); }
+__device__ inline void store(__half* place, float value) { *place = __float2half(value); }
 
 // As it will be read again.
 template <class T>

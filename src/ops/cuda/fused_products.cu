@@ -2,12 +2,12 @@
 // products are CUTLASS's for compute capability 9.0: one warp group fetches tiles through TMA, two multiply them with
 // wgmma, and each block takes tile after tile. What is ours is the function of the sum in the epilogue.
 //
-// Compiled for sm_90a only, with HEADSCOPE_CUTLASS defined (cmake/Torch.cmake); otherwise there are no kernels in here.
+// Compiled for sm_90a only, with HEADSCOPE_SM90A defined (cmake/Torch.cmake); otherwise there are no kernels in here.
 #include <cuda_runtime.h>
 
 #include "ops/cuda/fused_products.h"
 
-#ifdef HEADSCOPE_CUTLASS
+#ifdef HEADSCOPE_SM90A
 // Only what this architecture needs: gemm_universal_adapter.h and the builder of all products also bring the newer
 // architectures, their warnings and their time to compile. The others need the definitions of the first.
 #include <cutlass/cutlass.h>
@@ -25,7 +25,7 @@
 
 namespace headscope::cuda {
 
-#ifdef HEADSCOPE_CUTLASS
+#ifdef HEADSCOPE_SM90A
 namespace {
 
 using namespace cute;

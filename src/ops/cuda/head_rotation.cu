@@ -1,6 +1,6 @@
-// Bound by memory: forward reads queries and keys and writes them; backward reads both, their gradients and those of the
-// values, and writes all three. A group of 4 to 32 lanes takes the vector of one head, eight components in a lane: pairs
-// that turn together are neighbours, so they lie in one lane.
+// Bound by memory: forward reads queries and keys (and values, where they are repeated) and writes them; backward reads
+// both, their gradients and those of the values, and writes all three. A group of 4 to 32 lanes takes the vector of one
+// head, eight components in a lane: pairs that turn together are neighbours, so they lie in one lane.
 #include <cuda_runtime.h>
 
 #include "ops/cuda/elements.cuh"
@@ -81,33 +81,40 @@ __device__ float sum_over_group(float value, int group) {
 template <class T>
 __global__ void __launch_bounds__(threads)
     forward(const T* __restrict__ qkv, const float* __restrict__ q_gain, const float* __restrict__ k_gain,
-            const float* __restrict__ table, T* __restrict__ q, T* __restrict__ k, T* __restrict__ plain, int group,
-            HeadRotationShape shape) {
-  const unsigned d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads, vectors = heads + kv_heads;
+            const float* __restrict__ table, T* __restrict__ q, T* __restrict__ k, T* __restrict__ v,
+            T* __restrict__ plain, int group, HeadRotationShape shape) {
+  const unsigned d = shape.d, heads = shape.heads, kv_heads = shape.kv_heads, turned = heads + kv_heads;
+  const unsigned vectors = v != nullptr ? turned + kv_heads : turned;
   const unsigned place = threadIdx.x % group * per_lane;
   const unsigned row = blockIdx.x * (threads / group) + threadIdx.x / group;
   const unsigned token = row / vectors, head = row % vectors;
-  const bool inside = token < shape.tokens && place < d, is_query = head < heads;
+  const bool inside = token < shape.tokens && place < d, is_query = head < heads, is_value = head >= turned;
   Components x;
   x.clear();
-  if (inside) x.load(qkv + (static_cast<std::int64_t>(token) * (vectors + kv_heads) + head) * d + place);
+  if (inside) x.load(qkv + (static_cast<std::int64_t>(token) * (turned + kv_heads) + head) * d + place);
   if (q_gain != nullptr) {  // all lanes of the warp add up together
     const float factor = rsqrtf(sum_over_group(dot(x, x), group) / static_cast<float>(d) + shape.eps);
-    Components gain;
-    gain.clear();
-    if (inside) gain.load((is_query ? q_gain : k_gain) + place);
+    if (inside && !is_value) {
+      Components gain;
+      gain.load((is_query ? q_gain : k_gain) + place);
 #pragma unroll
-    for (int i = 0; i < per_lane; ++i) x.values[i] *= factor * gain.values[i];
+      for (int i = 0; i < per_lane; ++i) x.values[i] *= factor * gain.values[i];
+    }
   }
   if (!inside) return;
-  if (plain != nullptr) x.save(plain + static_cast<std::int64_t>(row) * d + place);
-  Components angles;
-  angles.load(table + token % static_cast<unsigned>(shape.t) * d + place);
-  x.turn<false>(angles);
-  if (is_query)
+  if (!is_value) {
+    if (plain != nullptr) x.save(plain + (static_cast<std::int64_t>(token) * turned + head) * d + place);
+    Components angles;
+    angles.load(table + token % static_cast<unsigned>(shape.t) * d + place);
+    x.turn<false>(angles);
+  }
+  if (is_query) {
     x.save(q + (static_cast<std::int64_t>(token) * heads + head) * d + place);
-  else
-    x.save(k + (static_cast<std::int64_t>(token) * kv_heads + head - heads) * d + place);
+    return;
+  }
+  const unsigned copies = shape.copies, key_head = head - (is_value ? turned : heads);
+  T* copy = (is_value ? v : k) + (static_cast<std::int64_t>(token) * kv_heads + key_head) * copies * d + place;
+  for (unsigned i = 0; i < copies; ++i) x.save(copy + i * d);
 }
 
 // What one third of the grid does: the queries (blockIdx.y = 0), the keys (1), or the values (2), whose gradient is
@@ -125,6 +132,7 @@ __global__ void __launch_bounds__(threads)
   const unsigned before = part == 0 ? 0 : part == 1 ? shape.heads : shape.heads + shape.kv_heads;  // in front of these
   const unsigned vectors = shape.heads + 2 * shape.kv_heads, t = static_cast<unsigned>(shape.t);
   const T* upstream = part == 0 ? dq : part == 1 ? dk : dv;
+  const unsigned copies = part == 0 ? 1 : shape.copies;
   const float* gain_of_part = part == 0 ? q_gain : k_gain;
   const bool normed = q_gain != nullptr && part < 2;
   const unsigned groups = gridDim.x * (threads / group), all = static_cast<unsigned>(shape.tokens) * heads;
@@ -140,7 +148,13 @@ __global__ void __launch_bounds__(threads)
     const std::int64_t packed = (static_cast<std::int64_t>(token) * vectors + before + row % heads) * d + place;
     Components dy;
     dy.clear();
-    if (inside) dy.load(upstream + static_cast<std::int64_t>(row) * d + place);
+    if (inside) dy.load(upstream + static_cast<std::int64_t>(row) * copies * d + place);
+    for (unsigned copy = 1; inside && copy < copies; ++copy) {
+      Components other;
+      other.load(upstream + (static_cast<std::int64_t>(row) * copies + copy) * d + place);
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) dy.values[i] += other.values[i];
+    }
     if (inside && part < 2) {
       Components angles;
       angles.load(table + token % t * d + place);
@@ -180,12 +194,12 @@ __global__ void __launch_bounds__(threads)
 
 template <class T>
 void launch_forward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, void* q, void* k,
-                    void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
+                    void* v, void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
   const int group = group_of(shape.d);
-  const std::int64_t rows = shape.tokens * (shape.heads + shape.kv_heads);
+  const std::int64_t rows = shape.tokens * (shape.heads + (v != nullptr ? 2 : 1) * shape.kv_heads);
   const auto blocks = static_cast<unsigned>((rows * group + threads - 1) / threads);
   forward<<<blocks, threads, 0, stream>>>(static_cast<const T*>(qkv), q_gain, k_gain, table, static_cast<T*>(q),
-                                          static_cast<T*>(k), static_cast<T*>(plain), group, shape);
+                                          static_cast<T*>(k), static_cast<T*>(v), static_cast<T*>(plain), group, shape);
 }
 
 template <class T>
@@ -200,15 +214,17 @@ void launch_backward(const void* qkv, const float* q_gain, const float* k_gain, 
 
 }  // namespace
 
-bool supports_head_rotation(int d) { return d >= per_lane && d % per_lane == 0 && d <= most_d; }
+bool supports_head_rotation(int d) {
+  return d >= per_lane && d % per_lane == 0 && d <= most_d;
+}
 
 void rotate_heads(const void* qkv, const float* q_gain, const float* k_gain, const float* table, void* q, void* k,
-                  void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
+                  void* v, void* plain, const HeadRotationShape& shape, cudaStream_t stream) {
   if (shape.tokens == 0) return;
   if (shape.type == ElementType::f32)
-    launch_forward<float>(qkv, q_gain, k_gain, table, q, k, plain, shape, stream);
+    launch_forward<float>(qkv, q_gain, k_gain, table, q, k, v, plain, shape, stream);
   else
-    launch_forward<__nv_bfloat16>(qkv, q_gain, k_gain, table, q, k, plain, shape, stream);
+    launch_forward<__nv_bfloat16>(qkv, q_gain, k_gain, table, q, k, v, plain, shape, stream);
 }
 
 std::int64_t head_rotation_partials(const HeadRotationShape& shape) {
@@ -216,8 +232,8 @@ std::int64_t head_rotation_partials(const HeadRotationShape& shape) {
   return wanted < backward_blocks ? wanted : backward_blocks;
 }
 
-void rotate_heads_backward(const void* qkv, const float* q_gain, const float* k_gain, const float* table, const void* dq,
-                           const void* dk, const void* dv, void* d_qkv, float* gain_partials,
+void rotate_heads_backward(const void* qkv, const float* q_gain, const float* k_gain, const float* table,
+                           const void* dq, const void* dk, const void* dv, void* d_qkv, float* gain_partials,
                            const HeadRotationShape& shape, cudaStream_t stream) {
   if (shape.tokens == 0) return;
   if (shape.type == ElementType::f32)

@@ -17,13 +17,14 @@ __global__ void __launch_bounds__(warps* warp_width) kernel(const __grid_constan
   float sum = 0;
   if (column < entry.width) {
 #pragma unroll 8
-    for (int i = own_warp; i < entry.count; i += warps) sum += entry.parts[static_cast<long long>(i) * entry.width + column];
+    for (int i = own_warp; i < entry.count; i += warps)
+      sum += entry.parts[static_cast<long long>(i) * entry.width + column];
   }
   sums[own_warp][lane] = sum;
   __syncthreads();
   if (own_warp != 0 || column >= entry.width) return;
   for (int w = 1; w < warps; ++w) sum += sums[w][lane];
-  entry.gradient[column] += sum;
+  entry.gradient[column] = table.adds ? entry.gradient[column] + sum : sum;
 }
 
 }  // namespace

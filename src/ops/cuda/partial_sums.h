@@ -10,11 +10,12 @@ struct PartialSumsTable {
   static constexpr int most = 128;
   struct Entry {
     const float* parts;  // [count, width]
-    float* gradient;     // [width], gets the sum, as a further summand
+    float* gradient;     // [width], gets the sum
     int count, width;
   };
   Entry entries[most];
   int count = 0;
+  bool adds = true;  // to what is there
 };
 
 void add_partial_sums(const PartialSumsTable& table, CUstream_st* stream);

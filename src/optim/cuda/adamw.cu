@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(threads_per_block)
     Floats weight = load_floats(chunk.weight + i), first = load_floats(chunk.first + i),
            second = load_floats(chunk.second + i);
     const Floats gradient = load_floats(chunk.gradient + i);
-    Halves rounded;
+    Bfloats rounded;
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       step(weight.values[j], gradient.values[j], first.values[j], second.values[j]);
@@ -43,12 +43,10 @@ __global__ void __launch_bounds__(threads_per_block)
     store_floats(chunk.weight + i, weight);
     store_floats(chunk.first + i, first);
     store_floats(chunk.second + i, second);
-    store_floats(chunk.gradient + i, Floats{});
-    if (copy != nullptr) *reinterpret_cast<Halves*>(copy + i) = rounded;
+    if (copy != nullptr) *reinterpret_cast<Bfloats*>(copy + i) = rounded;
   }
   for (int i = in_packs + threadIdx.x; i < chunk.count; i += threads_per_block) {
     step(chunk.weight[i], chunk.gradient[i], chunk.first[i], chunk.second[i]);
-    chunk.gradient[i] = 0;
     if (copy != nullptr) store(copy + i, chunk.weight[i]);
   }
 }

@@ -11,7 +11,9 @@ constexpr int adamw_chunk = 8192;
 
 // A part of one parameter, at most adamw_chunk elements.
 struct AdamWChunk {
-  float *weight, *gradient, *first, *second;
+  float* weight;
+  const float* gradient;
+  float *first, *second;
   void* copy;  // bfloat16 of the weight; may be null
   int count;
   int parameter;  // whose correction
@@ -21,7 +23,7 @@ struct AdamWFactors {
   float beta1_rest, beta2, beta2_rest, eps;  // rest: 1 - beta
 };
 
-// Nothing happens unless control->sound. The gradient becomes 0.
+// Nothing happens unless control->sound.
 void adamw(const AdamWChunk* chunks, std::int64_t count, const AdamWFactors& factors, const Correction* corrections,
            const Control* control, CUstream_st* stream);
 

@@ -8,10 +8,11 @@
 namespace headscope::cuda {
 
 constexpr int threads_per_block = 256;
-// A thread takes 8 elements at a time: 16 bytes of bfloat16, two times 16 of float32.
+// A thread takes 8 elements at a time: 16 bytes of bfloat16 or float16, two times 16 of float32.
 constexpr int at_once = 8;
 using Floats = Pack<float, at_once>;
-using Halves = Pack<__nv_bfloat16, at_once>;
+using Bfloats = Pack<__nv_bfloat16, at_once>;
+using Halves = Pack<__half, at_once>;
 
 __device__ inline Floats load_floats(const float* place) {
   Floats result;

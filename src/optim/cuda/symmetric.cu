@@ -14,7 +14,7 @@ constexpr int packs_of_row = side / at_once;
 constexpr int packs_of_thread = side * packs_of_row / threads_per_block;
 
 // An odd number of words to a row: columns are read from different banks.
-using Tile = __nv_bfloat16[side][side + 2];
+using Tile = __half[side][side + 2];
 
 // Row and column of the tile with this number: (0, 0), (1, 0), (1, 1), (2, 0), …
 __device__ int2 tile_place(int number) {
@@ -25,12 +25,12 @@ __device__ int2 tile_place(int number) {
 }
 
 // 8 elements of a row; those past the edge are 0. `packed`: n is a multiple of 8, so that a pack is inside or outside.
-__device__ Halves load_pack(const __nv_bfloat16* matrix, int n, int row, int column, bool packed) {
+__device__ Halves load_pack(const __half* matrix, int n, int row, int column, bool packed) {
   Halves result;
 #pragma unroll
   for (int j = 0; j < at_once; ++j) store(&result.values[j], 0.0f);
   if (row >= n) return result;
-  const __nv_bfloat16* place = matrix + static_cast<std::int64_t>(row) * n + column;
+  const __half* place = matrix + static_cast<std::int64_t>(row) * n + column;
   if (packed) {
     if (column < n) result = *reinterpret_cast<const Halves*>(place);
   } else {
@@ -41,9 +41,9 @@ __device__ Halves load_pack(const __nv_bfloat16* matrix, int n, int row, int col
   return result;
 }
 
-__device__ void store_pack(__nv_bfloat16* matrix, int n, int row, int column, bool packed, const Halves& value) {
+__device__ void store_pack(__half* matrix, int n, int row, int column, bool packed, const Halves& value) {
   if (row >= n) return;
-  __nv_bfloat16* place = matrix + static_cast<std::int64_t>(row) * n + column;
+  __half* place = matrix + static_cast<std::int64_t>(row) * n + column;
   if (packed) {
     if (column < n) *reinterpret_cast<Halves*>(place) = value;
   } else {
@@ -56,7 +56,7 @@ __device__ void store_pack(__nv_bfloat16* matrix, int n, int row, int column, bo
 // target(i, j) and target(j, i) become value(pack of row i, …) for i >= j. keeps_lower: the lower triangle is in place
 // already, but for tiles on the diagonal, which are written as a whole.
 template <class Value>
-__device__ void write_both(__nv_bfloat16* target, int n, bool packed, bool keeps_lower, Value value) {
+__device__ void write_both(__half* target, int n, bool packed, bool keeps_lower, Value value) {
   __shared__ Tile tile;
   const int2 place = tile_place(static_cast<int>(blockIdx.x));
   const int row0 = place.x * side, column0 = place.y * side;
@@ -83,33 +83,24 @@ __device__ void write_both(__nv_bfloat16* target, int n, bool packed, bool keeps
   }
 }
 
-__global__ void __launch_bounds__(threads_per_block)
-    mirror_kernel(__nv_bfloat16* grams, int n, bool packed, const float* __restrict__ scale) {
-  __nv_bfloat16* gram = grams + static_cast<std::int64_t>(blockIdx.y) * n * n;
-  const float factor = scale != nullptr ? scale[blockIdx.y] * scale[blockIdx.y] : 1.0f;
-  write_both(gram, n, packed, scale == nullptr, [=](int row, int column) {
-    Halves pack = load_pack(gram, n, row, column, packed);
-    if (scale == nullptr) return pack;
-#pragma unroll
-    for (int j = 0; j < at_once; ++j) store(&pack.values[j], factor * wide(pack.values[j]));
-    return pack;
-  });
+__global__ void __launch_bounds__(threads_per_block) mirror_kernel(__half* matrices, int n, bool packed) {
+  __half* matrix = matrices + static_cast<std::int64_t>(blockIdx.y) * n * n;
+  write_both(matrix, n, packed, /*keeps_lower=*/true,
+             [=](int row, int column) { return load_pack(matrix, n, row, column, packed); });
 }
 
 __global__ void __launch_bounds__(threads_per_block)
-    polynomial_kernel(const __nv_bfloat16* __restrict__ grams, __nv_bfloat16* squares, int n, bool packed, Polynomial p,
-                      const float* __restrict__ scale) {
+    polynomial_kernel(const __half* __restrict__ grams, __half* squares, int n, bool packed, Polynomial p) {
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * n * n;
-  const __nv_bfloat16* gram = grams + first;
-  __nv_bfloat16* square = squares + first;
-  const float factor = scale != nullptr ? scale[blockIdx.y] : 1.0f;
+  const __half* gram = grams + first;
+  __half* square = squares + first;
   write_both(square, n, packed, /*keeps_lower=*/false, [=](int row, int column) {
     const Halves g = load_pack(gram, n, row, column, packed), s = load_pack(square, n, row, column, packed);
     Halves result;
 #pragma unroll
     for (int j = 0; j < at_once; ++j) {
       const float of_identity = row == column + j ? p.a : 0.0f;
-      store(&result.values[j], factor * (of_identity + p.b * wide(g.values[j]) + p.c * wide(s.values[j])));
+      store(&result.values[j], of_identity + p.b * wide(g.values[j]) + p.c * wide(s.values[j]));
     }
     return result;
   });
@@ -126,18 +117,18 @@ bool takes_packs(const void* first, int n) {
 
 }  // namespace
 
-void mirror(void* gram, std::int64_t matrices, int n, const float* scale, cudaStream_t stream) {
+void mirror(void* symmetric, std::int64_t matrices, int n, cudaStream_t stream) {
   if (matrices == 0 || n == 0) return;
-  mirror_kernel<<<grid_for(matrices, n), threads_per_block, 0, stream>>>(static_cast<__nv_bfloat16*>(gram), n,
-                                                                         takes_packs(gram, n), scale);
+  mirror_kernel<<<grid_for(matrices, n), threads_per_block, 0, stream>>>(static_cast<__half*>(symmetric), n,
+                                                                         takes_packs(symmetric, n));
 }
 
 void polynomial(const void* gram, void* square, std::int64_t matrices, int n, const Polynomial& polynomial,
-                const float* scale, cudaStream_t stream) {
+                cudaStream_t stream) {
   if (matrices == 0 || n == 0) return;
   polynomial_kernel<<<grid_for(matrices, n), threads_per_block, 0, stream>>>(
-      static_cast<const __nv_bfloat16*>(gram), static_cast<__nv_bfloat16*>(square), n,
-      takes_packs(gram, n) && takes_packs(square, n), polynomial, scale);
+      static_cast<const __half*>(gram), static_cast<__half*>(square), n,
+      takes_packs(gram, n) && takes_packs(square, n), polynomial);
 }
 
 }  // namespace headscope::cuda

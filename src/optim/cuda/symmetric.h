@@ -1,4 +1,4 @@
-// Symmetric matrices on a GPU of which the lower triangle is known. bfloat16 [matrices, n, n], contiguous.
+// Symmetric matrices on a GPU of which the lower triangle is known. float16 [matrices, n, n], contiguous.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace headscope::cuda {
 
-// gram <- scale²·gram, both triangles from the lower one. scale: float32 [matrices], or null for 1.
-void mirror(void* gram, std::int64_t matrices, int n, const float* scale, CUstream_st* stream);
+// Both triangles from the lower one.
+void mirror(void* symmetric, std::int64_t matrices, int n, CUstream_st* stream);
 
-// square <- scale·(a·I + b·gram + c·square), both triangles from the lower ones.
+// square <- a·I + b·gram + c·square, both triangles from the lower ones.
 struct Polynomial {
   float a, b, c;
 };
 void polynomial(const void* gram, void* square, std::int64_t matrices, int n, const Polynomial& polynomial,
-                const float* scale, CUstream_st* stream);
+                CUstream_st* stream);
 
 }  // namespace headscope::cuda

@@ -1,44 +1,28 @@
 // Kernels over tiles of 128 rows (queries) and 128 columns (keys) on and below the diagonal:
 //   log_sums   (row tile, head, sequence), loops over column tiles: log Σ exp of each row, where attention left none
 //   tile_pairs (row tile, column tile, head), loops over sequences: scores, hence attention p; Σ p·log2 p of rows, what
-//              keys receive, and the same of the row's mean over sequences
+//              keys receive, and the same of the row's mean over sequences; hopper_pairs.cu has a faster one
 //   positions  (tile, head): adds up what tile_pairs left of each position
 //   seed       (head, sequence): one tile without a mask
-// For 8 x 2048 tokens and 8 heads of 64, tile_pairs takes 134 M scores (143 M with those that are masked), 8704 tiles.
-// For each tile a multiprocessor needs 1024 clocks for exp (16 a clock), about 850 for products in tensor cores, 1050
-// in shared memory (6 bytes of fragments for each score, and 36 KB that arrive), 1150 to issue about 9 instructions for
-// each score (6 of sums and exp, 1.4 of products and fragments, the rest once for each sequence). The scores of the next
-// queries are made during the exponentials of these. If all of it overlapped, it would take 70 µs at 1.8 GHz; an H200 takes
-// 179 µs, with instructions issued in 35 % of the cycles: warps wait for each other's barriers and for their own results.
-//
-// 8 warps share a tile of tile_pairs, 32 keys and 64 queries each; 16 warps one of the other kernels, 32 queries each.
-// Scores are those of keys (rows of a fragment) with queries (columns), since what a key receives is wanted for each
-// sequence, but what belongs to a query only summed over them: the first is then summed within a thread.
-#include <cuda_runtime.h>
-
-#include "ops/cuda/elements.cuh"
+// 16 warps share a tile, 32 keys and 32 queries each. Products are those of float32 units, or of tensor cores for
+// bfloat16.
 #include "probe/cuda/attention_sums.h"
+
+#include "probe/cuda/attention_tiles.cuh"
+#include "probe/cuda/hopper_pairs.h"
 
 namespace headscope::cuda {
 namespace {
 
-constexpr int warp = 32;
-constexpr unsigned all_lanes = 0xffffffffu;
-constexpr int tile = 128;
-constexpr int sides = 4;                  // warps along keys, and along queries
-constexpr int warp_side = tile / sides;   // keys, and queries
-constexpr int warps = sides * sides;
-constexpr int threads = warps * warp;
-constexpr int key_parts = warp_side / 16, query_parts = warp_side / 8;  // fragments of 16 keys and 8 queries
-constexpr float masked = -1e30f;  // finite, so that exp(masked)·masked is 0
-constexpr float log2_e = 1.4426950408889634f;
+constexpr int warp = warp_width;
+constexpr int sides = 4;                 // warps along keys, and along queries
+constexpr int warp_side = tile / sides;  // keys, and queries
+using Place = PlaceOf<warp_side, warp_side>;
+constexpr int threads = Place::threads;
+constexpr int key_parts = Place::key_parts, query_parts = Place::query_parts;
 constexpr double ln_2 = 0.6931471805599453;
 
-// Scores of a thread: element 2·half + j of [key part][query part] is that of key 16·part + 8·half + lane / 4 with
-// query 8·part + 2·(lane % 4) + j.
-template <int parts>
-using ScoresOf = float[key_parts][parts][4];
-using Scores = ScoresOf<query_parts>;
+using Scores = float[key_parts][query_parts][4];  // of a thread
 
 // Distance of vectors in shared memory: 16 bytes more than they take, so that those that lanes read at once lie in
 // different banks.
@@ -51,42 +35,12 @@ __host__ __device__ constexpr std::size_t vector_bytes(int d) {
   return static_cast<std::size_t>(tile) * vector_stride<T>(d) * sizeof(T);
 }
 
-// Where a thread is, in a tile with so many queries for each warp.
-template <int queries>
-struct PlaceOf {
-  static constexpr int query_sides = tile / queries;
-  int lane = static_cast<int>(threadIdx.x) % warp;
-  int key_side = static_cast<int>(threadIdx.x) / warp / query_sides;
-  int query_side = static_cast<int>(threadIdx.x) / warp % query_sides;
+// The first key or query of the warp in a tile of vectors of d.
+template <class T>
+__device__ const T* vectors_from(const T* all, int first, int d) {
+  return all + first * vector_stride<T>(d);
+}
 
-  __device__ int key(int part, int half) const { return key_side * warp_side + 16 * part + 8 * half + lane / 4; }
-  __device__ int query(int part, int j) const { return query_side * queries + 8 * part + 2 * (lane % 4) + j; }
-  // The first key and query of the warp in a tile of vectors of d.
-  template <class T>
-  __device__ const T* keys_in(const T* all, int d) const {
-    return all + key_side * warp_side * vector_stride<T>(d);
-  }
-  template <class T>
-  __device__ const T* queries_in(const T* all, int d) const {
-    return all + query_side * queries * vector_stride<T>(d);
-  }
-};
-using Place = PlaceOf<warp_side>;
-
-// Copies that go on while the thread computes.
-__device__ __forceinline__ unsigned shared_address(const void* place) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(place));
-}
-__device__ __forceinline__ void begin_copy_16(void* to, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
-               "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0)
-               : "memory");
-}
-__device__ __forceinline__ void begin_copy_4(void* to, const void* from, bool there) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_address(to)),
-               "l"(__cvta_generic_to_global(from)), "r"(there ? 4 : 0)
-               : "memory");
-}
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
 // 128 vectors of d, `stride` elements apart, into shared memory; those from `count` on are zero.
@@ -97,12 +51,12 @@ __device__ __forceinline__ void begin_load(T* to, const T* from, std::int64_t st
   for (int i = static_cast<int>(threadIdx.x); i < tile * packs; i += threads) {
     const int row = i / packs, column = i % packs * n;
     const bool there = row < count;
-    begin_copy_16(to + row * vector_stride<T>(d) + column, from + (there ? row : 0) * stride + column, there);
+    begin_copy_16(shared_address(to + row * vector_stride<T>(d) + column), from + (there ? row : 0) * stride + column, there);
   }
 }
 
 // The same vectors of one sequence after another; addresses of whole tiles are computed once.
-template <class T, int fixed_d, int all_threads>
+template <class T, int fixed_d>
 struct TileCopy {
   const T* own;  // what the thread copies first, of this sequence
   const HeadStrides& strides;
@@ -113,8 +67,8 @@ struct TileCopy {
         count(static_cast<int>(vectors < tile ? vectors : tile)),
         d(size) {}
 
-  static constexpr int n = 16 / static_cast<int>(sizeof(T)), packs = fixed_d > 0 ? fixed_d / n : all_threads;
-  static constexpr int rows = all_threads / packs;  // at once
+  static constexpr int n = 16 / static_cast<int>(sizeof(T)), packs = fixed_d > 0 ? fixed_d / n : threads;
+  static constexpr int rows = threads / packs;  // at once
   __device__ __forceinline__ static int row() { return fixed_d > 0 ? static_cast<int>(threadIdx.x) / packs : 0; }
   __device__ __forceinline__ static int column() {
     return fixed_d > 0 ? static_cast<int>(threadIdx.x) % packs * n : 0;
@@ -127,37 +81,30 @@ struct TileCopy {
       const T* from = own;
 #pragma unroll
       for (int i = 0; i < tile; i += rows, from += rows * strides.token)
-        begin_copy_16(place + i * vector_stride<T>(fixed_d), from, true);
+        begin_copy_16(shared_address(place + i * vector_stride<T>(fixed_d)), from, true);
     } else {
       const T* first = own - row() * strides.token - column();
       const int size = d / n;
 #pragma unroll 1
-      for (int i = static_cast<int>(threadIdx.x); i < tile * size; i += all_threads) {
+      for (int i = static_cast<int>(threadIdx.x); i < tile * size; i += threads) {
         const int place = i / size, at = i % size * n;
         const bool there = place < count;
-        begin_copy_16(to + place * vector_stride<T>(d) + at, first + (there ? place : 0) * strides.token + at, there);
+        begin_copy_16(shared_address(to + place * vector_stride<T>(d) + at), first + (there ? place : 0) * strides.token + at, there);
       }
     }
     own += strides.sequence;
   }
 };
 
-__device__ __forceinline__ float exp2_of(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // q·k, all kernels by the same instructions, so that all see the same scores. keys, queries: the first of the warp.
-template <int parts>
-__device__ __forceinline__ void score(ScoresOf<parts>& s, const float* keys, const float* queries, int d, int lane) {
+__device__ __forceinline__ void score(Scores& s, const float* keys, const float* queries, int d, int lane) {
   const int stride = vector_stride<float>(d);
   const float* key = keys + lane / 4 * stride;
   const float* query = queries + 2 * (lane % 4) * stride;
 #pragma unroll
   for (int m = 0; m < key_parts; ++m)
 #pragma unroll
-    for (int n = 0; n < parts; ++n)
+    for (int n = 0; n < query_parts; ++n)
 #pragma unroll
       for (int e = 0; e < 4; ++e) s[m][n][e] = 0;
 #pragma unroll 1
@@ -169,7 +116,7 @@ __device__ __forceinline__ void score(ScoresOf<parts>& s, const float* keys, con
       for (int half = 0; half < 2; ++half)
         k[m][half] = *reinterpret_cast<const float4*>(key + (16 * m + 8 * half) * stride + i);
 #pragma unroll
-    for (int n = 0; n < parts; ++n) {
+    for (int n = 0; n < query_parts; ++n) {
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
         const float4 q = *reinterpret_cast<const float4*>(query + (8 * n + j) * stride + i);
@@ -218,16 +165,15 @@ __device__ __forceinline__ unsigned query_address(const __nv_bfloat16* queries, 
 }
 
 // Products of bfloat16 values are exact in float32, in which tensor cores add them up.
-template <int parts>
-__device__ __forceinline__ void multiply_add(ScoresOf<parts>& s, const unsigned (&k)[key_parts][4], unsigned query,
+__device__ __forceinline__ void multiply_add(Scores& s, const unsigned (&k)[key_parts][4], unsigned query,
                                              unsigned sixteen_rows, bool begins) {
-  unsigned q[parts / 2][4];
+  unsigned q[query_parts / 2][4];
 #pragma unroll
-  for (int n = 0; n < parts / 2; ++n) load_matrices(q[n], query + n * sixteen_rows);
+  for (int n = 0; n < query_parts / 2; ++n) load_matrices(q[n], query + n * sixteen_rows);
 #pragma unroll
   for (int m = 0; m < key_parts; ++m)
 #pragma unroll
-    for (int n = 0; n < parts; ++n) {
+    for (int n = 0; n < query_parts; ++n) {
       if (begins)
         multiply(s[m][n], k[m], q[n / 2][n % 2 * 2], q[n / 2][n % 2 * 2 + 1]);
       else
@@ -240,8 +186,7 @@ __device__ __forceinline__ void load_keys_of(unsigned (&k)[key_parts][4], unsign
   for (int m = 0; m < key_parts; ++m) load_matrices(k[m], key + m * sixteen_rows);
 }
 
-template <int parts>
-__device__ __forceinline__ void score(ScoresOf<parts>& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries,
+__device__ __forceinline__ void score(Scores& s, const __nv_bfloat16* keys, const __nv_bfloat16* queries,
                                       int d, int lane) {
   constexpr unsigned step = 16 * sizeof(__nv_bfloat16);
   const int stride = vector_stride<__nv_bfloat16>(d);
@@ -249,86 +194,13 @@ __device__ __forceinline__ void score(ScoresOf<parts>& s, const __nv_bfloat16* k
   const unsigned sixteen_rows = step * static_cast<unsigned>(stride);
   unsigned k[key_parts][4];
   load_keys_of(k, key, sixteen_rows);
-  multiply_add<parts>(s, k, query, sixteen_rows, true);
+  multiply_add(s, k, query, sixteen_rows, true);
 #pragma unroll
   for (int i = 1; i < d / 16; ++i) {
     load_keys_of(k, key + i * step, sixteen_rows);
-    multiply_add<parts>(s, k, query + i * step, sixteen_rows, false);
+    multiply_add(s, k, query + i * step, sixteen_rows, false);
   }
 }
-
-// The keys of a warp, for the scores of one group of queries after another. Short ones stay in registers: they are read
-// once for all groups.
-template <class T, int fixed_d, bool hold>
-struct WarpKeys {
-  const T* keys;
-  int d, lane;
-  __device__ __forceinline__ WarpKeys(const T* first, int size, int own_lane) : keys(first), d(size), lane(own_lane) {}
-  template <int parts>
-  __device__ __forceinline__ void score_with(ScoresOf<parts>& s, const T* queries) const {
-    score<parts>(s, keys, queries, fixed_d > 0 ? fixed_d : d, lane);
-  }
-};
-template <int fixed_d>
-  requires(fixed_d > 0 && fixed_d <= 64)
-struct WarpKeys<__nv_bfloat16, fixed_d, true> {
-  static constexpr int steps = fixed_d / 16, stride = vector_stride<__nv_bfloat16>(fixed_d);
-  static constexpr unsigned step = 16 * sizeof(__nv_bfloat16), sixteen_rows = step * stride;
-  unsigned k[steps][key_parts][4];
-  int lane;
-  __device__ __forceinline__ WarpKeys(const __nv_bfloat16* first, int, int own_lane) : lane(own_lane) {
-    const unsigned key = key_address(first, stride, lane);
-#pragma unroll
-    for (int i = 0; i < steps; ++i) load_keys_of(k[i], key + i * step, sixteen_rows);
-  }
-  template <int parts>
-  __device__ __forceinline__ void score_with(ScoresOf<parts>& s, const __nv_bfloat16* queries) const {
-    const unsigned query = query_address(queries, stride, lane);
-#pragma unroll
-    for (int i = 0; i < steps; ++i) multiply_add<parts>(s, k[i], query + i * step, sixteen_rows, i == 0);
-  }
-};
-
-// The vectors of a head of a sequence, from token `first` on.
-template <class T>
-__device__ const T* vectors_of(const T* x, const HeadStrides& strides, std::int64_t sequence, std::int64_t first,
-                               int head) {
-  return x + sequence * strides.sequence + first * strides.token + head * strides.head;
-}
-__device__ int key_head_of(int head, const AttentionShape& shape) { return head * shape.key_heads / shape.heads; }
-
-__device__ int rows_of_tile(std::int64_t first_row, std::int64_t t) {
-  return static_cast<int>(t - first_row < tile ? t - first_row : tile);
-}
-
-// Over the 8 lanes that have the same queries, and over the 4 that have the same keys.
-__device__ __forceinline__ float sum_over_keys(float value) {
-#pragma unroll
-  for (int offset = 4; offset < warp; offset *= 2) value += __shfl_xor_sync(all_lanes, value, offset);
-  return value;
-}
-__device__ __forceinline__ float largest_over_keys(float value) {
-#pragma unroll
-  for (int offset = 4; offset < warp; offset *= 2) value = fmaxf(value, __shfl_xor_sync(all_lanes, value, offset));
-  return value;
-}
-__device__ __forceinline__ float sum_over_queries(float value) {
-  value += __shfl_xor_sync(all_lanes, value, 1);
-  return value + __shfl_xor_sync(all_lanes, value, 2);
-}
-__device__ __forceinline__ float sum_over_warp(float value) { return sum_over_queries(sum_over_keys(value)); }
-__device__ __forceinline__ float largest_of_warp(float value) {
-  value = largest_over_keys(value);
-  value = fmaxf(value, __shfl_xor_sync(all_lanes, value, 1));
-  return fmaxf(value, __shfl_xor_sync(all_lanes, value, 2));
-}
-
-// Which scores of a tile count: all rows up to `rows`, and in a tile on the diagonal keys up to the query.
-struct Mask {
-  int rows;
-  bool diagonal;
-  __device__ bool shows(int key, int query) const { return key <= (diagonal ? query : tile) && query < rows; }
-};
 
 // Σ exp2 of a thread's scores, relative to the largest. `edge`: some of them do not count.
 template <bool edge>
@@ -399,7 +271,7 @@ __global__ void __launch_bounds__(threads, 1)
     const Mask mask{rows, column_tile == row_tile};
     if (!(mask.diagonal && place.key_side > place.query_side)) {
       Scores s;
-      score<query_parts>(s, place.keys_in(keys_of(column_tile), d), place.queries_in(queries, d), d, place.lane);
+      score(s, vectors_from(keys_of(column_tile), place.first_key(), d), vectors_from(queries, place.first_query(), d), d, place.lane);
       if (mask.diagonal || rows < tile)
         add_exponentials<true>(top, sum, s, factor, mask, place);
       else
@@ -432,260 +304,89 @@ __global__ void __launch_bounds__(threads, 1)
       static_cast<float>((static_cast<double>(largest) + log2f(total)) * ln_2);
 }
 
-// How warps share a tile of tile_pairs: 32 keys and `queries` queries each, of which a warp takes a group at a time, so
-// that the scores of few queries wait in registers.
-template <class T, int queries>
-struct PairLayout {
-  static constexpr int query_sides = tile / queries, warps = sides * query_sides, threads = warps * warp;
-  static constexpr int parts = queries / 8, group_parts = sizeof(T) == 4 ? 4 : 2, groups = parts / group_parts;
-  static constexpr bool holds_keys = queries > 32;  // in registers
-};
-
-// What a thread sums over sequences.
-template <int parts>
-struct PairSums {
-  float mean[key_parts][parts][4] = {};  // Σ p
-  float products[parts][2] = {};         // Σ p·log2 p of a query
-  float top = -INFINITY, self = 0, previous = 0;
-};
-
-// What it looks for in a tile.
-struct Special {
-  bool corner;   // the thread has the last key of the tile before, the token before the first query
-  float* first;  // where p of the first token to itself goes; null: it is elsewhere
-};
-
-// One group of queries. received: of the keys of the thread. `edge`: some of the scores do not count.
-template <bool edge, int group, int group_parts, int parts, class Place>
-__device__ __forceinline__ void add_scores(PairSums<parts>& sums, float (&received)[key_parts][2],
-                                           const ScoresOf<group_parts>& s, const float* log_sum, float factor,
-                                           const Mask& mask, const Place& place, const Special& special) {
-#pragma unroll
-  for (int i = 0; i < group_parts; ++i) {
-    constexpr int first_part = group * group_parts;
-    const int n = first_part + i;
-    const float2 pair = *reinterpret_cast<const float2*>(log_sum + place.query(n, 0));
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      const float less = -log2_e * (j == 0 ? pair.x : pair.y);
-#pragma unroll
-      for (int m = 0; m < key_parts; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int key = place.key(m, half), query = place.query(n, j);
-          const float value = s[m][i][2 * half + j];
-          const bool shown = !edge || mask.shows(key, query);
-          const float x = shown ? fmaf(value, factor, less) : masked, p = exp2_of(x);
-          sums.top = shown ? fmaxf(sums.top, value) : sums.top;
-          sums.mean[m][n][2 * half + j] += p;
-          sums.products[n][j] = fmaf(p, x, sums.products[n][j]);
-          received[m][half] += p;
-          if (edge && mask.diagonal) {
-            if (key == query) sums.self += p;
-            if (key + 1 == query) sums.previous += p;
-          }
-          if (m == key_parts - 1 && half == 1 && n == 0 && j == 0 && special.corner) sums.previous += p;
-          if (edge && m == 0 && half == 0 && n == 0 && j == 0 && special.first != nullptr) *special.first = p;
-        }
-    }
-  }
-}
-
-// All groups of a warp. Where the scores count all, those of the next group are made while exponentials of this one
-// are: tensor cores and other units work at once.
-template <bool edge, class T, int fixed_d, int queries, int group = 0>
-__device__ __forceinline__ void add_groups(PairSums<queries / 8>& sums, float (&received)[key_parts][2],
-                                           const WarpKeys<T, fixed_d, PairLayout<T, queries>::holds_keys>& keys,
-                                           const T* warp_queries,
-                                           const ScoresOf<PairLayout<T, queries>::group_parts>& ready,
-                                           const float* log_sum, float factor, const Mask& mask,
-                                           const PlaceOf<queries>& place, const Special& special, int d) {
-  using In = PairLayout<T, queries>;
-  constexpr int group_queries = 8 * In::group_parts;
-  const auto queries_of = [&](int g) { return warp_queries + g * group_queries * vector_stride<T>(d); };
-  if constexpr (edge) {
-    const int last = place.query_side * queries + (group + 1) * group_queries - 1;
-    if (!(mask.diagonal && place.key_side * warp_side > last)) {
-      __syncwarp();
-      ScoresOf<In::group_parts> s;
-      keys.template score_with<In::group_parts>(s, queries_of(group));
-      add_scores<edge, group, In::group_parts>(sums, received, s, log_sum, factor, mask, place, special);
-    }
-    if constexpr (group + 1 < In::groups)
-      add_groups<edge, T, fixed_d, queries, group + 1>(sums, received, keys, warp_queries, ready, log_sum, factor, mask,
-                                                       place, special, d);
-  } else if constexpr (group + 1 < In::groups) {
-    __syncwarp();  // the compiler would make the scores of all groups ahead, for which registers are too few
-    ScoresOf<In::group_parts> next;
-    keys.template score_with<In::group_parts>(next, queries_of(group + 1));
-    add_scores<edge, group, In::group_parts>(sums, received, ready, log_sum, factor, mask, place, special);
-    add_groups<edge, T, fixed_d, queries, group + 1>(sums, received, keys, warp_queries, next, log_sum, factor, mask,
-                                                     place, special, d);
-  } else {
-    add_scores<edge, group, In::group_parts>(sums, received, ready, log_sum, factor, mask, place, special);
-  }
-}
-
-// Pairs of tiles, those on the diagonal last: they are done sooner.
-struct Pair {
-  int row, column;
-  __device__ Pair(std::int64_t index, int tiles) {
-    const std::int64_t below = static_cast<std::int64_t>(tiles) * (tiles - 1) / 2;
-    if (index >= below) {
-      row = column = static_cast<int>(index - below);
-      return;
-    }
-    const auto begin = [](int r) { return static_cast<std::int64_t>(r) * (r - 1) / 2; };
-    row = static_cast<int>((1 + sqrtf(1 + 8 * static_cast<float>(index))) / 2);
-    while (begin(row) > index) --row;
-    while (begin(row + 1) <= index) ++row;
-    column = static_cast<int>(index - begin(row));
-  }
-  __device__ std::int64_t place() const { return static_cast<std::int64_t>(row) * (row + 1) / 2 + column; }
-};
-
 // [queries | keys | log sums] of a sequence
 template <class T>
 __host__ __device__ constexpr std::size_t stage_bytes(int d) {
   return 2 * vector_bytes<T>(d) + tile * sizeof(float);
 }
 
-template <class T, int queries>
-struct PairMemory {
-  float received[2][PairLayout<T, queries>::query_sides][tile];  // of this sequence and the one before
-  float of_rows[2][sides][tile];
-  float of_warps[3][PairLayout<T, queries>::warps];
-};
-
 // `edge`: some of the scores do not count.
-template <bool edge, class T, int fixed_d, int queries>
+template <bool edge, class T, int fixed_d>
 __device__ __forceinline__ void add_pair(const T* __restrict__ q, const T* __restrict__ k,
-                                         const float* __restrict__ log_sum, const AttentionShape& shape,
-                                         const AttentionScratch& scratch, int tiles, int stages, const Pair& pair,
-                                         PairMemory<T, queries>& shared, unsigned char* memory) {
-  using In = PairLayout<T, queries>;
-  auto& [received, of_rows, of_warps] = shared;
-  const int d = fixed_d > 0 ? fixed_d : shape.d, own = static_cast<int>(threadIdx.x);
-  const int head = static_cast<int>(blockIdx.x % shape.heads);
-  const std::int64_t first_row = static_cast<std::int64_t>(pair.row) * tile;
-  const std::int64_t first_column = static_cast<std::int64_t>(pair.column) * tile;
-  const PlaceOf<queries> place;
-  const Mask mask{rows_of_tile(first_row, shape.t), pair.row == pair.column};
+                                         const float* __restrict__ log_sum, const PairResults<Place>& results,
+                                         int stages, PairMemory<Place>& shared, unsigned char* memory) {
+  const AttentionShape& shape = results.shape;
+  const int d = fixed_d > 0 ? fixed_d : shape.d, own = static_cast<int>(threadIdx.x), head = results.head;
+  const Place place;
+  const Mask mask{rows_of_tile(results.first_row(), shape.t), results.pair.row == results.pair.column};
   const float factor = shape.scale * log2_e;
   const int sequences = static_cast<int>(shape.b);
-  const std::int64_t sequence_rows = shape.heads * shape.t;  // of results
-  TileCopy<T, fixed_d, In::threads> copy_queries(vectors_of(q, shape.q, 0, first_row, head), shape.q, mask.rows, d);
-  TileCopy<T, fixed_d, In::threads> copy_keys(vectors_of(k, shape.k, 0, first_column, key_head_of(head, shape)),
-                                              shape.k, shape.t - first_column, d);
-  const float* own_log_sum = log_sum + head * shape.t + first_row + (own < mask.rows ? own : 0);
-  float* own_received = scratch.received + pair.row * shape.b * sequence_rows + head * shape.t + first_column + own;
+  TileCopy<T, fixed_d> copy_queries(vectors_of(q, shape.q, 0, results.first_row(), head), shape.q, mask.rows, d);
+  TileCopy<T, fixed_d> copy_keys(vectors_of(k, shape.k, 0, results.first_column(), key_head_of(head, shape)), shape.k,
+                                 shape.t - results.first_column(), d);
+  const float* own_log_sum = log_sum + head * shape.t + results.first_row() + (own < mask.rows ? own : 0);
   const auto stage_of = [&](int sequence) { return memory + stage_bytes<T>(d) * (sequence & (stages - 1)); };
   const auto load = [&](int sequence) {  // one after another
     unsigned char* stage = stage_of(sequence);
     copy_queries.begin(reinterpret_cast<T*>(stage));
     copy_keys.begin(reinterpret_cast<T*>(stage + vector_bytes<T>(d)));
     if (own < tile)
-      begin_copy_4(stage + 2 * vector_bytes<T>(d) + own * sizeof(float), own_log_sum, own < mask.rows);
-    own_log_sum += sequence_rows;
+      begin_copy_4(shared_address(stage + 2 * vector_bytes<T>(d) + own * sizeof(float)), own_log_sum, own < mask.rows);
+    own_log_sum += shape.heads * shape.t;
   };
-  const auto store_received = [&](int sequence) {
-    if (own >= tile || first_column + own >= shape.t) return;
-    const auto& parts = received[sequence % 2];
-    float sum = 0;
-#pragma unroll
-    for (int side = 0; side < In::query_sides; ++side) sum += parts[side][own];
-    own_received[sequence * sequence_rows] = sum;
+  const bool is_corner = results.pair.column + 1 == results.pair.row && place.key_side == sides - 1 &&
+                         place.query_side == 0 && place.lane == 28;
+  const bool is_origin = results.pair.row == 0 && own == 0;
+  const bool hidden = mask.diagonal && place.key_side > place.query_side;  // the whole warp
+  const bool stores = own < tile && results.first_column() + own < shape.t;
+  float* out = results.received_of(stores ? own : 0);
+  const auto store_received = [&](int sequence) {  // one after another
+    if (stores) *out = received_by(shared, sequence % 2, own);
+    out += shape.heads * shape.t;
   };
-  const bool before = pair.column + 1 == pair.row && place.key_side == sides - 1 && place.query_side == 0;
-  const bool origin = pair.row == 0 && own == 0;
-  PairSums<In::parts> sums;
+  PairSums<Place> sums;
   load(0);
 #pragma unroll 1
   for (int sequence = 0; sequence < sequences; ++sequence) {
     end_copies();
     __syncthreads();  // all have copied, and are done with the sequence before
-    const unsigned char* stage = stage_of(sequence);
-    const T* warp_queries = place.queries_in(reinterpret_cast<const T*>(stage), d);
-    const WarpKeys<T, fixed_d, In::holds_keys> keys(
-        place.keys_in(reinterpret_cast<const T*>(stage + vector_bytes<T>(d)), d), d, place.lane);
-    const auto* log_sums = reinterpret_cast<const float*>(stage + 2 * vector_bytes<T>(d));
-    const Special special{before && place.lane == 28, origin ? scratch.first + sequence * shape.heads + head : nullptr};
-    float of_keys[key_parts][2] = {};
-    ScoresOf<In::group_parts> ready;
-    if constexpr (!edge) keys.template score_with<In::group_parts>(ready, warp_queries);
     if (stages > 1 && sequence + 1 < sequences) load(sequence + 1);
     if (sequence > 0) store_received(sequence - 1);
-    add_groups<edge, T, fixed_d, queries>(sums, of_keys, keys, warp_queries, ready, log_sums, factor, mask, place,
-                                          special, d);
-#pragma unroll
-    for (int m = 0; m < key_parts; ++m)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float sum = sum_over_queries(of_keys[m][half]);
-        if (place.lane % 4 == 0) received[sequence % 2][place.query_side][place.key(m, half)] = sum;
-      }
+    float of_keys[key_parts][2] = {};
+    if (!edge || !hidden) {
+      const unsigned char* stage = stage_of(sequence);
+      const T* keys = vectors_from(reinterpret_cast<const T*>(stage + vector_bytes<T>(d)), place.first_key(), d);
+      const T* queries = vectors_from(reinterpret_cast<const T*>(stage), place.first_query(), d);
+      Scores s;
+      score(s, keys, queries, d, place.lane);
+      sums.template add<edge>(of_keys, s, reinterpret_cast<const float*>(stage + 2 * vector_bytes<T>(d)), factor, mask,
+                              place,
+                              {is_corner, is_origin ? results.scratch.first + sequence * shape.heads + head : nullptr});
+    }
+    keep_received(shared, of_keys, sequence, place);
     if (stages == 1 && sequence + 1 < sequences) {
       __syncthreads();
       load(sequence + 1);
     }
   }
-  const float share = 1.0f / static_cast<float>(shape.b);
-#pragma unroll
-  for (int n = 0; n < In::parts; ++n)
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      if (n % 2 == 0 && j == 0) __syncwarp();  // as above: not all at once
-      float of_mean = 0;
-#pragma unroll
-      for (int m = 0; m < key_parts; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float p = sums.mean[m][n][2 * half + j] * share;
-          if (p != 0) of_mean = fmaf(p, __log2f(p), of_mean);
-        }
-      of_mean = sum_over_keys(of_mean);
-      const float products = sum_over_keys(sums.products[n][j]);
-      if (place.lane >= 4) continue;
-      of_rows[0][place.key_side][place.query(n, j)] = products;
-      of_rows[1][place.key_side][place.query(n, j)] = of_mean;
-    }
-  const float self = sum_over_warp(sums.self), previous = sum_over_warp(sums.previous);
-  const float top = largest_of_warp(sums.top);
-  if (place.lane == 0) {
-    of_warps[0][own / warp] = self;
-    of_warps[1][own / warp] = previous;
-    of_warps[2][own / warp] = top;
-  }
+  sums.finish(shared, place, 1.0f / static_cast<float>(shape.b));
   __syncthreads();
   store_received(sequences - 1);
-  if (own < mask.rows) {
-#pragma unroll
-    for (int which = 0; which < 2; ++which) {
-      float sum = 0;
-#pragma unroll
-      for (int side = 0; side < sides; ++side) sum += of_rows[which][side][own];
-      const std::int64_t column = (static_cast<std::int64_t>(which) * shape.heads + head) * tiles + pair.column;
-      scratch.rows[column * shape.t + first_row + own] = sum;
-    }
-  }
-  if (own >= 3) return;
-  float total = of_warps[own][0];
-#pragma unroll
-  for (int w = 1; w < In::warps; ++w) total = own == 2 ? fmaxf(total, of_warps[own][w]) : total + of_warps[own][w];
-  scratch.pairs[(pair.place() * shape.heads + head) * 3 + own] = own == 2 ? total * shape.scale : total;
+  results.store_sums(shared);
 }
 
-template <class T, int fixed_d, int queries>
-__global__ void __launch_bounds__(PairLayout<T, queries>::threads, 1)
+template <class T, int fixed_d>
+__global__ void __launch_bounds__(threads, 1)
     tile_pairs(const T* __restrict__ q, const T* __restrict__ k, const float* __restrict__ log_sum,
                AttentionShape shape, AttentionScratch scratch, int tiles, int stages) {
   extern __shared__ __align__(128) unsigned char memory[];
-  __shared__ PairMemory<T, queries> shared;
-  const Pair pair(blockIdx.x / shape.heads, tiles);
-  if (pair.row == pair.column || (pair.row + 1) * static_cast<std::int64_t>(tile) > shape.t)
-    add_pair<true, T, fixed_d, queries>(q, k, log_sum, shape, scratch, tiles, stages, pair, shared, memory);
+  __shared__ PairMemory<Place> shared;
+  const PairResults<Place> results{shape, scratch, Pair(blockIdx.x / shape.heads, tiles),
+                                   static_cast<int>(blockIdx.x % shape.heads), tiles};
+  if (results.pair.row == results.pair.column || results.first_row() + tile > shape.t)
+    add_pair<true, T, fixed_d>(q, k, log_sum, results, stages, shared, memory);
   else
-    add_pair<false, T, fixed_d, queries>(q, k, log_sum, shape, scratch, tiles, stages, pair, shared, memory);
+    add_pair<false, T, fixed_d>(q, k, log_sum, results, stages, shared, memory);
 }
 
 // HeadSums.
@@ -700,7 +401,7 @@ constexpr int position_threads = groups * tile;
 
 __device__ __forceinline__ double sum_over_warp(double value) {
 #pragma unroll
-  for (int offset = warp / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(all_lanes, value, offset);
+  for (int offset = warp / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(whole_warp, value, offset);
   return value;
 }
 
@@ -772,7 +473,7 @@ __global__ void __launch_bounds__(position_threads)
     if (v == max_logit) {
 #pragma unroll
       for (int offset = warp / 2; offset > 0; offset /= 2)
-        values[v] = larger(values[v], __shfl_xor_sync(all_lanes, values[v], offset));
+        values[v] = larger(values[v], __shfl_xor_sync(whole_warp, values[v], offset));
     } else {
       values[v] = sum_over_warp(values[v]);
     }
@@ -807,7 +508,7 @@ __global__ void __launch_bounds__(threads, 1)
   end_copies();
   __syncthreads();
   Scores s;
-  score<query_parts>(s, place.keys_in(keys, d), place.queries_in(queries, d), d, place.lane);
+  score(s, vectors_from(keys, place.first_key(), d), vectors_from(queries, place.first_query(), d), d, place.lane);
 #pragma unroll
   for (int n = 0; n < query_parts; ++n)
 #pragma unroll
@@ -857,7 +558,7 @@ __global__ void __launch_bounds__(threads, 1)
     }
     double total = own < n_rows ? (log2(sum) - product / sum) * ln_2 : 0;
 #pragma unroll
-    for (int offset = warp / 2; offset > 0; offset /= 2) total += __shfl_xor_sync(all_lanes, total, offset);
+    for (int offset = warp / 2; offset > 0; offset /= 2) total += __shfl_xor_sync(whole_warp, total, offset);
     if (place.lane == 0) of_warps[own / warp] = total;
   }
   __syncthreads();
@@ -867,8 +568,6 @@ __global__ void __launch_bounds__(threads, 1)
   for (int w = 0; w < tile / warp; ++w) total += of_warps[w];
   entropies[head * shape.b + sequence] = total;
 }
-
-constexpr int warp_queries = 64;  // of a tile, for each of 8 warps; 16 warps with 32 were as fast
 
 // Shared memory that a block may have from compute capability 8.0 on, less what is declared above. One stage is enough
 // to compute, two let copies overlap.
@@ -924,17 +623,18 @@ void attention_log_sums(const void* q, const void* k, const AttentionShape& shap
 
 void attention_sums(const void* q, const void* k, const float* log_sum, const AttentionShape& shape,
                     const AttentionScratch& scratch, double* sums, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
-  with_type_and_size(shape, [&](auto type, auto size) {
-    using T = decltype(type);
-    const int stages = 2 * stage_bytes<T>(shape.d) <= most_bytes ? 2 : 1;
-    const std::size_t bytes = stages * stage_bytes<T>(shape.d);
-    const auto kernel = tile_pairs<T, decltype(size)::value, warp_queries>;
-    allow_bytes(kernel, bytes);
-    kernel<<<blocks, PairLayout<T, warp_queries>::threads, bytes, stream>>>(
-        static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape, scratch, static_cast<int>(tiles_of(shape)),
-        stages);
-  });
+  if (!pair_sums_on_hopper(q, k, log_sum, shape, scratch, stream)) {
+    const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
+    with_type_and_size(shape, [&](auto type, auto size) {
+      using T = decltype(type);
+      const int stages = 2 * stage_bytes<T>(shape.d) <= most_bytes ? 2 : 1;
+      const std::size_t bytes = stages * stage_bytes<T>(shape.d);
+      const auto kernel = tile_pairs<T, decltype(size)::value>;
+      allow_bytes(kernel, bytes);
+      kernel<<<blocks, threads, bytes, stream>>>(static_cast<const T*>(q), static_cast<const T*>(k), log_sum, shape,
+                                                 scratch, static_cast<int>(tiles_of(shape)), stages);
+    });
+  }
   positions<<<dim3(tiles_of(shape), static_cast<unsigned>(shape.heads)), position_threads, 0, stream>>>(shape, scratch,
                                                                                                         sums);
 }
