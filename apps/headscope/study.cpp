@@ -1,6 +1,7 @@
 #include "core/lists.h"
-#include "core/text.h"
 #include "dry_run.h"
+#include "study/study_power.h"
+#include "study/study_text.h"
 #include "torch_half.h"
 
 namespace headscope {
@@ -16,28 +17,31 @@ struct StudyFlags {
   std::optional<double> tau;
   std::string theme = "light";
   RunFolderOptions folder;
-  bool dry_run = false;
+  bool dry_run = false, power = false;
 };
 
 ordered_json json_of(const AnalyzeOutcome& outcome) {
   ordered_json object = {
-      {"out", outcome.out.string()}, {"verdict", to_json(outcome.result.verdict)}, {"tokens", outcome.result.tokens}};
-  for (std::size_t i = 0; i < n_conditions; ++i)
-    object["val_loss"][std::string(study_conditions[i].letter)] = outcome.result.val_loss[i].mean;  // NaN becomes null
+      {"out", outcome.out.string()}, {"verdict", verdict_json(outcome.result)}, {"tokens", outcome.result.tokens}};
+  for (std::size_t i = 0; i < outcome.result.val_loss.size(); ++i)  // NaN becomes null
+    object["val_loss"][key_of(outcome.result.verdict.conditions[i].condition.tag)] = outcome.result.val_loss[i].mean;
   object["seconds"] = outcome.seconds;
   return object;
 }
 
 void print_verdict(const AnalyzeOutcome& outcome) {
-  const Verdict& verdict = outcome.result.verdict;
-  const std::string seeds = seeds_text(verdict);
-  fmt::print("  condition      mean key PR     validation loss   (after {}{})\n", tokens_text(outcome.result.tokens),
-             outcome.result.val_loss[0].n < 2 ? "" : "; ±: 95 % interval over " + seeds);
-  for (std::size_t i = 0; i < n_conditions; ++i)
-    fmt::print("  {} {:<11}  {:<14}  {}\n", study_conditions[i].letter, study_conditions[i].tag,
-               mean_text(verdict.mean_pr[i], 2), mean_text(outcome.result.val_loss[i], 3));
-  fmt::print("\nverdict: {}\n  {}\n\n", conclusion_text(verdict), wrapped(verdict.sentence, 100, 2, 2));
-  fmt::print("figures (1_loss.png to 5_gamma_cv.png) and combined.json: {}\n", visible(outcome.out));
+  fmt::print("{}\nfigures (1_loss.png to 7_effects_by_layer.png) and combined.json: {}\n", verdict_text(outcome.result),
+             visible(outcome.out));
+}
+
+// Without results: what to expect of deviations that one may have.
+int power_only(const StudyFlags& flags, const CommonFlags& common) {
+  if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run || !flags.folder.out.empty())
+    fail_input("--power trains nothing; it goes with --tau, --json and --analyze alone");
+  const double tau = flags.tau.value_or(default_tau);
+  check_tau(tau);
+  fmt::print("{}", common.json ? json_text(power_table(tau)) : power_table_text(tau));
+  return 0;
 }
 
 int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
@@ -48,10 +52,14 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
   choose_out(job.folder, common, "study-" + folder_name(flags.analyze.front()));
   const AnalyzeOutcome outcome = run_analysis(job);
   for (const std::string& warning : outcome.result.warnings) console.warn(warning);
-  if (common.json)
-    fmt::print("{}", json_text(json_of(outcome)));
-  else if (!common.console.quiet)
+  if (common.json) {
+    ordered_json object = json_of(outcome);
+    if (flags.power) object["power"] = power_of(outcome.result.verdict);
+    fmt::print("{}", json_text(object));
+  } else if (!common.console.quiet) {
     print_verdict(outcome);
+    if (flags.power) fmt::print("\n{}", power_text(outcome.result.verdict));
+  }
   return 0;
 }
 
@@ -134,13 +142,16 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
                                "several: one per seed",
                                condition_tags[0], condition_tags[1], condition_tags[2]))
       ->type_name("DIR");
+  command->add_flag("--power", flags->power,
+                    "How many seeds decide: with --analyze for the deviation that is observed, otherwise a table");
   add_number_flag(*command, "--tau", flags->tau, "N", "Smaller differences of the mean key PR count as none [1]");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] {
     add_resumed_analysis(*flags);
-    return flags->analyze.empty() ? train_and_conclude(*flags, common) : analyze_only(*flags, common);
+    if (!flags->analyze.empty()) return analyze_only(*flags, common);
+    return flags->power ? power_only(*flags, common) : train_and_conclude(*flags, common);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/interrupt.h"
+#include "core/missing.h"
 #include "experiments/training_run.h"
 #include "ops/torch_errors.h"
 #include "stats/sample_moments.h"
@@ -15,13 +16,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A last probe without values: where the run diverged.
+void add_divergence(ConditionResults& results, const Moment& moment) {
+  results.tokens.push_back(moment.tokens);
+  results.updates->push_back(moment.step);
+  for (Numbers* series : {&results.loss, &results.val_loss, &results.mean_pr}) series->push_back(missing);
+  for (Numbers& layer : results.layer_pr) layer.push_back(missing);
+  for (Numbers& layer : results.gamma_cv) layer.push_back(missing);
+}
+
 // What training measured, as the results of a condition.
-ConditionResults results_of(const TrainResult& trained, const Condition& condition) {
+ConditionResults results_of(const TrainResult& trained, const TrainJob& job, const std::string& tag) {
   const Tracks& probes = trained.tracks.probe;
   ConditionResults results;
-  results.tag = condition.tag;
+  results.tag = tag;
+  results.updates.emplace();
+  const ScheduleOptions& schedule = job.options.schedule;
+  if (schedule.kind == Schedule::constant && schedule.warmup_steps == 0) results.adamw_lr = job.options.optim.adamw_lr;
   for (const ProbeLosses& losses : trained.losses) {
     results.tokens.push_back(losses.moment.tokens);
+    results.updates->push_back(losses.moment.step);
     results.loss.push_back(losses.train);
     results.val_loss.push_back(losses.validation);
   }
@@ -41,7 +55,7 @@ ConditionResults results_of(const TrainResult& trained, const Condition& conditi
     if (std::ranges::find(probes.moments, gains.moment) != probes.moments.end())
       results.gamma_cv[layer].push_back(coefficient_of_variation(gains.k));
   }
-  if (condition.gain_learned) results.gamma_final = std::move(last);
+  if (job.options.qk_gain == QkGain::learned) results.gamma_final = std::move(last);
   return results;
 }
 
@@ -51,16 +65,15 @@ TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& con
   train.label = fmt::format("{} {}", condition.letter, condition.tag);
   if (seeds_of(job.options).size() > 1) train.label += fmt::format(" seed {}", seed);
   train.resume_hint = resume_hint(study_command, job.folder.out);
-  train.model = job.options.model;
-  train.model.qk_norm = condition.normalised;
-  train.options = job.options.train;
-  if (condition.normalised && !condition.gain_learned) train.options.qk_gain = QkGain::fixed;
+  const Setup setup = setup_of(job.options, condition);
+  train.model = setup.model;
+  train.options = setup.train;
+  train.diverges_to_result = true;
   train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
   train.seed = seed;
   train.config = to_json(job.options);
-  train.config["model"]["qk_norm"] = train.model.qk_norm;
-  train.config["train"]["qk_gain"] = json_value(train.options.qk_gain);
+  train.config.update(to_json(setup), /*merge_objects=*/true);
   train.config["condition"] = {{"tag", condition.tag}, {"seed", seed}};
   return train;
 }
@@ -79,20 +92,26 @@ Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_pe
   const RunFolder& folder = run.folder;
   std::map<std::uint64_t, SeedRuns> by_seed;
   for (const std::uint64_t seed : seeds)
-    for (const std::size_t i : conditions_of(job.options)) {
+    for (const Condition& condition : conditions_of(job.options)) {
       const fs::path seed_place = seeds.size() == 1 ? "" : fmt::format("seed_{}", seed);
-      const fs::path place = folder.path() / seed_place / condition_tags[i];
+      const fs::path place = folder.path() / seed_place / condition.tag;
       by_seed[seed].name = absolute_folder(folder.path() / seed_place).filename().string();
-      std::optional<ConditionResults>& results = by_seed[seed].conditions[i];
+      ConditionResults& results = by_seed[seed].runs[condition.tag];
       if (fs::exists(place / results_name)) {
-        results = results_before(place / results_name, study_conditions[i], job.options.model.layers);
+        results = results_before(place / results_name, condition, job.options.model.layers);
         continue;
       }
-      fs::create_directories(folder.place() / seed_place / condition_tags[i]);
-      const TrainResult trained = train_in(run, train_job(job, seed, study_conditions[i], place));
+      fs::create_directories(folder.place() / seed_place / condition.tag);
+      const TrainJob one = train_job(job, seed, condition, place);
+      const TrainResult trained = train_in(run, one);
       tokens_per_s = trained.tokens_per_s;
-      results = results_of(trained, study_conditions[i]);
-      write_results(*results, folder, seed_place);
+      results = results_of(trained, one, condition.tag);
+      if (trained.divergence) {
+        run.console.warn(
+            fmt::format("{}: {}; the run diverged, the study goes on", one.label, trained.divergence->found));
+        add_divergence(results, trained.divergence->moment);
+      }
+      write_results(results, folder, seed_place);
     }
   Study study;
   for (auto& [seed, runs] : by_seed) study.seeds.push_back(std::move(runs));
@@ -112,7 +131,7 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   if (folder.already_complete()) return outcome;
   draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console, [&] {
-    draw(study_figures(figure_data(study, outcome.result.tokens)), folder.place(), theme_named(job.theme));
+    draw(study_figures(figure_data(study, outcome.result)), folder.place(), theme_named(job.theme));
   });
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);

@@ -22,7 +22,9 @@ constexpr const char* of_the_run =
 // A capture: a run of its own, or the data of a run of plasticity.
 constexpr const char* of_a_capture[] = {"{,data/}l#h#{q,k}/data.parquet",
                                         "{,data/}{parts/part-#.safetensors,_saver_state.json}"};
-constexpr const char* study_figures = "{1_loss,2_key_pr_causal,3_per_layer,4_causal_decomposition,5_gamma_cv}";
+constexpr const char* study_figures =
+    "{1_loss,2_key_pr_causal,3_per_layer,4_causal_decomposition,5_gamma_cv,"
+    "6_effects_over_time,7_effects_by_layer}";
 
 // Of one training, in a run or in a condition of a study.
 constexpr const char* of_a_training[] = {
@@ -93,40 +95,12 @@ bool leads_to(std::string_view path, bool is_folder, std::string_view pattern) {
   return is_folder != pattern.empty();
 }
 
-std::vector<std::string> expanded(const std::string& pattern) {
-  std::vector<std::string> patterns;
-  expand(pattern, patterns);
-  return patterns;
+// Where the training of a condition may be: in the run, or in the folder of one of several seeds.
+std::string places_of(std::string_view tag) {
+  return fmt::format("{0}/,seed_*/{0}/", tag);
 }
 
-// Where a training may be: in the run, in a condition, in a condition of one of several seeds.
-std::string in_trainings(const std::string& pattern) {
-  std::string places;
-  for (const std::string_view tag : condition_tags) places += fmt::format(",{0}/,seed_*/{0}/", tag);
-  return fmt::format("{{{}}}{}", places, pattern);
-}
-
-std::vector<std::string> all_files() {
-  std::vector<std::string> files;
-  const std::string drawn = "{,.drawing-*/}", endings = "{.png,.svg,.gp,.dat,.*.dat}", log = ".drawing-*/gnuplot-#.log";
-  for (const char* name : {manifest_name, config_name, lock_name}) files.emplace_back(name);
-  for (const std::string& pattern :
-       {std::string(of_the_run), drawn + study_figures + endings, log,
-        in_trainings("plots/" + drawn + figures + endings), in_trainings(std::string(role_places) + roles),
-        in_trainings(role_places + ("plots/" + drawn) + role_figures + endings),
-        in_trainings(role_places + ("plots/" + log))})
-    expand(pattern, files);
-  for (const char* pattern : of_a_capture) expand(pattern, files);
-  for (const char* pattern : of_a_training) expand(in_trainings(pattern), files);
-  return files;
-}
-
-std::vector<std::string> all_unfinished_folders() {
-  std::vector<std::string> folders = {writing_name, removing_name, ".drawing-*"};
-  expand(in_trainings("checkpoints/.partial-step-#"), folders);
-  expand(in_trainings(std::string(role_places) + "plots/.drawing-*"), folders);
-  return folders;
-}
+const std::string drawn = "{,.drawing-*/}", endings = "{.png,.svg,.gp,.dat,.*.dat}", log = ".drawing-*/gnuplot-#.log";
 
 constexpr std::array<std::string_view, 4> of_the_life = {writing_name, publishing_name, replaced_name, removing_name};
 
@@ -166,17 +140,42 @@ bool is_plain_csv_name(std::string_view name) {
   return is_dotted_name(name);
 }
 
-RunNames::RunNames()
-    : files_(all_files()),
-      half_written_(expanded(in_trainings(".part-#.parquet.#.#.tmp"))),  // written beside the folder of its table
-      unfinished_folders_(all_unfinished_folders()) {}
+bool is_condition_tag(std::string_view name) {
+  return !name.empty() && !name.starts_with("seed_") && name != plots_name && name != roles_folder &&
+         name != "checkpoints" && std::ranges::all_of(name, is_plain);
+}
 
-void RunNames::add_tables_of(const nlohmann::ordered_json& manifest) {
+RunNames::RunNames() : files_{manifest_name, config_name, lock_name} {
+  unfinished_folders_ = {writing_name, removing_name, ".drawing-*"};
+  for (const std::string& pattern : {std::string(of_the_run), drawn + study_figures + endings, log})
+    expand(pattern, files_);
+  for (const char* pattern : of_a_capture) expand(pattern, files_);
+  std::string places;
+  for (const std::string_view tag : condition_tags) places += "," + places_of(tag);
+  add_trainings(places);
+}
+
+// `places`: a list of folders.
+void RunNames::add_trainings(const std::string& places) {
+  const auto in_places = [&](const std::string& pattern) { return fmt::format("{{{}}}{}", places, pattern); };
+  for (const std::string& pattern :
+       {"plots/" + drawn + figures + endings, std::string(role_places) + roles,
+        role_places + ("plots/" + drawn) + role_figures + endings, role_places + ("plots/" + log)})
+    expand(in_places(pattern), files_);
+  for (const char* pattern : of_a_training) expand(in_places(pattern), files_);
+  expand(in_places(".part-#.parquet.#.#.tmp"), half_written_);  // written beside the folder of its table
+  expand(in_places("checkpoints/.partial-step-#"), unfinished_folders_);
+  expand(in_places(std::string(role_places) + "plots/.drawing-*"), unfinished_folders_);
+}
+
+void RunNames::add_chosen(const nlohmann::ordered_json& manifest) {
   const auto config = manifest.is_object() ? manifest.value("config", nlohmann::ordered_json()) : manifest;
   for (const char* key : {"output_csv", "bucket_csv", "component_csv"}) {
     const std::string name = text_at(config, key);
     if (is_plain_csv_name(name)) files_.push_back(name);
   }
+  for (const std::string& tag : comma_separated(text_at(config, "conditions")))
+    if (is_condition_tag(tag)) add_trainings(places_of(tag));
 }
 
 bool RunNames::is_half_written(std::string_view path) const {

@@ -18,8 +18,12 @@ constexpr const char* lock_name = ".lock";
 constexpr const char* plots_name = "plots";    // the folder of the figures
 constexpr const char* roles_folder = "roles";  // of roles that were asked for after training
 
-// The folders of a study's conditions (study/conditions.h says what they are).
-constexpr std::array<std::string_view, 3> condition_tags = {"QK", "QK_frozen", "NoQK"};
+// The folders of a study's conditions (study/conditions.h says what they are). A study may have others of its own.
+constexpr std::array<std::string_view, 7> condition_tags = {
+    "QK", "QK_frozen", "NoQK", "QK_nodecay", "QK_decay_to_one", "QK_scalar", "NoQK_scaled"};
+
+// A name for a condition: letters, digits, - and _, and not that of a folder which has another meaning in a run.
+bool is_condition_tag(std::string_view name);
 
 // Folders of a run folder's own life; replacement.h says when each is there.
 constexpr const char* writing_name = ".writing";
@@ -30,8 +34,8 @@ constexpr const char* removing_name = ".removing";
 class RunNames {
  public:
   RunNames();
-  // The names that a run of plasticity gives its tables, from its manifest.
-  void add_tables_of(const nlohmann::ordered_json& manifest);
+  // The names that a user chose, from the manifest: tables of a run of plasticity, conditions of a study.
+  void add_chosen(const nlohmann::ordered_json& manifest);
 
   // A path relative to the run folder: the name of a file that we make, or of a folder that we make for such files.
   [[nodiscard]] bool is_ours(const std::filesystem::path& relative, bool is_folder) const;
@@ -39,6 +43,7 @@ class RunNames {
   [[nodiscard]] bool is_leftover(const std::filesystem::path& relative, bool is_folder) const;
 
  private:
+  void add_trainings(const std::string& places);
   [[nodiscard]] bool is_half_written(std::string_view path) const;
 
   std::vector<std::string> files_, half_written_, unfinished_folders_;  // patterns

@@ -58,7 +58,7 @@ RunNames names_in(const fs::path& run) {
   std::error_code error;
   for (const char* folder : {"", writing_name, publishing_name, replaced_name})
     if (const fs::path file = run / folder / manifest_name; fs::is_regular_file(fs::symlink_status(file, error)))
-      names.add_tables_of(parse_json(read_file(file)));
+      names.add_chosen(parse_json(read_file(file)));
   return names;
 }
 

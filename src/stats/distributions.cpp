@@ -203,6 +203,11 @@ double student_t_two_sided(double t, double df) {
   return regularised_incomplete_beta(df / 2, 0.5, x, y);
 }
 
+double student_t_cdf(double t, double df) {
+  const double tail = student_t_two_sided(t, df) / 2;
+  return t > 0 ? 1 - tail : tail;
+}
+
 double student_t_quantile(double p, double df) {
   if (!(p > 0 && p < 1) || !(df > 0)) return missing;
   if (p == 0.5) return 0;

@@ -26,6 +26,9 @@ void normal_plasticity(std::span<const double> z, std::span<double> out);
 // the normal distribution. Relative error below 1e-12. NaN for NaN or df <= 0.
 double student_t_two_sided(double t, double df);
 
+// P(T <= t), by the same function.
+double student_t_cdf(double t, double df);
+
 // The t with P(T <= t) = p, 0 < p < 1: 0.975 gives the half width of a 95 % interval in standard errors.
 double student_t_quantile(double p, double df);
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <set>
+#include <span>
 
 #include "core/console.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
+#include "core/missing.h"
 #include "core/text.h"
 #include "study/study_figures.h"
 
@@ -14,26 +17,144 @@ namespace headscope {
 namespace {
 
 using nlohmann::ordered_json;
+using nlohmann::literals::operator""_json_pointer;
 namespace fs = std::filesystem;
 
-std::vector<std::string> warnings_of(const Study& study, std::int64_t tokens) {
+std::vector<std::string> warnings_of(const Study& study, const StudyResult& result) {
   std::vector<std::string> warnings;
   std::int64_t longest = 0;
-  for (const SeedRuns& seed : study.seeds)
-    for (std::size_t i = 0; i < n_conditions; ++i) {
-      const auto& run = seed.conditions[i];
-      if (!run)
-        warnings.push_back(fmt::format("{}: condition {} ({}) is missing", seed.name, study_conditions[i].letter,
-                                       study_conditions[i].tag));
-      else if (!std::isfinite(run->mean_pr[*probe_at(*run, tokens)]))
-        warnings.push_back(fmt::format("{}: {} has no mean PR at the last probe and is left out", seed.name, run->tag));
-      if (run) longest = std::max(longest, run->tokens.back());
-    }
-  if (longest > tokens)
+  for (const SeedRuns& seed : study.seeds) {
+    for (const ConditionValues& values : result.verdict.conditions)
+      if (is_main(values.condition.tag) && seed.find(values.condition.tag) == nullptr)
+        warnings.push_back(
+            fmt::format("{}: condition {} ({}) is missing", seed.name, values.condition.letter, values.condition.tag));
+    for (const auto& [tag, run] : seed.runs) longest = std::max(longest, run.tokens.back());
+  }
+  for (const auto& [seed, tag, tokens] : result.diverged)
+    warnings.push_back(fmt::format("{}: {} diverged after {} and is left out", seed, tag, tokens_text(tokens)));
+  if (longest > result.tokens)
     warnings.push_back(
         fmt::format("runs end at different numbers of tokens; compared after {}, the last probe that all have",
-                    tokens_text(tokens)));
+                    tokens_text(result.tokens)));
   return warnings;
+}
+
+// Runs that diverged, and those without a value where conditions are compared.
+std::vector<DivergedRun> diverged_runs(const Study& study, std::int64_t tokens) {
+  std::vector<DivergedRun> found;
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs) {
+      const auto probe = probe_at(run, tokens);
+      if (!has_diverged(run) && probe && std::isfinite(run.mean_pr[*probe])) continue;
+      std::int64_t sound = 0;
+      for (std::size_t i = 0; i < run.tokens.size(); ++i)
+        if (std::isfinite(run.mean_pr[i])) sound = run.tokens[i];
+      found.push_back({seed.name, tag, sound});
+    }
+  return found;
+}
+
+// What read(run) gives for the run of each seed; NaN where there is none or it diverged.
+template <class Read>
+std::vector<double> over_seeds(const Study& study, const std::string& tag, Read read) {
+  std::vector<double> values;
+  for (const SeedRuns& seed : study.seeds) {
+    const ConditionResults* run = seed.find(tag);
+    values.push_back(run != nullptr && !has_diverged(*run) ? read(*run) : missing);
+  }
+  return values;
+}
+
+// The verdict of the mean over these probes.
+Verdict verdict_at(const Study& study, std::span<const std::int64_t> probes, double tau) {
+  std::vector<ConditionValues> conditions;
+  for (const Condition& condition : conditions_of(study)) {
+    const auto end = [&](const ConditionResults& run) {
+      double sum = 0;
+      for (const std::int64_t at : probes) sum += run.mean_pr[*probe_at(run, at)];
+      return sum / static_cast<double>(probes.size());
+    };
+    const auto start = [](const ConditionResults& run) { return run.mean_pr.front(); };
+    conditions.push_back({condition, over_seeds(study, condition.tag, end), over_seeds(study, condition.tag, start),
+                          runs_of(study, condition.tag).size()});
+  }
+  return decide(std::move(conditions), tau);
+}
+
+// The one value that value_of(run) has for all runs that did not diverge.
+template <class ValueOf>
+auto shared(const Study& study, ValueOf value_of) {
+  std::optional<std::invoke_result_t<ValueOf, const ConditionResults&>> found;
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs) {
+      if (has_diverged(run)) continue;
+      const auto value = value_of(run);
+      if (found && *found != value) return decltype(value)();
+      found = value;
+    }
+  return found.value_or(std::nullopt);
+}
+
+Reading reading_at(const Study& study, std::int64_t tokens, double tau) {
+  const auto updates = [&](const ConditionResults& run) {
+    return run.updates ? std::optional((*run.updates)[*probe_at(run, tokens)]) : std::nullopt;
+  };
+  return {tokens, shared(study, updates), shared(study, [](const auto& run) { return run.adamw_lr; }),
+          verdict_at(study, {&tokens, 1}, tau)};
+}
+
+// The PR where the validation loss last passed `level`, between two probes up to `last`; NaN where it did not.
+double pr_at_loss(const ConditionResults& run, std::size_t last, double level) {
+  if (run.val_loss[last] == level) return run.mean_pr[last];
+  for (std::size_t i = last; i > 0; --i) {
+    const double above = run.val_loss[i - 1], below = run.val_loss[i];
+    if (!(below <= level && level < above)) continue;
+    return run.mean_pr[i] + (run.mean_pr[i - 1] - run.mean_pr[i]) * (level - below) / (above - below);
+  }
+  return missing;
+}
+
+EffectDetails details_of(const Study& study, const Contrast& contrast, std::int64_t tokens) {
+  EffectDetails details;
+  std::vector<double> at_equal_loss;
+  std::vector<std::vector<double>> layers;
+  for (const SeedRuns& seed : study.seeds) {
+    const ConditionResults *first = seed.find(contrast.first), *second = seed.find(contrast.second);
+    if (first == nullptr || second == nullptr || has_diverged(*first) || has_diverged(*second)) continue;
+    const std::size_t probe_1 = *probe_at(*first, tokens), probe_2 = *probe_at(*second, tokens);
+    const double level = std::max(first->val_loss[probe_1], second->val_loss[probe_2]);
+    at_equal_loss.push_back(pr_at_loss(*first, probe_1, level) - pr_at_loss(*second, probe_2, level));
+    layers.resize(first->layer_pr.size());
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      layers[layer].push_back(first->layer_pr[layer][probe_1] - second->layer_pr[layer][probe_2]);
+  }
+  details.at_equal_loss = finite_mean(at_equal_loss);
+  for (const auto& differences : layers) details.layers.push_back(finite_mean(differences));
+  return details;
+}
+
+ordered_json layers_json(const EffectDetails& details) {
+  ordered_json object = {{"difference", ordered_json::array()}};
+  for (const MeanInterval& layer : details.layers) {
+    object["difference"].push_back(layer.mean);
+    if (std::isnan(details.noise_size())) continue;
+    object["low"].push_back(layer.low);
+    object["high"].push_back(layer.high);
+  }
+  object["mean_abs"] = details.mean_size();
+  if (!std::isnan(details.noise_size())) object["noise_abs"] = details.noise_size();
+  return object;
+}
+
+ordered_json reading_json(const Reading& reading) {
+  ordered_json object = {{"tokens", reading.tokens}};
+  if (reading.updates) object["updates"] = *reading.updates;
+  if (reading.updates && reading.adamw_lr)
+    object["updates_x_adamw_lr"] = static_cast<double>(*reading.updates) * *reading.adamw_lr;
+  object["conclusion"] = conclusion_name(reading.verdict.conclusion);
+  for (const Effect& effect : reading.verdict.effects)
+    object["differences"][effect.contrast.name] = effect.difference();
+  return object;
 }
 
 // Names for the folders of seeds: their own where these are seed_N and differ, otherwise seed_1, seed_2, ...
@@ -47,49 +168,93 @@ std::vector<std::string> seed_names(const Study& study) {
 }
 
 ordered_json conditions_json(const SeedRuns& seed) {
-  ordered_json object;
-  for (std::size_t i = 0; i < n_conditions; ++i)
-    object[std::string(study_conditions[i].letter)] =
-        seed.conditions[i] ? results_json(*seed.conditions[i]) : ordered_json();
+  ordered_json object = {{"A", nullptr}, {"B", nullptr}, {"C", nullptr}};
+  for (const auto& [tag, run] : seed.runs)
+    (is_main(tag) ? object[key_of(tag)] : object["conditions"][tag]) = results_json(run);
   return object;
 }
 
 void check(const AnalyzeJob& job) {
   if (job.folders.empty())
     fail_input("--analyze DIR is required: a folder with {}/{} and the like", condition_tags[0], results_name);
-  if (!(job.tau > 0) || std::isinf(job.tau)) fail_input("--tau {}: expected a number above 0", job.tau);
+  check_tau(job.tau);
   theme_named(job.theme);
 }
 
 ordered_json config_of(const AnalyzeJob& job, const Study& study) {
   std::vector<std::string> folders;
   for (const fs::path& folder : job.folders) folders.push_back(folder.string());
+  std::vector<std::string> tags;
+  for (const Condition& condition : conditions_of(study)) tags.push_back(condition.tag);
   return {{"analyze", fmt::format("{}", fmt::join(folders, ","))},
           {"tau", job.tau},
-          {"title", study.title}};  // draw_study_run() needs it
+          {"conditions", fmt::format("{}", fmt::join(tags, ","))},  // names of folders
+          {"title", study.title}};                                  // draw_study_run() needs it
 }
 
 }  // namespace
 
+void check_tau(double tau) {
+  if (!(tau > 0) || std::isinf(tau)) fail_input("--tau {}: expected a number above 0", tau);
+}
+
+double EffectDetails::mean_size() const {
+  double sum = 0;
+  for (const MeanInterval& layer : layers) sum += std::fabs(layer.mean);
+  return sum / static_cast<double>(layers.size());
+}
+
+double EffectDetails::noise_size() const {
+  double sum = 0;
+  for (const MeanInterval& layer : layers) sum += layer.standard_error;
+  return std::sqrt(2 / std::numbers::pi) * sum / static_cast<double>(layers.size());  // E|x| of a normal x about 0
+}
+
 StudyResult analyze(const Study& study, double tau) {
+  const Integers probes = common_tokens(study);
   StudyResult result;
-  result.tokens = last_common_tokens(study);
-  PerCondition<std::vector<double>> mean_pr;
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    std::vector<double> val_loss;
-    for (const ConditionResults* run : runs_of(study, i)) {
-      const std::size_t probe = *probe_at(*run, result.tokens);
-      mean_pr[i].push_back(run->mean_pr[probe]);
-      val_loss.push_back(run->val_loss[probe]);
-    }
-    result.val_loss[i] = mean_interval(val_loss);
+  result.tokens = probes.back();
+  for (const std::int64_t at : probes) result.over_time.push_back(reading_at(study, at, tau));
+  result.verdict = result.over_time.back().verdict;
+  for (auto reading = result.over_time.rbegin(); reading != result.over_time.rend(); ++reading) {
+    if (reading->verdict.conclusion != result.verdict.conclusion) break;
+    result.held_since = reading->tokens;
   }
-  result.verdict = decide(mean_pr, tau);
-  result.warnings = warnings_of(study, result.tokens);
+  if (probes.size() >= probes_of_second_reading)
+    result.last_probes = verdict_at(study, std::span(probes).last(probes_of_second_reading), tau);
+  for (const Effect& effect : result.verdict.effects)
+    result.details.push_back(details_of(study, effect.contrast, result.tokens));
+  for (const ConditionValues& values : result.verdict.conditions) {
+    const auto loss = [&](const ConditionResults& run) { return run.val_loss[*probe_at(run, result.tokens)]; };
+    result.val_loss.push_back(finite_mean(over_seeds(study, values.condition.tag, loss)));
+  }
+  result.diverged = diverged_runs(study, result.tokens);
+  result.warnings = warnings_of(study, result);
   return result;
 }
 
-std::string losses_text(const PerCondition<MeanInterval>& val_loss, double unigram_entropy,
+ordered_json verdict_json(const StudyResult& result) {
+  ordered_json object = to_json(result.verdict);
+  for (std::size_t i = 0; i < result.details.size(); ++i) {
+    ordered_json& effect = object["effects"][result.verdict.effects[i].contrast.name];
+    if (result.details[i].at_equal_loss.n > 0) effect["at_equal_loss"] = to_json(result.details[i].at_equal_loss);
+    effect["by_layer"] = layers_json(result.details[i]);
+  }
+  object["tokens"] = result.tokens;
+  object["held_since"] = result.held_since;
+  if (result.last_probes)
+    object["last_probes"] = {{"probes", probes_of_second_reading},
+                             {"conclusion", conclusion_name(result.last_probes->conclusion)},
+                             {"effects", to_json(*result.last_probes)["effects"]}};
+  object["over_time"] = ordered_json::array();
+  for (const Reading& reading : result.over_time) object["over_time"].push_back(reading_json(reading));
+  object["diverged"] = ordered_json::array();
+  for (const auto& [seed, tag, tokens] : result.diverged)
+    object["diverged"].push_back({{"seed", seed}, {"tag", tag}, {"tokens", tokens}});
+  return object;
+}
+
+std::string losses_text(const std::vector<MeanInterval>& val_loss, double unigram_entropy,
                         std::optional<double> true_entropy) {
   constexpr double step = 1000;  // three digits are printed: equal ones are not compared
   const auto printed = [](double value) { return std::round(value * step); };
@@ -123,8 +288,8 @@ void write_results(const ConditionResults& results, const RunFolder& folder, con
 void write_results(const Study& study, const RunFolder& folder) {
   const auto names = seed_names(study);
   for (std::size_t i = 0; i < study.seeds.size(); ++i)
-    for (const auto& results : study.seeds[i].conditions)
-      if (results) write_results(*results, folder, study.seeds.size() == 1 ? "" : names[i]);
+    for (const auto& [tag, run] : study.seeds[i].runs)
+      write_results(run, folder, study.seeds.size() == 1 ? "" : names[i]);
 }
 
 void write_combined(const Study& study, const StudyResult& result, double seconds, const RunFolder& folder) {
@@ -140,8 +305,7 @@ void write_combined(const Study& study, const StudyResult& result, double second
     }
   }
   object["elapsed_s"] = seconds;
-  object["verdict"] = to_json(result.verdict);
-  object["verdict"]["tokens"] = result.tokens;
+  object["verdict"] = verdict_json(result);
   folder.write("combined.json", json_line(object) + "\n");
 }
 
@@ -159,7 +323,7 @@ AnalyzeOutcome run_analysis(const AnalyzeJob& job) {
   if (folder.already_complete()) return outcome;
   return folder.live([&] {
     write_results(study, folder);
-    draw(study_figures(figure_data(study, outcome.result.tokens)), folder.place(), theme_named(job.theme));
+    draw(study_figures(figure_data(study, outcome.result)), folder.place(), theme_named(job.theme));
     outcome.seconds = seconds_since(start);
     write_combined(study, outcome.result, outcome.seconds, folder);
     folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
@@ -174,7 +338,8 @@ std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, c
   Study study = load_study({run});
   const ordered_json config = read_manifest(run).value("config", ordered_json::object());
   study.title = text_at(config, "title", run_title(run, text_at(config, "preset")));  // of an analysis, of training
-  return draw(study_figures(figure_data(study, last_common_tokens(study))), out, colours).files;
+  const double tau = config.value("tau", config.value("/study/tau"_json_pointer, default_tau));
+  return draw(study_figures(figure_data(study, analyze(study, tau))), out, colours).files;
 }
 
 }  // namespace headscope

@@ -15,19 +15,55 @@
 
 namespace headscope {
 
-struct StudyResult {
-  std::int64_t tokens = 0;  // where conditions were compared: last_common_tokens()
+// The verdict at one probe. That of the last one is the test; the others explore.
+struct Reading {
+  std::int64_t tokens = 0;
+  std::optional<std::int64_t> updates;  // where all runs made as many
+  std::optional<double> adamw_lr;       // where all runs had the same
   Verdict verdict;
-  PerCondition<MeanInterval> val_loss;  // there, over seeds; NaN where a seed has none
-  std::vector<std::string> warnings;    // what is missing or was left out
 };
+
+// More about an effect of the verdict.
+struct EffectDetails {
+  // Over seeds, of the PR at the same validation loss: the last one of the two that ends higher.
+  MeanInterval at_equal_loss;
+  std::vector<MeanInterval> layers;  // difference of each layer's PR at the end
+
+  [[nodiscard]] double mean_size() const;   // mean over layers of |difference|
+  [[nodiscard]] double noise_size() const;  // what it would be without any effect; NaN with one seed
+};
+
+// A run whose values are not finite from some probe on: it is left out of all pairs.
+struct DivergedRun {
+  std::string seed, tag;
+  std::int64_t tokens = 0;  // the last probe that was sound
+};
+
+struct StudyResult {
+  std::int64_t tokens = 0;  // where conditions were compared: the last of common_tokens()
+  Verdict verdict;
+  std::vector<EffectDetails> details;  // of each effect of the verdict
+  std::vector<Reading> over_time;
+  std::int64_t held_since = 0;         // tokens from which on the conclusion is that of the end
+  std::optional<Verdict> last_probes;  // of the mean of the last `probes_of_second_reading`, where there are so many
+  std::vector<MeanInterval> val_loss;  // of each condition, there, over seeds; NaN where a seed has none
+  std::vector<DivergedRun> diverged;
+  std::vector<std::string> warnings;  // what is missing or was left out
+};
+constexpr std::size_t probes_of_second_reading = 5;
+
+// Throws Error(Fault::input) naming the flag.
+void check_tau(double tau);
 
 // Throws Error(Fault::input) when the runs have no probe at the same number of tokens. tau > 0.
 StudyResult analyze(const Study& study, double tau);
 
+// The verdict as combined.json has it (docs/study.md).
+nlohmann::ordered_json verdict_json(const StudyResult& result);
+
 // How the losses of the conditions compare with the entropies of the language that they were trained on, as far as the
 // printed numbers tell: "the validation losses lie between the language's true entropy, 0.587 nats, and …".
-std::string losses_text(const PerCondition<MeanInterval>& val_loss, double unigram_entropy,
+std::string losses_text(const std::vector<MeanInterval>& val_loss, double unigram_entropy,
                         std::optional<double> true_entropy);
 
 // What the manifest of a study says.
@@ -40,8 +76,8 @@ void write_results(const ConditionResults& results, const RunFolder& folder, con
 // Writes the results of all conditions.
 void write_results(const Study& study, const RunFolder& folder);
 
-// Writes combined.json: results, verdict and the time that they took. One seed: objects A, B, C. Several: a list
-// `seeds` of such objects, each with the name of its folder.
+// Writes combined.json: results, verdict and the time that they took. One seed: objects A, B, C, and others by tag in
+// `conditions`. Several: a list `seeds` of such objects, each with the name of its folder.
 void write_combined(const Study& study, const StudyResult& result, double seconds, const RunFolder& folder);
 
 struct AnalyzeJob {

@@ -1,43 +1,45 @@
-// The conditions of the causal QK-Norm study (seed 004) and what their differences show. No other file defines them.
+// The conditions of the causal QK-Norm study (seed 004), its controls, and what their differences show. No other file
+// defines them: a control is one entry of each table in conditions.cpp.
 #pragma once
 
-#include <array>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "run/names.h"
 
 namespace headscope {
 
 struct Condition {
-  std::string_view letter;  // in sentences and tables
-  std::string_view tag;     // the name of its folder, and `tag` in results.json
-  std::string_view name;    // in the legend of a figure
-  bool normalised;          // queries and keys are RMS-normalised
-  bool gain_learned;        // otherwise the gain stays 1
+  std::string letter;                                        // in sentences and tables
+  std::string tag;                                           // the name of its folder, and `tag` in results.json
+  std::string name;                                          // in the legend of a figure
+  std::vector<std::pair<std::string, std::string>> changes;  // to the setup of the study: key, value
+  std::string isolates;                                      // what it is for
 };
 
-constexpr std::size_t n_conditions = condition_tags.size();
-// A place in this list is the condition's index everywhere, and its colour in every figure.
-constexpr std::array<Condition, n_conditions> study_conditions = {{
-    {"A", condition_tags[0], "A learned γ", true, true},
-    {"B", condition_tags[1], "B γ = 1", true, false},
-    {"C", condition_tags[2], "C no QK-Norm", false, false},
-}};
+// The seed's three, A, B and C, then the controls.
+const std::vector<Condition>& known_conditions();
+constexpr std::size_t n_main_conditions = 3;
+bool is_main(std::string_view tag);
+// The letter of A, B and C, the tag of others: how combined.json names them.
+std::string key_of(const std::string& tag);
+constexpr std::string_view learned_gain_tag = condition_tags[0];  // A
 
-// A value for each condition, in their order.
-template <class T>
-using PerCondition = std::array<T, n_conditions>;
+// The main conditions and those of the tags, in the order of the table. One that is not there comes last, with its tag
+// for a name.
+std::vector<Condition> conditions_with(const std::vector<std::string>& tags);
 
-constexpr PerCondition<std::string_view> study_condition_names = {study_conditions[0].name, study_conditions[1].name,
-                                                                  study_conditions[2].name};
-
-// Two conditions that differ in one thing. The effect of that thing is the value of `with` less that of `without`.
+// Two conditions that differ in one thing. Its effect is the value of the first less that of the second.
 struct Contrast {
-  std::string_view cause;  // the subject of a sentence
-  std::size_t with, without;
+  std::string name;           // in combined.json
+  std::string cause;          // the subject of a sentence
+  std::string first, second;  // tags
+  bool is_control = false;    // its test belongs to the family of the controls
 };
-constexpr Contrast gamma_contrast{"learning γ", 0, 1};
-constexpr Contrast norm_contrast{"normalisation", 1, 2};
-constexpr Contrast total_contrast{"QK-Norm as a whole", 0, 2};
+
+// Those of the conditions: gamma, norm and total first. A condition that is not in the table is compared with A.
+std::vector<Contrast> contrasts_of(const std::vector<Condition>& conditions);
 
 }  // namespace headscope

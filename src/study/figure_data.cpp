@@ -3,7 +3,7 @@
 #include <cmath>
 #include <functional>
 
-#include "stats/welch.h"
+#include "core/text.h"
 #include "study/study_figures.h"
 
 namespace headscope {
@@ -11,29 +11,14 @@ namespace {
 
 using Runs = std::vector<const ConditionResults*>;
 
-// Probes that all runs have.
-Integers common_tokens(const Runs& runs) {
-  Integers tokens = runs.front()->tokens;
-  std::erase_if(tokens, [&](std::int64_t at) {
-    return !std::ranges::all_of(runs, [&](const auto* run) { return probe_at(*run, at).has_value(); });
-  });
-  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
-  return tokens;
-}
-
-// The values of the runs at `tokens`, those that are finite. series_of(run) is a list with one value for each probe.
+// The mean over runs at `tokens`, of the values that are finite. series_of(run) is a list with one value for each
+// probe.
 template <class SeriesOf>
-std::vector<double> finite_values(const Runs& runs, std::int64_t tokens, SeriesOf series_of) {
+MeanInterval mean_at(const Runs& runs, std::int64_t tokens, SeriesOf series_of) {
   std::vector<double> values;
-  for (const ConditionResults* run : runs) {
-    const double value = series_of(*run)[*probe_at(*run, tokens)];
-    if (std::isfinite(value)) values.push_back(value);
-  }
-  return values;
-}
-
-auto layer_pr(std::size_t layer) {
-  return [layer](const ConditionResults& run) -> const Numbers& { return run.layer_pr[layer]; };
+  for (const ConditionResults* run : runs)
+    if (const auto probe = probe_at(*run, tokens)) values.push_back(series_of(*run)[*probe]);
+  return finite_mean(std::move(values));
 }
 
 void append(SeedMeans& means, const MeanInterval& interval) {
@@ -45,7 +30,7 @@ void append(SeedMeans& means, const MeanInterval& interval) {
 template <class SeriesOf>
 SeedMeans curve_of(const Runs& runs, const Integers& tokens, SeriesOf series_of) {
   SeedMeans means;
-  for (const std::int64_t at : tokens) append(means, mean_interval(finite_values(runs, at, series_of)));
+  for (const std::int64_t at : tokens) append(means, mean_at(runs, at, series_of));
   return means;
 }
 
@@ -57,39 +42,63 @@ std::vector<SeedMeans> gamma_curves(Runs runs, const Integers& tokens) {
   return curves;
 }
 
-StudyCurves curves_of(const Runs& runs, std::int64_t final_tokens) {
+// Runs that diverged end the curves of their condition early, unless all did.
+StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_tokens) {
+  if (!std::ranges::all_of(runs, [](const auto* run) { return has_diverged(*run); }))
+    std::erase_if(runs, [](const ConditionResults* run) { return has_diverged(*run); });
   StudyCurves curves;
+  curves.tag = condition.tag;
+  curves.letter = condition.letter;
+  curves.name = condition.name;
   curves.tokens = common_tokens(runs);
   curves.loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::loss));
   curves.val_loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::val_loss));
   curves.mean_pr = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::mean_pr));
   for (std::size_t layer = 0; layer < runs.front()->layer_pr.size(); ++layer)
-    append(curves.layer_pr, mean_interval(finite_values(runs, final_tokens, layer_pr(layer))));
+    append(curves.layer_pr,
+           mean_at(runs, final_tokens, [&](const auto& run) -> const Numbers& { return run.layer_pr[layer]; }));
   curves.gamma_cv = gamma_curves(runs, curves.tokens);
   return curves;
 }
 
-SeedMeans layer_effects(const Study& study, const Contrast& contrast, std::int64_t tokens) {
-  const Runs with = runs_of(study, contrast.with), without = runs_of(study, contrast.without);
-  SeedMeans means;
-  for (std::size_t layer = 0; !with.empty() && !without.empty() && layer < with.front()->layer_pr.size(); ++layer) {
-    const WelchTest test =
-        welch_test(finite_values(with, tokens, layer_pr(layer)), finite_values(without, tokens, layer_pr(layer)));
-    append(means, {.mean = test.difference, .low = test.low, .high = test.high});
-  }
-  return means;
+std::vector<std::string> notes_of(const StudyResult& result) {
+  const Reading& last = result.over_time.back();
+  std::vector<std::string> notes = {fmt::format(
+      "conclusion: {}, since {}; {}", conclusion_name(result.verdict.conclusion), tokens_text(result.held_since),
+      result.verdict.descriptive ? "one seed describes" : "only the last probe is the test")};
+  if (last.updates && last.adamw_lr)
+    notes.push_back(fmt::format("end: {} updates, updates × adamw_lr = {:g}", with_separators(*last.updates),
+                                static_cast<double>(*last.updates) * *last.adamw_lr));
+  return notes;
 }
 
 }  // namespace
 
-StudyFigureData figure_data(const Study& study, std::int64_t tokens) {
+StudyFigureData figure_data(const Study& study, const StudyResult& result) {
   StudyFigureData data;
   data.title = study.title;
   data.seeds = study.seeds.size();
-  for (std::size_t i = 0; i < n_conditions; ++i)
-    if (const Runs runs = runs_of(study, i); !runs.empty()) data.conditions[i] = curves_of(runs, tokens);
-  data.gamma_effect = layer_effects(study, gamma_contrast, tokens);
-  data.norm_effect = layer_effects(study, norm_contrast, tokens);
+  data.tau = result.verdict.tau;
+  data.notes = notes_of(result);
+  for (std::size_t i = 0; i < result.verdict.conditions.size(); ++i) {
+    const Condition& condition = result.verdict.conditions[i].condition;
+    const Runs runs = runs_of(study, condition.tag);
+    if (runs.empty()) continue;
+    data.conditions.push_back(curves_of(condition, runs, result.tokens));
+    data.conditions.back().colour = i;
+  }
+  for (std::size_t i = 0; i < result.details.size(); ++i) {
+    const Contrast& contrast = result.verdict.effects[i].contrast;
+    const EffectDetails& details = result.details[i];
+    EffectCurves curves{
+        contrast.name,      pair_text(result.verdict, contrast), {}, {}, details.mean_size(), details.noise_size(),
+        contrast.is_control};
+    for (const Reading& reading : result.over_time)
+      append(curves.over_time, reading.verdict.effects[i].test.difference);
+    for (const MeanInterval& layer : details.layers) append(curves.layers, layer);
+    data.effects.push_back(std::move(curves));
+  }
+  for (const Reading& reading : result.over_time) data.tokens.push_back(reading.tokens);
   return data;
 }
 

@@ -9,7 +9,7 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/missing.h"
-#include "study/conditions.h"
+#include "run/names.h"
 
 namespace headscope {
 namespace {
@@ -48,8 +48,8 @@ std::string in_quotes(const std::string& text) {
 }
 
 bool is_field(std::string_view name) {
-  constexpr std::string_view names[] = {"tag",     "tokens",   "loss",     "val_loss",
-                                        "mean_pr", "layer_pr", "gamma_cv", "gamma_final"};
+  constexpr std::string_view names[] = {"tag",      "tokens",   "loss",        "val_loss", "mean_pr",
+                                        "layer_pr", "gamma_cv", "gamma_final", "updates",  "adamw_lr"};
   return std::ranges::find(names, name) != std::end(names);
 }
 
@@ -129,24 +129,35 @@ class DocumentBuilder : public nlohmann::json_sax<json> {
 std::string tag_at(const std::string& place, const json& tag) {
   if (!tag.is_string()) refuse(place, tag, "a text");
   const auto& text = tag.get_ref<const std::string&>();
-  if (std::ranges::find(condition_tags, text) == condition_tags.end())
-    fail_input("{} is {}; expected one of {}", place, in_quotes(text), fmt::join(condition_tags, ", "));
+  if (!is_condition_tag(text))
+    fail_input("{} is {}; expected the name of a condition, such as {}", place, in_quotes(text), condition_tags[0]);
   return text;
 }
 
-Integers tokens_at(const std::string& place, const json& list) {
+Integers counts_at(const std::string& place, const json& list) {
   if (!list.is_array()) refuse(place, list, "a list of numbers");
-  Integers tokens;
+  Integers counts;
   for (const json& value : list) {
     const auto count = value.is_number_integer() ? value.get<std::int64_t>() : -1;  // 2^63 and more become negative
-    if (count < 0) refuse(fmt::format("{}[{}]", place, tokens.size()), value, "a whole number, not negative");
-    if (!tokens.empty() && count < tokens.back())
-      fail_input("{}[{}] is {}, less than {} before it; tokens never decrease", place, tokens.size(), count,
-                 tokens.back());
-    tokens.push_back(count);
+    if (count < 0) refuse(fmt::format("{}[{}]", place, counts.size()), value, "a whole number, not negative");
+    if (!counts.empty() && count < counts.back())
+      fail_input("{}[{}] is {}, less than {} before it; tokens and updates never decrease", place, counts.size(), count,
+                 counts.back());
+    counts.push_back(count);
   }
-  if (tokens.empty()) fail_input("{} is empty: there are no probes", place);
-  return tokens;
+  if (counts.empty()) fail_input("{} is empty: there are no probes", place);
+  return counts;
+}
+
+double rate_at(const std::string& place, const json& value) {
+  if (!value.is_number() || !(value.get<double>() > 0)) refuse(place, value, "a number above 0");
+  return value.get<double>();
+}
+
+// A list that had values has none at its end.
+bool ends_missing(const Numbers& series) {
+  return !std::isfinite(series.back()) &&
+         std::ranges::any_of(series, [](double value) { return std::isfinite(value); });
 }
 
 Numbers numbers_at(const std::string& place, const json& list, std::size_t length, const char* as_many_as) {
@@ -185,6 +196,10 @@ std::vector<Numbers> layers_at(const std::string& place, const json& object, std
 
 }  // namespace
 
+bool has_diverged(const ConditionResults& results) {
+  return !std::isfinite(results.mean_pr.back()) || ends_missing(results.loss) || ends_missing(results.val_loss);
+}
+
 ordered_json results_json(const ConditionResults& results) {
   ordered_json object = {{"tag", results.tag},
                          {"tokens", results.tokens},
@@ -194,6 +209,8 @@ ordered_json results_json(const ConditionResults& results) {
                          {"layer_pr", layers_json(results.layer_pr)},
                          {"gamma_cv", layers_json(results.gamma_cv)}};
   if (results.gamma_final) object["gamma_final"] = layers_json(*results.gamma_final);
+  if (results.updates) object["updates"] = *results.updates;
+  if (results.adamw_lr) object["adamw_lr"] = *results.adamw_lr;
   return object;
 }
 
@@ -222,7 +239,7 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
   results.tag = field("tag", tag_at);
   if (!expected_tag.empty() && results.tag != expected_tag)
     fail_input("{}: tag is '{}'; expected '{}', the name of its folder", origin, results.tag, expected_tag);
-  results.tokens = field("tokens", tokens_at);
+  results.tokens = field("tokens", counts_at);
   const std::size_t probes = results.tokens.size();
   results.loss = field("loss", numbers_at, probes, "tokens");
   results.val_loss = field("val_loss", numbers_at, probes, "tokens");
@@ -235,6 +252,12 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
     results.gamma_final = field("gamma_final", layers_at, std::nullopt);
     check_layers("gamma_final", results.gamma_final->size(), results.layer_pr.size());
   }
+  if (document.contains("updates")) {
+    results.updates = field("updates", counts_at);
+    if (results.updates->size() != probes)
+      fail_input("{}: updates has {} values; expected {}, as many as tokens", origin, results.updates->size(), probes);
+  }
+  if (document.contains("adamw_lr")) results.adamw_lr = field("adamw_lr", rate_at);
   return results;
 }
 

@@ -16,15 +16,20 @@ constexpr const char* results_name = "results.json";
 
 // Series have one value for each probe; NaN is null in the file (there is no loss before the first step).
 struct ConditionResults {
-  std::string tag;  // one of condition_tags
+  std::string tag;  // see is_condition_tag
   Integers tokens;  // seen at each probe; never decreases
   Numbers loss;     // training cross-entropy since the last probe, nats
   Numbers val_loss;
   Numbers mean_pr;                                  // key participation ratio, mean over layers
   std::vector<Numbers> layer_pr;                    // [layer][probe]
   std::vector<Numbers> gamma_cv;                    // [layer][probe]; empty without QK-Norm
-  std::optional<std::vector<Numbers>> gamma_final;  // [layer][d_k]; condition A only
+  std::optional<std::vector<Numbers>> gamma_final;  // [layer][d_k]; where the gain is learned
+  std::optional<Integers> updates;                  // made at each probe; absent in published results
+  std::optional<double> adamw_lr;                   // where it is constant
 };
+
+// The run diverged: its last probe has no PR, or lacks a loss that earlier ones have.
+bool has_diverged(const ConditionResults& results);
 
 // The text of results.json, byte for byte as Python's json.dump writes the same values: one line, numbers in shortest
 // round-trip form. Reading it and writing it again gives the same bytes.
@@ -34,8 +39,8 @@ std::string results_text(const ConditionResults& results);
 nlohmann::ordered_json results_json(const ConditionResults& results);
 
 // Unknown fields are ignored. Throws Error(Fault::input), one line naming `origin` and the field, for anything that is
-// not as described above: hostile text is refused, however it is nested, repeated or long. The tag is one of
-// condition_tags, and `expected_tag` (the name of the file's folder) where that is given.
+// not as described above: hostile text is refused, however it is nested, repeated or long. The tag is
+// `expected_tag` (the name of the file's folder) where that is given.
 ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag = {});
 
 ConditionResults read_results(const std::filesystem::path& file, std::string_view expected_tag);

@@ -13,8 +13,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool holds_condition(const fs::path& folder) {
-  return std::ranges::any_of(condition_tags, [&](auto tag) { return fs::exists(folder / tag / results_name); });
+// The conditions whose results the folder holds, in order of their names.
+std::set<std::string> tags_in(const fs::path& folder) {
+  std::set<std::string> tags;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error))
+    if (const std::string name = entry.path().filename().string();
+        is_condition_tag(name) && fs::exists(entry.path() / results_name, error))
+      tags.insert(name);
+  return tags;
 }
 
 // N of "seed_N".
@@ -32,13 +39,13 @@ std::vector<fs::path> seed_folders(const fs::path& folder) {
   std::map<std::uint64_t, fs::path> seeds;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto number = seed_number(entry.path().filename().string());
-    if (number && entry.is_directory(error) && holds_condition(entry.path())) seeds[*number] = entry.path();
+    if (number && entry.is_directory(error) && !tags_in(entry.path()).empty()) seeds[*number] = entry.path();
   }
-  const bool direct = holds_condition(folder);
-  if (direct && !seeds.empty())
+  const std::set<std::string> direct = tags_in(folder);
+  if (!direct.empty() && !seeds.empty())
     fail_input("--analyze {}: holds both {}/{} and folders seed_N; name the folders that are meant", folder.string(),
-               condition_tags[0], results_name);
-  if (direct) return {folder};
+               *direct.begin(), results_name);
+  if (!direct.empty()) return {folder};
   if (seeds.empty())
     fail_input("--analyze {0}: holds no results; expected {1}/{4}, {2}/{4} or {3}/{4}, or folders seed_N with them",
                folder.string(), condition_tags[0], condition_tags[1], condition_tags[2], results_name);
@@ -47,25 +54,39 @@ std::vector<fs::path> seed_folders(const fs::path& folder) {
   return result;
 }
 
+// The seed of the study that goes on in this folder; a new one where there is none.
+SeedRuns& seed_of(Study& study, const fs::path& folder) {
+  const std::string name = absolute_folder(folder).filename().string();
+  const std::set<std::string> tags = tags_in(folder);
+  const auto goes_on = [&](const SeedRuns& seed) {
+    return seed_number(name) && seed.name == name &&
+           std::ranges::none_of(tags, [&](const auto& tag) { return seed.runs.contains(tag); });
+  };
+  const auto found = std::ranges::find_if(study.seeds, goes_on);
+  return found != study.seeds.end() ? *found : study.seeds.emplace_back(SeedRuns{name, {}});
+}
+
 // Reads the runs of one seed and adds them to the study. `first` is the first file of the study, with its layers.
 void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std::string, std::size_t>>& first) {
-  SeedRuns runs{absolute_folder(folder).filename().string(), {}};
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    const fs::path file = folder / condition_tags[i] / results_name;
-    if (!fs::exists(file)) continue;
+  SeedRuns& seed = seed_of(study, folder);
+  for (const std::string& tag : tags_in(folder)) {
+    const fs::path file = folder / tag / results_name;
     const std::string text = read_file(file);
     study.inputs[file.string()] = content_hash(text);
-    runs.conditions[i] = parse_results(text, file.string(), condition_tags[i]);
-    const std::size_t layers = runs.conditions[i]->layer_pr.size();
+    const std::size_t layers = (seed.runs[tag] = parse_results(text, file.string(), tag)).layer_pr.size();
     if (!first) first.emplace(file.string(), layers);
     if (layers != first->second)
       fail_input("{}: has {} layers, {} has {}; runs of one study have the same model", file.string(), layers,
                  first->first, first->second);
   }
-  study.seeds.push_back(std::move(runs));
 }
 
 }  // namespace
+
+const ConditionResults* SeedRuns::find(const std::string& tag) const {
+  const auto found = runs.find(tag);
+  return found == runs.end() ? nullptr : &found->second;
+}
 
 Study load_study(const std::vector<fs::path>& folders) {
   Study study{.title = absolute_folder(folders.front()).filename().string(), .seeds = {}, .inputs = {}};
@@ -86,24 +107,39 @@ std::optional<std::size_t> probe_at(const ConditionResults& results, std::int64_
   return static_cast<std::size_t>(after - results.tokens.begin()) - 1;
 }
 
-std::vector<const ConditionResults*> runs_of(const Study& study, std::size_t condition) {
+std::vector<Condition> conditions_of(const Study& study) {
+  std::set<std::string> tags;
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs) tags.insert(tag);
+  return conditions_with({tags.begin(), tags.end()});
+}
+
+std::vector<const ConditionResults*> runs_of(const Study& study, const std::string& tag) {
   std::vector<const ConditionResults*> runs;
   for (const SeedRuns& seed : study.seeds)
-    if (seed.conditions[condition]) runs.push_back(&*seed.conditions[condition]);
+    if (const ConditionResults* run = seed.find(tag)) runs.push_back(run);
   return runs;
 }
 
-std::int64_t last_common_tokens(const Study& study) {
-  std::vector<const ConditionResults*> runs;
-  for (std::size_t i = 0; i < n_conditions; ++i)
-    for (const ConditionResults* run : runs_of(study, i)) runs.push_back(run);
-  const auto everywhere = [&](std::int64_t at) {
-    return std::ranges::all_of(runs, [&](const auto* run) { return probe_at(*run, at).has_value(); });
-  };
-  const Integers& tokens = runs.front()->tokens;
-  const auto found = std::find_if(tokens.rbegin(), tokens.rend(), everywhere);
-  if (found == tokens.rend()) fail_input("{}: the runs have no probe at the same number of tokens", study.title);
-  return *found;
+Integers common_tokens(const std::vector<const ConditionResults*>& runs) {
+  Integers tokens = runs.front()->tokens;
+  std::erase_if(tokens, [&](std::int64_t at) {
+    return !std::ranges::all_of(runs, [&](const auto* run) { return probe_at(*run, at).has_value(); });
+  });
+  tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  return tokens;
+}
+
+Integers common_tokens(const Study& study) {
+  std::vector<const ConditionResults*> all, sound;
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs) {
+      all.push_back(&run);
+      if (!has_diverged(run)) sound.push_back(&run);
+    }
+  Integers tokens = common_tokens(sound.empty() ? all : sound);
+  if (tokens.empty()) fail_input("{}: the runs have no probe at the same number of tokens", study.title);
+  return tokens;
 }
 
 }  // namespace headscope

@@ -12,10 +12,12 @@
 
 namespace headscope {
 
-// The runs of one seed, in the order A, B, C: those that are there, at least one.
+// The runs of one seed, by tag: at least one.
 struct SeedRuns {
   std::string name;  // "seed_42"; the folder's name where it is not called so
-  PerCondition<std::optional<ConditionResults>> conditions;
+  std::map<std::string, ConditionResults> runs;
+
+  [[nodiscard]] const ConditionResults* find(const std::string& tag) const;
 };
 
 struct Study {
@@ -24,19 +26,23 @@ struct Study {
   std::map<std::string, std::string> inputs;  // a file that was read to the XXH3 (128 bits, hex) of its bytes
 };
 
-// Each folder holds TAG/results.json of one seed, or sub-folders seed_N that do. The title is the name of the first
-// folder. Throws Error(Fault::input) naming the file or folder: nothing there, a damaged file, runs of different depth,
-// a folder given twice.
+// Each folder holds TAG/results.json of one seed, or sub-folders seed_N that do. Folders seed_N of the same name that
+// have no condition in common are one seed. The title is the name of the first folder. Throws Error(Fault::input)
+// naming the file or folder: nothing there, a damaged file, runs of different depth, a folder given twice.
 Study load_study(const std::vector<std::filesystem::path>& folders);
 
-// The largest number of tokens at which every run has a probe: where conditions are compared. As a rule it is the end
-// of all of them. Throws Error(Fault::input) when there is none.
-std::int64_t last_common_tokens(const Study& study);
+// The numbers of tokens at which every run has a probe, but for those that diverged (unless all did): at the last of
+// them, as a rule the end, conditions are compared. Throws Error(Fault::input) when there is none.
+Integers common_tokens(const Study& study);
+Integers common_tokens(const std::vector<const ConditionResults*>& runs);  // may be empty
 
 // The last probe at this number of tokens; none when there is no such probe.
 std::optional<std::size_t> probe_at(const ConditionResults& results, std::int64_t tokens);
 
+// A, B, C and the other conditions that a seed has.
+std::vector<Condition> conditions_of(const Study& study);
+
 // The runs of one condition, in order of the seeds.
-std::vector<const ConditionResults*> runs_of(const Study& study, std::size_t condition);
+std::vector<const ConditionResults*> runs_of(const Study& study, const std::string& tag);
 
 }  // namespace headscope

@@ -1,7 +1,6 @@
 #include "study/study_figures.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "core/error.h"
@@ -31,21 +30,26 @@ Mark layer_bar(const std::string& column) {
   return Mark::segment("layers", "layer", column + "_low", column + "_high").wide(0.8).changed(&Mark::rim, true);
 }
 
+// Yellow, which is hard to see on white, comes last.
+Colour colour_of(const StudyCurves& condition) {
+  constexpr std::size_t colours[] = {0, 1, 2, 3, 4, 5, 7, 6};
+  return category(colours[condition.colour % std::size(colours)]);
+}
+
 // The final value of each condition, beside the panel. Beside a curve that ends early the text would lie over others;
 // what no measurement gives is not written out.
 std::vector<Label> final_values(const StudyFigureData& data, SeedMeans StudyCurves::*series) {
   std::int64_t last = 0;
-  for (const auto& condition : data.conditions)
-    if (condition) last = std::max(last, condition->tokens.back());
+  for (const StudyCurves& condition : data.conditions) last = std::max(last, condition.tokens.back());
   std::vector<Label> labels;
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    if (!data.conditions[i] || data.conditions[i]->tokens.back() != last) continue;
-    const SeedMeans& means = (*data.conditions[i]).*series;
+  for (const StudyCurves& condition : data.conditions) {
+    if (condition.tokens.back() != last) continue;
+    const SeedMeans& means = condition.*series;
     if (means.mean.empty() || !(std::fabs(means.mean.back()) < 1e6)) continue;
-    std::string text = fmt::format("{} {:.2f}", study_conditions[i].letter, means.mean.back());
+    std::string text = fmt::format("{} {:.2f}", condition.letter, means.mean.back());
     const double half = (means.high.back() - means.low.back()) / 2;
     if (std::fabs(half) < 1e6) text += fmt::format(" ± {:.2f}", half);
-    labels.push_back({.text = {text}, .place = Label::beside, .y = means.mean.back(), .colour = category(i)});
+    labels.push_back({.text = {text}, .place = Label::beside, .y = means.mean.back(), .colour = colour_of(condition)});
   }
   return labels;
 }
@@ -64,27 +68,32 @@ struct Series {
 Figure curves_figure(const StudyFigureData& data, Figure figure, const std::string& y_label,
                      const std::vector<Series>& series) {
   Panel panel{.x = {.kind = Axis::tokens}, .y = {.label = {y_label}, .padding = 0.02}};
-  constexpr PerCondition<double> thickness = {1.7, 1.1, 0.6};
+  constexpr double thickness[] = {1.7, 1.1, 0.6, 0.6};  // of A, B, C and controls
   std::vector<Mark> lines, ends;
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    if (!data.conditions[i]) continue;
-    HEADSCOPE_CHECK(!data.conditions[i]->tokens.empty(), "a condition without a probe");
-    const std::string name(1, static_cast<char>(std::tolower(study_conditions[i].letter[0])));
-    std::string legend(study_conditions[i].name);
+  for (const StudyCurves& condition : data.conditions) {
+    HEADSCOPE_CHECK(!condition.tokens.empty(), "a condition without a probe");
+    // "a", "b", "c", "d": letters of controls are no names of columns.
+    const std::string name = condition.colour < 26 ? std::string(1, static_cast<char>('a' + condition.colour))
+                                                   : fmt::format("z{}", condition.colour);
+    std::string legend = condition.name;
     Table table(name);
-    table.add("tokens", data.conditions[i]->tokens);
+    table.add("tokens", condition.tokens);
     for (const auto& [column, member, width, dash, shape] : series) {
-      const SeedMeans& means = (*data.conditions[i]).*member;
+      const SeedMeans& means = condition.*member;
       if (finite_count(means.mean) == 0) continue;
       add_means(table, column, means);
-      const Mark line = Mark::line(name, "tokens", column).coloured(category(i)).wide(width * thickness[i]);
+      const Mark line = Mark::line(name, "tokens", column)
+                            .coloured(colour_of(condition))
+                            .wide(width * thickness[std::min(condition.colour, std::size(thickness) - 1)]);
       lines.push_back(line.dashed(dash).changed(&Mark::shape, shape).named(std::exchange(legend, "")));
       const std::size_t last = means.mean.size() - 1;
       if (column == series.back().column)
-        ends.push_back(Mark::points(name, "tokens", column).of_rows(last, last).coloured(category(i)).sized(0.6));
+        ends.push_back(
+            Mark::points(name, "tokens", column).of_rows(last, last).coloured(colour_of(condition)).sized(0.6));
       const std::string end(column);
       if (finite_count(means.low) > 1 && dash == Dash::solid)
-        panel.marks.push_back(Mark::band(name, "tokens", end + "_low", end + "_high").coloured(category(i)).faded(0.2));
+        panel.marks.push_back(
+            Mark::band(name, "tokens", end + "_low", end + "_high").coloured(colour_of(condition)).faded(0.2));
     }
     if (legend.empty()) figure.data.push_back({name, std::move(table)});
   }
@@ -102,7 +111,7 @@ Figure loss_figure(const StudyFigureData& data) {
                                 {{"loss", &StudyCurves::loss, 1.3, Dash::solid, PointShape::triangle},
                                  {"val_loss", &StudyCurves::val_loss, 1.3, Dash::dashed}});
   const bool curves = std::ranges::any_of(
-      data.conditions, [](const auto& condition) { return condition && finite_count(condition->loss.mean) > 1; });
+      data.conditions, [](const StudyCurves& condition) { return finite_count(condition.loss.mean) > 1; });
   const Mark line = curves ? Mark::line("", "", "").wide(1.3) : Mark::points("", "", "");
   const char* validation = figure.panels[0].labels.empty() ? "validation" : "validation (right: final)";
   figure.kinds.insert(figure.kinds.begin(),
@@ -115,7 +124,8 @@ Figure gamma_cv_figure(const StudyFigureData& data) {
   Figure figure{"5_gamma_cv", "Non-uniformity of learned γ", data.title};
   Panel panel{.x = {.kind = Axis::tokens},
               .y = {.label = {"γ CV (std / |mean|)"}, .padding = 0.02, .include = {0, 0.01}}};  // before training: 0
-  const StudyCurves none, &learned = data.conditions[0] ? *data.conditions[0] : none;
+  const auto found = std::ranges::find(data.conditions, learned_gain_tag, &StudyCurves::tag);
+  const StudyCurves none, &learned = found != data.conditions.end() ? *found : none;
   Table table("layers");
   table.add("tokens", learned.tokens);
   double widest = 0;
@@ -149,24 +159,29 @@ Figure over_layers(const StudyFigureData& data, Figure figure, Table table, cons
   return figure;
 }
 
-// A dot for each condition beside the number of its layer, A left and C right; the lines between them are the effects.
+// A dot for each condition beside the number of its layer, in their order; the lines between them are the effects.
 Figure layer_figure(const StudyFigureData& data) {
   Table table("layers");
   std::vector<Mark> links, dots;
   std::string before;
   double shift_before = 0;
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    if (!data.conditions[i] || finite_count(data.conditions[i]->layer_pr.mean) == 0) continue;
-    const SeedMeans& means = data.conditions[i]->layer_pr;
-    const std::string letter(study_conditions[i].letter);
-    const double shift = (static_cast<double>(i) - 1) * 0.25;
-    add_means(table, letter, means);
-    const Mark link = Mark::segment("layers", "layer", before, letter).coloured(muted).wide(0.6);
-    if (!before.empty()) links.push_back(link.shifted(shift_before, shift));
-    const Mark dot = Mark::points("layers", "layer", letter).named(std::string(study_conditions[i].name));
-    if (finite_count(means.low) > 0) dots.push_back(layer_bar(letter).coloured(category(i)).shifted(shift, shift));
-    dots.push_back(dot.coloured(category(i)).shifted(shift, shift));
-    before = letter;
+  const double middle = (static_cast<double>(data.conditions.size()) - 1) / 2;
+  const double distance = std::min(0.25, 0.75 / std::max(1.0, 2 * middle));
+  for (std::size_t i = 0; i < data.conditions.size(); ++i) {
+    const StudyCurves& condition = data.conditions[i];
+    const SeedMeans& means = condition.layer_pr;
+    if (finite_count(means.mean) == 0) continue;
+    const std::string column = key_of(condition.tag);
+    const double shift = (static_cast<double>(i) - middle) * distance;
+    add_means(table, column, means);
+    const Mark link = Mark::segment("layers", "layer", before, column).coloured(muted).wide(0.6);
+    if (!before.empty() && data.conditions.size() <= n_main_conditions)
+      links.push_back(link.shifted(shift_before, shift));
+    const Mark dot = Mark::points("layers", "layer", column).named(condition.name);
+    if (finite_count(means.low) > 0)
+      dots.push_back(layer_bar(column).coloured(colour_of(condition)).shifted(shift, shift));
+    dots.push_back(dot.coloured(colour_of(condition)).shifted(shift, shift));
+    before = column;
     shift_before = shift;
   }
   Figure figure{"3_per_layer", "Final key PR by layer", data.title};
@@ -184,23 +199,116 @@ std::string signed_mean(const Numbers& values) {
   return fmt::format("{}{:.2f}", mean < 0 ? "−" : "+", std::fabs(mean));
 }
 
+// gamma and norm in two colours that A, B and C do not have; then those of the others.
+Colour effect_colour(std::size_t effect) {
+  constexpr std::size_t colours[] = {3, 5, 7, 0, 1, 2, 4};
+  return category(colours[effect % std::size(colours)]);
+}
+
 Figure effect_figure(const StudyFigureData& data) {
   Table table("effects");
   std::vector<Mark> marks;
-  const auto add = [&](const char* column, const SeedMeans& means, const char* name, Colour colour, double shift) {
-    if (finite_count(means.mean) == 0) return;
-    add_means(table, column, means);
-    const Mark bar = Mark::box("layers", "layer", "", column).coloured(std::move(colour)).spanning(0.36);
-    marks.push_back(bar.named(name + signed_mean(means.mean)).shifted(shift, shift));
-    if (finite_count(means.low) > 0) marks.push_back(layer_bar(column).shifted(shift, shift));
-  };
-  // Colours that no condition has.
-  add("gamma_effect", data.gamma_effect, "γ (A − B), mean ", category(3), -0.2);
-  add("norm_effect", data.norm_effect, "norm (B − C), mean ", category(5), 0.2);
+  const std::pair<const char*, const char*> shown[] = {{"gamma", "γ (A − B), mean "}, {"norm", "norm (B − C), mean "}};
+  for (std::size_t i = 0; i < data.effects.size(); ++i)
+    for (const auto& [name, legend] : shown) {
+      const SeedMeans& means = data.effects[i].layers;
+      if (data.effects[i].name != name || finite_count(means.mean) == 0) continue;
+      const std::string column = std::string(name) + "_effect";
+      const double shift = name == shown[0].first ? -0.2 : 0.2;
+      add_means(table, column, means);
+      const Mark bar = Mark::box("layers", "layer", "", column).spanning(0.36).shifted(shift, shift);
+      marks.push_back(
+          bar.coloured(effect_colour(name == shown[0].first ? 0 : 1)).named(legend + signed_mean(means.mean)));
+      if (finite_count(means.low) > 0) marks.push_back(layer_bar(column).shifted(shift, shift));
+    }
   Figure figure = over_layers(data, {"4_causal_decomposition", "Effects on key PR by layer", data.title},
                               std::move(table), "difference in key PR", std::move(marks));
   figure.panels[0].references = {{.y = 0, .dash = Dash::solid}};
   figure.nothing = "no effect without A and B, or B and C";
+  return figure;
+}
+
+constexpr const char* no_effects = "no effect without two conditions to compare";
+
+// 0, and the ends of what counts as none.
+std::vector<Reference> effect_references(double tau) {
+  return {{.y = 0, .dash = Dash::solid},
+          {.y = tau, .dash = Dash::dotted, .colour = muted},
+          {.y = -tau, .dash = Dash::dotted, .colour = muted}};
+}
+
+std::string effect_legend(const EffectCurves& effect) {
+  return fmt::format("{} ({})", effect.name, effect.pair);
+}
+
+Mark tau_mark(double tau) {
+  return Mark::line("", "", "").coloured(muted).dashed(Dash::dotted).named(fmt::format("± τ = {:g}", tau));
+}
+
+// Controls have a panel of their own, and dashes: colours come again there.
+Figure effects_over_time(const StudyFigureData& data) {
+  Figure figure{"6_effects_over_time", "Effects on key PR over training", data.title};
+  const Panel empty{.x = {.kind = Axis::tokens},
+                    .y = {.label = {"difference in mean key PR"}, .padding = 0.02},
+                    .references = effect_references(data.tau)};
+  std::vector<Panel> panels = {empty, empty};
+  Table table("effects");
+  table.add("tokens", data.tokens);
+  std::vector<Mark> lines[2];
+  for (std::size_t i = 0; i < data.effects.size(); ++i) {
+    const EffectCurves& effect = data.effects[i];
+    if (finite_count(effect.over_time.mean) == 0) continue;
+    const std::string column = fmt::format("effect{}", i);
+    add_means(table, column, effect.over_time);
+    const Mark line = Mark::line("effects", "tokens", column).coloured(effect_colour(i)).named(effect_legend(effect));
+    lines[effect.is_control].push_back(line.dashed(effect.is_control ? Dash::dashed : Dash::solid));
+    if (finite_count(effect.over_time.low) > 1)
+      panels[effect.is_control].marks.push_back(
+          Mark::band("effects", "tokens", column + "_low", column + "_high").coloured(effect_colour(i)).faded(0.2));
+  }
+  if (!panels[0].marks.empty() || !panels[1].marks.empty())
+    figure.kinds = {Mark::box("", "", "", "").faded(0.2).named(interval_name(data))};
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (lines[i].empty()) continue;
+    panels[i].marks.insert(panels[i].marks.end(), lines[i].begin(), lines[i].end());
+    figure.panels.push_back(std::move(panels[i]));
+  }
+  if (!figure.panels.empty()) {
+    figure.kinds.push_back(tau_mark(data.tau));
+    figure.notes = data.notes;
+  }
+  figure.data = {{"effects", std::move(table)}};
+  figure.grid.columns = 1;
+  figure.nothing = no_effects;
+  return figure;
+}
+
+// Dots with their intervals: a layer whose interval crosses 0 shows no sign.
+Figure effects_by_layer(const StudyFigureData& data) {
+  Figure figure{"7_effects_by_layer", "Effects on key PR by layer", data.title};
+  Table table("layers");
+  for (std::size_t i = 0; i < data.effects.size(); ++i) {
+    const EffectCurves& effect = data.effects[i];
+    if (finite_count(effect.layers.mean) == 0) continue;
+    const std::string column = fmt::format("effect{}", i);
+    add_means(table, column, effect.layers);
+    const std::string noise = std::isnan(effect.noise_size) ? "" : fmt::format(" (noise {:.2f})", effect.noise_size);
+    Panel panel{.title = fmt::format("{}: {}, mean size {:.2f}{}", effect_legend(effect),
+                                     signed_mean(effect.layers.mean), effect.mean_size, noise),
+                .x = {.kind = Axis::integers, .label = {"layer"}, .grid = false},
+                .y = {.label = {"difference in key PR"}, .padding = 0.02},
+                .references = effect_references(data.tau)};
+    if (finite_count(effect.layers.low) > 0) panel.marks.push_back(layer_bar(column).coloured(effect_colour(i)));
+    panel.marks.push_back(Mark::points("layers", "layer", column).coloured(effect_colour(i)).sized(0.5));
+    figure.panels.push_back(std::move(panel));
+  }
+  if (!figure.panels.empty()) figure.kinds = {tau_mark(data.tau)};
+  if (!figure.panels.empty() && std::ranges::any_of(figure.panels[0].marks, &Mark::rim))
+    figure.kinds.push_back(Mark::segment("", "", "low", "high").wide(0.8).named(interval_name(data)));
+  figure.data = {{"layers", std::move(table)}};
+  const bool is_wide = figure.panels.size() > n_main_conditions;
+  figure.grid = {.columns = is_wide ? 2u : 1u, .page = is_wide};
+  figure.nothing = no_effects;
   return figure;
 }
 
@@ -210,7 +318,11 @@ std::vector<Figure> study_figures(const StudyFigureData& data) {
   return {loss_figure(data),
           curves_figure(data, {"2_key_pr_causal", "Key participation ratio", data.title}, "key PR, mean over layers",
                         {{"mean_pr", &StudyCurves::mean_pr, 2}}),
-          layer_figure(data), effect_figure(data), gamma_cv_figure(data)};
+          layer_figure(data),
+          effect_figure(data),
+          gamma_cv_figure(data),
+          effects_over_time(data),
+          effects_by_layer(data)};
 }
 
 }  // namespace headscope

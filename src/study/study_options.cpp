@@ -15,7 +15,7 @@ void validate(const StudyOptions& options) {
     fail_input("track.metrics is '{}'; expected k_pr among them: the verdict rests on it", options.track.metrics);
   check_ranges(options);
   seeds_of(options);
-  conditions_of(options);
+  for (const Condition& condition : conditions_of(options)) setup_of(options, condition);
 }
 
 std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
@@ -33,17 +33,24 @@ std::vector<std::uint64_t> seeds_of(const StudyOptions& options) {
   return seeds;
 }
 
-std::vector<std::size_t> conditions_of(const StudyOptions& options) {
+std::vector<Condition> conditions_of(const StudyOptions& options) {
+  const auto& known = known_conditions();
   std::set<std::size_t> chosen;
   for (const std::string& part : comma_separated(options.conditions)) {
-    const auto found = std::ranges::find_if(study_conditions, [&](const Condition& condition) {
-      return part == condition.tag || part == condition.letter;
-    });
-    if (found == study_conditions.end())
-      fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
-    chosen.insert(static_cast<std::size_t>(found - study_conditions.begin()));
+    const auto found = std::ranges::find_if(
+        known, [&](const Condition& condition) { return part == condition.tag || part == condition.letter; });
+    if (found == known.end()) fail_input("study.conditions: {}", unknown_name("condition", part, condition_tags));
+    chosen.insert(static_cast<std::size_t>(found - known.begin()));
   }
-  return {chosen.begin(), chosen.end()};
+  std::vector<Condition> conditions;
+  for (const std::size_t i : chosen) conditions.push_back(known[i]);
+  return conditions;
+}
+
+Setup setup_of(const StudyOptions& options, const Condition& condition) {
+  Setup setup = options;
+  for (const auto& [key, value] : condition.changes) apply(setup, {key, value, "condition " + condition.tag});
+  return setup;
 }
 
 std::int64_t count_trainings(const StudyOptions& options) {

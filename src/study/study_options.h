@@ -8,7 +8,7 @@
 #include "heads/metrics.h"
 #include "settings/setup.h"
 #include "study/conditions.h"
-#include "study/verdict.h"
+#include "study/effects.h"
 
 namespace headscope {
 
@@ -19,7 +19,7 @@ constexpr bool varies_between_conditions(std::string_view key) {
 
 struct StudyOptions : Setup {
   std::string seeds = "42";  // as in the source study
-  std::string conditions = fmt::format("{}", fmt::join(condition_tags, ","));
+  std::string conditions = fmt::format("{},{},{}", condition_tags[0], condition_tags[1], condition_tags[2]);
   double tau = default_tau;                                // smaller differences of the mean key PR count as none
   TrackOptions track{.every = 0, .metrics = "k_pr,gain"};  // what the verdict needs
 
@@ -40,8 +40,11 @@ void validate(const StudyOptions& options);
 
 std::vector<std::uint64_t> seeds_of(const StudyOptions& options);
 
-// Indices into study_conditions, ascending.
-std::vector<std::size_t> conditions_of(const StudyOptions& options);
+// In the order of known_conditions().
+std::vector<Condition> conditions_of(const StudyOptions& options);
+
+// What a condition is trained with. Throws Error(Fault::input) naming the key that a change cannot set.
+Setup setup_of(const StudyOptions& options, const Condition& condition);
 
 // Trainings in all: one for each condition of each seed.
 std::int64_t count_trainings(const StudyOptions& options);

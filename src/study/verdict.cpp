@@ -12,54 +12,53 @@ namespace {
 using nlohmann::ordered_json;
 using Values = std::vector<double>;
 
-std::optional<PairEffect> effect_of(const Contrast& contrast, const PerCondition<Values>& mean_pr, double tau) {
-  const Values &a = mean_pr[contrast.with], &b = mean_pr[contrast.without];
-  if (a.empty() || b.empty()) return std::nullopt;
-  PairEffect effect;
-  effect.test = welch_test(a, b);
-  effect.tested = a.size() > 1 && b.size() > 1;
-  effect.reaches_tau = std::fabs(effect.test.difference) >= tau;
-  effect.within_tau = !effect.reaches_tau && (!effect.tested || (effect.test.low > -tau && effect.test.high < tau));
-  return effect;
+// The outcomes of A - B, B - C and A - C; empty where one of them is not there.
+std::vector<Outcome> main_outcomes(const Verdict& verdict) {
+  std::vector<Outcome> outcomes;
+  for (const char* name : {"gamma", "norm", "total"})
+    if (const Effect* effect = verdict.find(name)) outcomes.push_back(effect->outcome);
+  return outcomes.size() == 3 ? outcomes : std::vector<Outcome>{};
 }
 
 Conclusion conclude(const Verdict& verdict) {
-  if (!verdict.gamma_effect || !verdict.norm_effect || !verdict.total_effect) return Conclusion::inconclusive;
-  const bool a_b = verdict.gamma_effect->differs();
-  const bool b_c = verdict.norm_effect->differs();
-  if (a_b && b_c) return Conclusion::both;
-  if (a_b) return Conclusion::gamma;
-  if (b_c) return Conclusion::normalisation;
-  const bool all_within_tau =
-      verdict.gamma_effect->within_tau && verdict.norm_effect->within_tau && verdict.total_effect->within_tau;
-  return all_within_tau ? Conclusion::none : Conclusion::inconclusive;
+  constexpr Outcome D = Outcome::different, E = Outcome::equivalent, U = Outcome::undecided;
+  using Outcomes = std::vector<Outcome>;
+  const Outcomes found = main_outcomes(verdict);
+  if (found == Outcomes{D, D, D}) return Conclusion::both;
+  if (found == Outcomes{D, D, E}) return Conclusion::opposed;
+  if (found == Outcomes{D, E, D} || found == Outcomes{D, E, U}) return Conclusion::gamma;
+  if (found == Outcomes{E, D, D} || found == Outcomes{E, D, U}) return Conclusion::normalisation;
+  return found == Outcomes{E, E, E} ? Conclusion::none : Conclusion::inconclusive;
 }
 
 // NaN and infinity become null when dumped.
-ordered_json test_json(const std::optional<PairEffect>& effect) {
-  if (!effect) return nullptr;
-  const WelchTest& test = effect->test;
-  return {{"difference", test.difference},
-          {"standard_error", test.standard_error},
-          {"low", test.low},
-          {"high", test.high},
-          {"t", test.t},
-          {"df", test.df},
-          {"p_value", test.p_value},
-          {"differs", effect->differs()},
-          {"within_tau", effect->within_tau}};
+ordered_json effect_json(const Effect& effect) {
+  const auto& [interval, p_value, p_equivalence] = effect.test;
+  ordered_json object = {{"difference", interval.mean},
+                         {"collapse_difference", effect.collapse_difference},
+                         {"standard_error", interval.standard_error},
+                         {"low", interval.low},
+                         {"high", interval.high},
+                         {"p_value", p_value},
+                         {"p_equivalence", p_equivalence},
+                         {"p_holm", effect.p_holm},
+                         {"seeds", interval.n},
+                         {"outcome", outcome_name(effect.outcome)},
+                         {"word", effect.word()}};
+  if (!std::isnan(effect.p_sign_flip)) object["p_sign_flip"] = effect.p_sign_flip;
+  return object;
 }
 
-ordered_json difference_json(const std::optional<PairEffect>& effect) {
-  return effect ? ordered_json(effect->test.difference) : ordered_json();
+ordered_json difference_json(const Effect* effect) {
+  return effect != nullptr ? ordered_json(effect->difference()) : ordered_json();
 }
 
-ordered_json interval_json(const MeanInterval& interval) {
-  return {{"n", interval.n},
-          {"mean", interval.mean},
-          {"standard_error", interval.standard_error},
-          {"low", interval.low},
-          {"high", interval.high}};
+ordered_json optional_json(const std::optional<bool>& value) {
+  return value ? ordered_json(*value) : ordered_json();
+}
+
+const ConditionValues& values_of(const Verdict& verdict, const std::string& tag) {
+  return *std::ranges::find(verdict.conditions, tag, [](const ConditionValues& one) { return one.condition.tag; });
 }
 
 // A mean PR: "6.15"; shorter where it is larger than any measurement.
@@ -67,101 +66,94 @@ std::string pr_text(double value) {
   return std::fabs(value) < 1e6 ? fixed_text(value, 2) : fmt::format("{:.3g}", value);
 }
 
-// A difference of mean PR, never on the other side of τ: "+0.10", "−0.996".
-std::string difference_text(double value, double tau) {
-  std::string text = std::fabs(value) < 1e6 ? signed_text(value, 2, {-tau, tau}) : fmt::format("{:+.3g}", value);
-  if (text.starts_with('-')) text.replace(0, 1, "−");
-  return text;
+// What can be said of the rank: "protects rank, A − B = +6.15".
+std::string found_text(const Verdict& verdict, const Effect& effect) {
+  const double difference = effect.difference(), tau = verdict.tau;
+  if (std::isnan(difference)) return "is not known, no seed has a sound run of both";
+  const std::string value =
+      fmt::format("{} = {}", pair_text(verdict, effect.contrast), difference_text(difference, tau));
+  if (effect.is_different()) return fmt::format("{} rank, {}", effect.word(), value);
+  if (effect.is_equivalent()) return fmt::format("does nothing, {}, less than τ = {:g}", value, tau);
+  if (effect.pairs() < 2) return fmt::format("is undecided, {} with one pair", value);
+  const auto& [mean, error, low, high, n] = effect.test.difference;
+  return fmt::format("is undecided, {}, {}: 95 % interval {} to {}", value,
+                     std::fabs(mean) >= tau ? "not significant at 5 %" : "not shown to be less than τ",
+                     difference_text(low, tau), difference_text(high, tau));
 }
 
-// Why an effect that is not established is not: "less than τ = 1".
-std::string doubt_text(const PairEffect& effect, double tau) {
-  if (effect.reaches_tau) return "not significant at 5 %";
-  if (effect.within_tau) return fmt::format("less than τ = {:g}", tau);
-  return fmt::format("less than τ = {:g}, but the 95 % interval, {} to {}, goes beyond", tau,
-                     difference_text(effect.test.low, tau), difference_text(effect.test.high, tau));
-}
-
-// "learning γ raises the mean key PR by 6.15 (B 59.55 → A 65.70, p = 0.003)", or why that cannot be said.
-std::string effect_text(const Verdict& verdict, const Contrast& contrast, const PairEffect& effect) {
-  const double difference = effect.test.difference;
-  const std::string found =
-      effect.differs() ? fmt::format("{} the mean key PR by {}", difference > 0 ? "raises" : "lowers",
-                                     pr_text(std::fabs(difference)))
-                       : fmt::format("changes the mean key PR by {}, {}", difference_text(difference, verdict.tau),
-                                     doubt_text(effect, verdict.tau));
-  const auto value_of = [&](std::size_t condition) {
-    return fmt::format("{} {}", study_conditions[condition].letter, pr_text(verdict.mean_pr[condition].mean));
+// "learning γ protects rank, A − B = +6.15 (B 59.55 → A 65.70, p = 0.003)"
+std::string effect_text(const Verdict& verdict, const Effect& effect) {
+  const auto value_of = [&](const std::string& tag) {
+    const ConditionValues& values = values_of(verdict, tag);
+    return fmt::format("{} {}", values.condition.letter, pr_text(finite_mean(values.end).mean));
   };
-  return fmt::format("{} {} ({} → {}{})", contrast.cause, found, value_of(contrast.without), value_of(contrast.with),
-                     effect.tested ? ", " + p_text(effect.test.p_value) : "");
+  const double p = effect.is_equivalent() ? effect.test.p_equivalence : effect.p_holm;
+  return fmt::format("{} {} ({} → {}{})", effect.contrast.cause, found_text(verdict, effect),
+                     value_of(effect.contrast.second), value_of(effect.contrast.first),
+                     std::isnan(p) ? "" : ", " + p_text(p));
 }
 
-// Why nothing can be concluded although no condition is missing.
+// Why nothing can be concluded.
 std::string inconclusive_reason(const Verdict& verdict) {
-  if (verdict.gamma_effect->reaches_tau || verdict.norm_effect->reaches_tau)
-    return fmt::format("a difference of τ = {:g} or more is not significant", verdict.tau);
-  if (verdict.total_effect->differs()) return "A and C differ, while neither A and B nor B and C do";
-  return fmt::format("the seeds scatter too much to exclude a difference of τ = {:g}", verdict.tau);
+  std::vector<std::string> absent, outcomes;
+  for (std::size_t i = 0; i < n_main_conditions; ++i)
+    if (const auto& [condition, end, start, runs] = verdict.conditions[i]; runs == 0)
+      absent.push_back(fmt::format("{} ({})", condition.letter, condition.tag));
+  if (!absent.empty()) return fmt::format(" without condition {}", fmt::join(absent, ", "));
+  for (const Effect& effect : verdict.effects)
+    if (!effect.contrast.is_control)
+      outcomes.push_back(fmt::format("{} is {}", pair_text(verdict, effect.contrast), outcome_name(effect.outcome)));
+  return fmt::format(", {}", fmt::join(outcomes, ", "));
 }
 
 std::string headline(const Verdict& verdict) {
   switch (verdict.conclusion) {
     case Conclusion::both:
-      return "Both γ and normalisation contribute";
+      return "Both γ and normalisation change the rank of keys";
+    case Conclusion::opposed:
+      return "γ and normalisation change the rank of keys in opposite ways that cancel";
     case Conclusion::gamma:
-      return verdict.norm_effect->within_tau ? "γ drives the difference, normalisation does not"
-                                             : "γ makes a difference, for normalisation none is established";
+      return "γ changes the rank of keys, normalisation does not";
     case Conclusion::normalisation:
-      return verdict.gamma_effect->within_tau ? "Normalisation drives the difference, γ does not"
-                                              : "Normalisation makes a difference, for γ none is established";
+      return "Normalisation changes the rank of keys, γ does not";
     case Conclusion::none:
       return fmt::format("Neither γ nor normalisation changes the mean key PR by τ = {:g} or more", verdict.tau);
     case Conclusion::inconclusive:
       break;
   }
-  std::string absent;
-  for (std::size_t i = 0; i < n_conditions; ++i)
-    if (verdict.mean_pr[i].n == 0)
-      absent +=
-          fmt::format("{}{} ({})", absent.empty() ? "" : ", ", study_conditions[i].letter, study_conditions[i].tag);
-  return absent.empty() ? "Inconclusive, " + inconclusive_reason(verdict) : "Inconclusive without condition " + absent;
+  return "Inconclusive" + inconclusive_reason(verdict);
 }
 
-// The least and the most seeds of a condition.
+// The least and the most seeds of a main condition.
 std::pair<std::size_t, std::size_t> seeds_of(const Verdict& verdict) {
-  std::size_t least = verdict.mean_pr[0].n, most = least;
-  for (const MeanInterval& condition : verdict.mean_pr) {
-    least = std::min(least, condition.n);
-    most = std::max(most, condition.n);
+  std::size_t least = verdict.mean_pr(0).n, most = least;
+  for (std::size_t i = 1; i < n_main_conditions; ++i) {
+    least = std::min(least, verdict.mean_pr(i).n);
+    most = std::max(most, verdict.mean_pr(i).n);
   }
   return {least, most};
 }
 
 // What the verdict rests on.
 std::string basis(const Verdict& verdict) {
-  const auto [least, most] = seeds_of(verdict);
-  if (most <= 1) return fmt::format("τ = {:g}, one seed: chance is not estimated", verdict.tau);
-  return fmt::format("τ = {:g}, {} per condition, Welch's test at 5 %{}", verdict.tau, seeds_text(verdict),
-                     least < 2 ? " where both conditions have two seeds" : "");
+  if (verdict.descriptive) return fmt::format("τ = {:g}, one seed: chance is not estimated", verdict.tau);
+  return fmt::format("τ = {:g}, {}, paired t tests with Holm's adjustment and equivalence tests at 5 %", verdict.tau,
+                     seeds_text(verdict));
 }
 
-// What was found, in one sentence with its numbers.
+// What was found, in one sentence with its numbers. The total stands where it decides.
 std::string verdict_sentence(const Verdict& verdict) {
   std::vector<std::string> parts;
-  if (verdict.gamma_effect) {
-    std::string text = effect_text(verdict, gamma_contrast, *verdict.gamma_effect);
-    if (*verdict.kill_criterion)
-      text += verdict.gamma_effect->within_tau ? ", a null result for γ by the kill criterion"
-                                               : ", so the means alone meet the kill criterion for γ";
+  const bool with_total = verdict.conclusion == Conclusion::inconclusive || verdict.conclusion == Conclusion::opposed;
+  for (const Effect& effect : verdict.effects) {
+    const bool is_total = effect.contrast.name == "total";
+    if (effect.contrast.is_control || (is_total && !with_total)) continue;
+    std::string text = effect_text(verdict, effect);
+    if (effect.contrast.name == "gamma" && verdict.kill_criterion.value_or(false))
+      text += *verdict.kill_supported ? ", a null result for γ by the kill criterion"
+                                      : ", so the means alone meet the kill criterion for γ";
     parts.push_back(text);
   }
-  if (verdict.norm_effect) parts.push_back(effect_text(verdict, norm_contrast, *verdict.norm_effect));
-  const bool contradiction =
-      verdict.conclusion == Conclusion::inconclusive && verdict.gamma_effect && verdict.norm_effect;
-  const bool alone = !verdict.gamma_effect && !verdict.norm_effect;
-  if (verdict.total_effect && (contradiction || alone))
-    parts.push_back(effect_text(verdict, total_contrast, *verdict.total_effect));
   parts.push_back(basis(verdict));
   return fmt::format("{}: {}.", headline(verdict), fmt::join(parts, "; "));
 }
@@ -169,8 +161,17 @@ std::string verdict_sentence(const Verdict& verdict) {
 }  // namespace
 
 std::string_view conclusion_name(Conclusion conclusion) {
-  constexpr std::string_view names[] = {"gamma", "normalisation", "both", "none", "inconclusive"};
+  constexpr std::string_view names[] = {"gamma", "normalisation", "both", "opposed", "none", "inconclusive"};
   return names[static_cast<std::size_t>(conclusion)];
+}
+
+MeanInterval finite_mean(Values values) {
+  std::erase_if(values, [](double value) { return !std::isfinite(value); });
+  return mean_interval(values);
+}
+
+MeanInterval Verdict::mean_pr(std::size_t condition) const {
+  return finite_mean(conditions[condition].end);
 }
 
 std::string mean_text(const MeanInterval& value, int digits) {
@@ -185,6 +186,17 @@ std::string mean_text(const MeanInterval& value, int digits) {
   return fmt::format("{} ± {}", fixed_text(value.mean, enough), fixed_text(half, enough));
 }
 
+std::string difference_text(double value, double tau) {
+  std::string text = std::fabs(value) < 1e6 ? signed_text(value, 2, {-tau, tau}) : fmt::format("{:+.3g}", value);
+  if (text.starts_with('-')) text.replace(0, 1, "−");
+  return text;
+}
+
+std::string pair_text(const Verdict& verdict, const Contrast& contrast) {
+  return fmt::format("{} − {}", values_of(verdict, contrast.first).condition.letter,
+                     values_of(verdict, contrast.second).condition.letter);
+}
+
 std::string conclusion_text(const Verdict& verdict) {
   std::string text(conclusion_name(verdict.conclusion));
   if (verdict.conclusion == Conclusion::none) text += fmt::format(" (no difference of at least τ = {:g})", verdict.tau);
@@ -197,46 +209,50 @@ std::string seeds_text(const Verdict& verdict) {
   return least == most ? fmt::format("{} seeds", most) : fmt::format("{} to {} seeds", least, most);
 }
 
-Verdict decide(PerCondition<Values> mean_pr, double tau) {
+Verdict decide(std::vector<ConditionValues> conditions, double tau) {
   Verdict verdict;
   verdict.tau = tau;
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    std::erase_if(mean_pr[i], [](double value) { return !std::isfinite(value); });
-    verdict.mean_pr[i] = mean_interval(mean_pr[i]);
+  verdict.descriptive = conditions.front().end.size() == 1;
+  verdict.conditions = std::move(conditions);
+  verdict.effects = effects_of(verdict.conditions, tau, verdict.descriptive);
+  if (const Effect* gamma = verdict.find("gamma"); gamma != nullptr && gamma->pairs() > 0) {
+    verdict.kill_criterion = std::fabs(gamma->difference()) < tau;
+    verdict.kill_supported = gamma->is_equivalent();
   }
-  verdict.gamma_effect = effect_of(gamma_contrast, mean_pr, tau);
-  verdict.norm_effect = effect_of(norm_contrast, mean_pr, tau);
-  verdict.total_effect = effect_of(total_contrast, mean_pr, tau);
-  if (verdict.gamma_effect) verdict.kill_criterion = !verdict.gamma_effect->reaches_tau;
   verdict.conclusion = conclude(verdict);
   verdict.sentence = verdict_sentence(verdict);
   return verdict;
 }
 
+ordered_json to_json(const MeanInterval& interval) {
+  return {{"n", interval.n},
+          {"mean", interval.mean},
+          {"standard_error", interval.standard_error},
+          {"low", interval.low},
+          {"high", interval.high}};
+}
+
 ordered_json to_json(const Verdict& verdict) {
-  ordered_json means, seeds;
-  bool several = false;
-  for (std::size_t i = 0; i < n_conditions; ++i) {
-    const MeanInterval& interval = verdict.mean_pr[i];
-    const std::string letter(study_conditions[i].letter);
-    means[letter] = interval.n > 0 ? ordered_json(interval.mean) : ordered_json();
-    seeds[letter] = interval_json(interval);
-    several = several || interval.n > 1;
+  ordered_json means, seeds, collapse, effects = ordered_json::object();
+  for (const ConditionValues& values : verdict.conditions) {
+    const MeanInterval interval = finite_mean(values.end);
+    means[key_of(values.condition.tag)] = interval.mean;
+    seeds[key_of(values.condition.tag)] = to_json(interval);
+    if (values.runs > 0) collapse[values.condition.tag] = finite_mean(values.collapse()).mean;
   }
-  ordered_json object = {
-      {"mean_pr", means},
-      {"gamma_effect", difference_json(verdict.gamma_effect)},
-      {"norm_effect", difference_json(verdict.norm_effect)},
-      {"tau", verdict.tau},
-      {"kill_criterion", verdict.kill_criterion ? ordered_json(*verdict.kill_criterion) : ordered_json()},
-      {"conclusion", conclusion_name(verdict.conclusion)},
-      {"sentence", verdict.sentence}};
-  if (several) {
-    object["seeds"] = seeds;
-    object["tests"] = {{"gamma_effect", test_json(verdict.gamma_effect)},
-                       {"norm_effect", test_json(verdict.norm_effect)},
-                       {"total_effect", test_json(verdict.total_effect)}};
-  }
+  for (const Effect& effect : verdict.effects) effects[effect.contrast.name] = effect_json(effect);
+  ordered_json object = {{"mean_pr", means},
+                         {"gamma_effect", difference_json(verdict.find("gamma"))},
+                         {"norm_effect", difference_json(verdict.find("norm"))},
+                         {"tau", verdict.tau},
+                         {"descriptive", verdict.descriptive},
+                         {"kill_criterion", optional_json(verdict.kill_criterion)},
+                         {"kill_supported", optional_json(verdict.kill_supported)},
+                         {"conclusion", conclusion_name(verdict.conclusion)},
+                         {"sentence", verdict.sentence},
+                         {"collapse", collapse},
+                         {"effects", effects}};
+  if (!verdict.descriptive) object["seeds"] = seeds;
   return object;
 }
 

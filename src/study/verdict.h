@@ -7,51 +7,47 @@
 #include <string_view>
 #include <vector>
 
-#include "stats/welch.h"
-#include "study/conditions.h"
+#include "study/effects.h"
 
 namespace headscope {
 
-// The study plan's kill criterion: a difference of mean PR below 1 is none.
-constexpr double default_tau = 1.0;
-
+// By the outcomes of A - B, B - C and A - C: D different, E equivalent, U undecided.
 enum class Conclusion {
-  gamma,          // A != B ~ C: the learned gain does it
-  normalisation,  // A ~ B != C: the normalisation does it
-  both,           // A != B and B != C
-  none,           // A ~ B ~ C, all pairs within tau, with several seeds by their intervals, too
-  inconclusive,   // a condition is missing, the pairs contradict each other, or the seeds scatter too much to tell
+  gamma,          // DED, DEU: the learned gain does it
+  normalisation,  // EDD, EDU: the normalisation does it
+  both,           // DDD
+  opposed,        // DDE: the effects cancel
+  none,           // EEE
+  inconclusive,   // all else, and where a condition is missing
 };
 std::string_view conclusion_name(Conclusion conclusion);
 
-// The difference of two conditions.
-struct PairEffect {
-  WelchTest test;            // NaN but for the difference, with one seed on a side
-  bool tested = false;       // two or more seeds on both sides
-  bool reaches_tau = false;  // |difference| >= tau
-  bool within_tau = false;   // |difference| < tau and, where there is a test, so is the whole 95 % interval
-  [[nodiscard]] bool significant() const { return test.p_value < 0.05; }
-  // By the threshold and, where there is a test, by the test as well.
-  [[nodiscard]] bool differs() const { return reaches_tau && (!tested || significant()); }
-};
-
 struct Verdict {
   double tau = default_tau;
-  PerCondition<MeanInterval> mean_pr;      // over seeds; n = 0: the condition is missing
-  std::optional<PairEffect> gamma_effect;  // A - B
-  std::optional<PairEffect> norm_effect;   // B - C
-  std::optional<PairEffect> total_effect;  // A - C
-  std::optional<bool> kill_criterion;      // |A - B| < tau: a null result for the gain
+  bool descriptive = false;                 // one seed: no difference is tested
+  std::vector<ConditionValues> conditions;  // A, B and C, also without runs, then others
+  std::vector<Effect> effects;              // where both conditions have runs
+  std::optional<bool> kill_criterion;       // |A - B| < tau: a null result for the gain, by the means alone
+  std::optional<bool> kill_supported;       // A and B are equivalent
   Conclusion conclusion = Conclusion::inconclusive;
   std::string sentence;  // the same for people
+
+  [[nodiscard]] const Effect* find(std::string_view name) const { return find_effect(effects, name); }
+  [[nodiscard]] MeanInterval mean_pr(std::size_t condition) const;  // over the seeds that have one
 };
 
-// `mean_pr`: of each seed at the end, for A, B and C; values that are not finite do not count. tau > 0.
-Verdict decide(PerCondition<std::vector<double>> mean_pr, double tau = default_tau);
+// Values of all conditions are in the order of the same seeds. tau > 0.
+Verdict decide(std::vector<ConditionValues> conditions, double tau = default_tau);
 
 // A mean with half of its 95 % interval: "65.70 ± 0.31"; "65.70" of one value, "65.70 (all equal)" without spread, "-"
 // without any. More digits where the half would read 0.
 std::string mean_text(const MeanInterval& value, int digits);
+
+// A difference of mean PR, never on the other side of tau: "+0.10", "−0.996".
+std::string difference_text(double value, double tau);
+
+// "A − B"
+std::string pair_text(const Verdict& verdict, const Contrast& contrast);
 
 // "none (no difference of at least τ = 1)"
 std::string conclusion_text(const Verdict& verdict);
@@ -59,8 +55,11 @@ std::string conclusion_text(const Verdict& verdict);
 // "one seed", "3 seeds", "2 to 3 seeds"
 std::string seeds_text(const Verdict& verdict);
 
-// mean_pr, gamma_effect, norm_effect, tau, kill_criterion, conclusion, sentence; with several seeds also `seeds`
-// (interval of each condition) and `tests` (Welch's test of each pair). What is not known is null.
+// The mean of the finite values with its interval.
+MeanInterval finite_mean(std::vector<double> values);
+
+// The fields that docs/study.md lists. What is not known is null.
+nlohmann::ordered_json to_json(const MeanInterval& interval);
 nlohmann::ordered_json to_json(const Verdict& verdict);
 
 }  // namespace headscope

@@ -45,6 +45,23 @@ class TrainRun {
   }
 
   TrainResult run() {
+    std::optional<Divergence> divergence;
+    try {
+      train_to_the_end();
+    } catch (const NotFinite& failure) {
+      const Moment now{trainer_.steps_done(), trainer_.tokens_done()};
+      save();
+      if (!job_.diverges_to_result)
+        fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
+                     checkpoints_.string(), NotFinite::advice);
+      divergence = {now, failure.found};
+    }
+    tables_.merge();
+    return {tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0, std::move(divergence)};
+  }
+
+ private:
+  void train_to_the_end() {
     observer_.progress(trainer_.steps_done(), missing);
     if (trainer_.steps_done() == 0 && state_.rows.empty()) probe();  // not again after a checkpoint of step 0
     while (trainer_.steps_done() < job_.options.steps()) {
@@ -58,11 +75,8 @@ class TrainRun {
         flush();
     }
     save();
-    tables_.merge();
-    return {tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0};
   }
 
- private:
   void step() {
     record([&] { return trainer_.step(track_is_due() ? &chosen_ : nullptr); });
   }
@@ -74,15 +88,7 @@ class TrainRun {
 
   template <class Next>
   void record(const Next& next) {
-    std::optional<StepRecord> done;
-    try {
-      done = next();
-    } catch (const NotFinite& failure) {
-      save();
-      fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
-                   checkpoints_.string(), NotFinite::advice);
-    }
-    if (done) add(*done);
+    if (const std::optional<StepRecord> done = next()) add(*done);
   }
 
   // Rows of an update are written when it is done: on a GPU the next one is under way by then.

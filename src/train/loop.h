@@ -20,6 +20,7 @@ struct TrainJob {
   std::uint64_t seed = 42;
   nlohmann::ordered_json config;                 // resolved, for the checkpoints
   std::size_t keep_moments = most_kept_moments;  // of each source, in the result
+  bool diverges_to_result = false;               // a run that diverges returns what it measured; otherwise an error
 };
 
 // What a caller hears of.
@@ -29,14 +30,22 @@ struct TrainObserver {
   std::function<void()> before_writing = [] {};  // throws when nothing may be written to the folder any more
 };
 
+// Training stopped before an update whose loss or gradient was not finite.
+struct Divergence {
+  Moment moment;
+  std::string found;  // see NotFinite
+};
+
 struct TrainResult {
   RunTracks tracks;
   std::vector<ProbeLosses> losses;
   double tokens_per_s = 0;  // of the steps of this process, without probes and checkpoints; 0: there were none
+  std::optional<Divergence> divergence = {};
 };
 
 // Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or
-// SIGTERM, and Fault::runtime when a loss or gradient is not finite; both leave a checkpoint.
+// SIGTERM, and Fault::runtime when a loss or gradient is not finite (unless diverges_to_result); both leave a
+// checkpoint.
 TrainResult train(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device,
                   const TrainObserver& observer = {});
 

@@ -24,7 +24,7 @@ import pyarrow.parquet as parquet
 
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 TAGS = ("QK", "QK_frozen", "NoQK")
-FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv")
+FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv", "6_effects_over_time", "7_effects_by_layer")
 # A study of seconds: 10 steps of 4 x 64 tokens, a checkpoint every second step.
 SMALL = ("train.tokens=2560", "train.batch=4", "train.seq_len=64", "train.probe_every=5", "train.checkpoint_every=2",
          "model.layers=2", "model.d_model=64", "model.heads=4", "model.d_k=16", "model.d_ff=128")
@@ -126,9 +126,22 @@ class Output(Program):
         combined = json.loads((out / "combined.json").read_text())
         self.assertEqual([seed["seed"] for seed in combined["seeds"]], ["seed_42", "seed_43"])
         self.assertEqual(combined["verdict"]["seeds"]["A"]["n"], 2)
-        self.assertIn("p_value", combined["verdict"]["tests"]["gamma_effect"])
+        gamma = combined["verdict"]["effects"]["gamma"]
+        self.assertEqual(gamma["seeds"], 2)
+        self.assertGreater(gamma["p_value"], 0)
         one, two = (json.loads((out / seed / "QK" / "results.json").read_text()) for seed in ("seed_42", "seed_43"))
         self.assertNotEqual(one["mean_pr"][0], two["mean_pr"][0])
+
+    def test_ARunThatDiverges_IsAnOutcome(self):
+        out = self.folder / "run"
+        result = run("study", *settings("optim.muon_lr=1e30"), "--conditions", "QK,NoQK", "--seeds", "1,2", "--out", out)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertIn("not finite", result.stderr)
+        verdict = json.loads((out / "combined.json").read_text())["verdict"]
+        self.assertEqual(verdict["conclusion"], "inconclusive")
+        self.assertEqual([(run["seed"], run["tag"]) for run in verdict["diverged"]],
+                         [(seed, tag) for seed in ("seed_1", "seed_2") for tag in ("NoQK", "QK")])
+        self.assertIsNone(json.loads((out / "seed_1/QK/results.json").read_text())["mean_pr"][-1])
 
     def test_SomeConditions_AreInconclusive(self):
         out = self.study("run", "--conditions", "QK,NoQK")

@@ -137,17 +137,24 @@ inline SeedMeans any_means(std::size_t count, FigureNumbers& numbers) {
 inline std::vector<Figure> any_study(const FigureTexts& texts, FigureNumbers numbers) {
   StudyFigureData data;
   data.title = texts.title;
-  for (auto& condition : data.conditions) {
-    condition.emplace();
-    for (std::int64_t probe = 0; probe < 3; ++probe) condition->tokens.push_back(numbers.integer(probe * 4096));
-    condition->loss = any_means(3, numbers);
-    condition->val_loss = any_means(3, numbers);
-    condition->mean_pr = any_means(3, numbers);
-    condition->layer_pr = any_means(2, numbers);
-    condition->gamma_cv = {any_means(3, numbers), any_means(3, numbers)};
+  for (const Condition& known : known_conditions()) {
+    StudyCurves condition;
+    condition.tag = known.tag;
+    condition.letter = known.letter;
+    condition.name = known.name;
+    condition.colour = data.conditions.size();
+    for (std::int64_t probe = 0; probe < 3; ++probe) condition.tokens.push_back(numbers.integer(probe * 4096));
+    condition.loss = any_means(3, numbers);
+    condition.val_loss = any_means(3, numbers);
+    condition.mean_pr = any_means(3, numbers);
+    condition.layer_pr = any_means(2, numbers);
+    condition.gamma_cv = {any_means(3, numbers), any_means(3, numbers)};
+    data.conditions.push_back(std::move(condition));
   }
-  data.gamma_effect = any_means(2, numbers);
-  data.norm_effect = any_means(2, numbers);
+  data.tokens = data.conditions[0].tokens;
+  for (const Contrast& contrast : contrasts_of(known_conditions()))
+    data.effects.push_back({contrast.name, contrast.name, any_means(3, numbers), any_means(2, numbers),
+                            numbers.number(1), numbers.number(0.5), contrast.is_control});
   return study_figures(data);
 }
 

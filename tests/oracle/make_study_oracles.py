@@ -1,4 +1,4 @@
-"""Reference values for the tests of Student's t, Welch's test and the verdict of a study, from scipy and mpmath.
+"""Reference values for the tests of Student's t, paired tests, power and the verdict of a study, from scipy and mpmath.
 
     python make_study_oracles.py FOLDER
 
@@ -11,6 +11,7 @@ import sys
 
 import mpmath
 import numpy as np
+import scipy.integrate
 import scipy.special
 import scipy.stats
 
@@ -54,57 +55,109 @@ def interval(values):
     return [float(np.mean(values)), float(scipy.stats.sem(values)), float(low), float(high)]
 
 
-def welch_oracle():
+def paired_oracle():
+    """Paired t and its interval by ttest_rel, equivalence by two of its one-sided tests, sign flips by permutation_test."""
     rng = np.random.default_rng(11)
     cases = []
-    for n, m in [(4, 4), (4, 5), (5, 4), (7, 20), (50, 4), (200, 300)]:
-        for scale in (1e-3, 1, 50):
-            a = rng.normal(65, 1, n)
-            b = rng.normal(62, scale, m)
-            test = scipy.stats.ttest_ind(a, b, equal_var=False)
+    for n in (2, 3, 5, 6, 7, 9, 11):
+        for spread in (1e-3, 0.4, 5):
+            a = rng.normal(65, 2, n)
+            b = a - rng.choice([0, 0.6, 1.3]) - rng.normal(0, spread, n)
+            margin = float(rng.choice([0.5, 1, 2]))
+            test = scipy.stats.ttest_rel(a, b)
             ends = test.confidence_interval(0.95)
-            cases.append({"a": a.tolist(), "b": b.tolist(), "t": float(test.statistic), "df": float(test.df),
-                          "p_value": float(test.pvalue), "low": float(ends.low), "high": float(ends.high),
-                          "interval_a": interval(a)})
+            above = scipy.stats.ttest_rel(a + margin, b, alternative="greater").pvalue
+            below = scipy.stats.ttest_rel(a - margin, b, alternative="less").pvalue
+            flips = scipy.stats.permutation_test((a - b,), np.mean, permutation_type="samples", n_resamples=np.inf)
+            cases.append({"differences": (a - b).tolist(), "margin": margin, "p_value": float(test.pvalue),
+                          "low": float(ends.low), "high": float(ends.high), "p_equivalence": float(max(above, below)),
+                          "p_sign_flip": float(flips.pvalue), "interval": interval(a - b)})
     return cases
 
 
+def holm(p_values):
+    p = np.asarray(p_values)
+    adjusted = np.empty_like(p)
+    adjusted[np.argsort(p)] = np.minimum(np.maximum.accumulate(np.sort(p) * np.arange(p.size, 0, -1)), 1)
+    return adjusted.tolist()
+
+
+def holm_oracle():
+    rng = np.random.default_rng(13)
+    return [[p.tolist(), holm(p)] for p in (rng.uniform(0, rng.choice([0.05, 1]), rng.integers(1, 9)) for _ in range(50))]
+
+
+def chances(deviation, margin, family, mean, n):
+    """Different and equivalent, by an integral over the mean (the program integrates over the deviation)."""
+    df, unit = n - 1, deviation / np.sqrt(n)
+
+    def chance(low, high, most_deviation):
+        def density(m):
+            return scipy.stats.norm.pdf(m, mean, unit) * scipy.special.chdtr(df, df * (most_deviation(m) / deviation) ** 2)
+        low, high = max(low, mean - 12 * unit), min(high, mean + 12 * unit)
+        edges = np.linspace(low, high, 40)
+        return sum(scipy.integrate.quad(density, *ends, epsabs=1e-13, epsrel=1e-12)[0] for ends in zip(edges, edges[1:])) if low < high else 0.0
+
+    t, t_equivalence = scipy.stats.t.ppf(1 - 0.025 / family, df), scipy.stats.t.ppf(0.95, df)
+    different = sum(chance(*ends, lambda m: abs(m) * np.sqrt(n) / t) for ends in ((margin, np.inf), (-np.inf, -margin)))
+    equivalent = sum(chance(*ends, lambda m: (margin - abs(m)) * np.sqrt(n) / t_equivalence) for ends in ((-margin, 0), (0, margin)))
+    return different, equivalent
+
+
+def power_oracle():
+    """Random designs; without a margin the chance of `different` is that of the noncentral t."""
+    rng = np.random.default_rng(14)
+    cases = []
+    for _ in range(60):
+        design = {"deviation": float(rng.choice([0.1, 0.42, 0.6, 1, 3])), "margin": float(rng.choice([0.5, 1, 2])),
+                  "family": int(rng.choice([1, 3, 7])), "mean": float(rng.choice([0, 0.7, -1.3, 2])), "n": int(rng.integers(3, 31))}
+        different, equivalent = chances(**design)
+        cases.append({**design, "different": float(different), "equivalent": float(equivalent)})
+    for n in (3, 5, 12):
+        for mean in (0.3, 1, 1.5):
+            t, shift = scipy.stats.t.ppf(0.975, n - 1), mean * np.sqrt(n)
+            found = scipy.stats.nct.sf(t, n - 1, shift) + scipy.stats.nct.cdf(-t, n - 1, shift)
+            cases.append({"deviation": 1, "margin": 0, "family": 1, "mean": mean, "n": n, "different": float(found), "equivalent": 0})
+    return cases
+
+
+def outcome(differences, p_holm, tau):
+    mean = np.mean(differences)
+    below = scipy.stats.ttest_1samp(differences, tau, alternative="less").pvalue
+    above = scipy.stats.ttest_1samp(differences, -tau, alternative="greater").pvalue
+    return "D" if p_holm < 0.05 and abs(mean) >= tau else "E" if max(below, above) < 0.05 else "U"
+
+
+CONCLUSIONS = {"DDD": "both", "DDE": "opposed", "DED": "gamma", "DEU": "gamma", "EDD": "normalisation", "EDU": "normalisation", "EEE": "none"}
+
+
 def judge(values, tau):
-    """The rule of the study: an effect is there when it reaches tau and Welch's test finds it; there is none when the difference and
-    its 95 % interval are within tau."""
-    mean = [np.mean(v) for v in values]
-
-    def differs(i, j):
-        significant = scipy.stats.ttest_ind(values[i], values[j], equal_var=False).pvalue < 0.05
-        return abs(mean[i] - mean[j]) >= tau and significant
-
-    gamma, norm = differs(0, 1), differs(1, 2)
-    def absent(i, j):
-        ends = scipy.stats.ttest_ind(values[i], values[j], equal_var=False).confidence_interval(0.95)
-        return max(abs(ends.low), abs(ends.high), abs(mean[i] - mean[j])) < tau
-
-    within = all(absent(i, j) for i, j in ((0, 1), (1, 2), (0, 2)))
-    names = {(True, True): "both", (True, False): "gamma", (False, True): "normalisation"}
-    return names.get((gamma, norm), "none" if within else "inconclusive"), bool(abs(mean[0] - mean[1]) < tau)
+    """The rule of the study, for the seeds of A, B and C."""
+    a, b, c = map(np.asarray, values)
+    pairs = (a - b, b - c, a - c)
+    adjusted = holm([scipy.stats.ttest_1samp(pair, 0).pvalue for pair in pairs])
+    outcomes = "".join(outcome(pair, p, tau) for pair, p in zip(pairs, adjusted))
+    return outcomes, CONCLUSIONS.get(outcomes, "inconclusive"), bool(abs(np.mean(a - b)) < tau)
 
 
 def verdict_oracle():
     rng = np.random.default_rng(12)
     cases = []
-    for _ in range(300):
+    for _ in range(600):
         tau = float(rng.choice([0.5, 1.0, 2.0]))
         centre = 60 + rng.choice([0, 0.4, 1.5, 4], 3)
-        spread = rng.choice([0.05, 0.5, 2])
-        values = [rng.normal(c, spread, rng.integers(2, 6)).tolist() for c in centre]
-        conclusion, kill = judge(values, tau)
-        cases.append({"values": values, "tau": tau, "conclusion": conclusion, "kill": kill})
+        seeds, spread = rng.integers(2, 8), rng.choice([0.05, 0.5, 2])
+        shared = rng.normal(0, 3, seeds)  # weights and batches of a seed
+        values = [(c + shared + rng.normal(0, spread, seeds)).tolist() for c in centre]
+        outcomes, conclusion, kill = judge(values, tau)
+        cases.append({"values": values, "tau": tau, "outcomes": outcomes, "conclusion": conclusion, "kill": kill})
     return cases
 
 
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for oracle in (student_t_oracle, tail_oracle, quantile_oracle, welch_oracle, verdict_oracle):
+    for oracle in (student_t_oracle, tail_oracle, quantile_oracle, paired_oracle, holm_oracle, power_oracle, verdict_oracle):
         path = folder / f"study_{oracle.__name__.removesuffix('_oracle')}.json"
         path.write_text(json.dumps(oracle()))
 

@@ -46,7 +46,7 @@ TEST(RunNames, AreThoseOfRunsAndNoOthers) {
     for (const bool is_folder : {false, true}) EXPECT_FALSE(names.is_ours(name, is_folder)) << name;
   const ordered_json config = {{"output_csv", "my.csv"}, {"bucket_csv", "../thesis.csv"}, {"component_csv", 3}};
   RunNames chosen;
-  chosen.add_tables_of({{"config", config}});
+  chosen.add_chosen({{"config", config}});
   EXPECT_TRUE(chosen.is_ours("my.csv", false));
   EXPECT_FALSE(chosen.is_ours("thesis.csv", false));
   EXPECT_FALSE(chosen.is_ours("../thesis.csv", false));

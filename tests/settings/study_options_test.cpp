@@ -64,13 +64,20 @@ TEST(Lists, AreCheckedPartByPart) {
   options.seeds = "42,43";
   EXPECT_EQ(seeds_of(options), (std::vector<std::uint64_t>{42, 43}));
   options.conditions = "NoQK,A";
-  EXPECT_EQ(conditions_of(options), (std::vector<std::size_t>{0, 2}));
+  ASSERT_EQ(conditions_of(options).size(), 2u);
+  EXPECT_EQ(conditions_of(options)[0].tag, "QK");
+  EXPECT_EQ(conditions_of(options)[1].tag, "NoQK");
+  const auto baseline = setup_of(options, conditions_of(options)[1]);
+  EXPECT_FALSE(baseline.model.qk_norm);
+  const Condition own{"X", "mine", "X", {{"optim.speed", "1"}}, ""};
+  expect_error(Fault::input, "condition mine: unknown key 'optim.speed'", [&] { setup_of(options, own); });
+  EXPECT_TRUE(setup_of(options, conditions_of(options)[0]).model.qk_norm);
   options.seeds = "42,x";
   expect_error(Fault::input, "study.seeds is '42,x'; expected whole numbers", [&] { seeds_of(options); });
   options.seeds = "4,4";
   expect_error(Fault::input, "4 is there twice", [&] { seeds_of(options); });
   options.conditions = "QK,Frozen";
-  expect_error(Fault::input, "study.conditions: unknown condition 'Frozen'; known are QK, QK_frozen, NoQK",
+  expect_error(Fault::input, "study.conditions: unknown condition 'Frozen'; known are QK, QK_frozen, NoQK,",
                [&] { conditions_of(options); });
 }
 

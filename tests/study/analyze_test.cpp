@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "core/atomic_file.h"
 #include "run/names.h"
@@ -19,8 +20,9 @@ using test::expect_error;
 using test::TemporaryFolder;
 namespace fs = std::filesystem;
 
-const std::vector<std::string> figure_names = {"1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition",
-                                               "5_gamma_cv"};
+const std::vector<std::string> figure_names = {
+    "1_loss",     "2_key_pr_causal",     "3_per_layer",       "4_causal_decomposition",
+    "5_gamma_cv", "6_effects_over_time", "7_effects_by_layer"};
 
 AnalyzeJob job_of(std::vector<fs::path> folders, const fs::path& out) {
   AnalyzeJob job;
@@ -34,7 +36,7 @@ ordered_json json_of(const fs::path& file) {
   return ordered_json::parse(read_file(file));
 }
 
-PerCondition<MeanInterval> losses_of(double a, double b, double c) {
+std::vector<MeanInterval> losses_of(double a, double b, double c) {
   return {MeanInterval{.mean = a}, MeanInterval{.mean = b}, MeanInterval{.mean = c}};
 }
 
@@ -68,14 +70,17 @@ TEST(Analyze, ThePublishedStudyHasItsPublishedNumbers) {
   HEADSCOPE_NEEDS_SHARED(published);
   const TemporaryFolder folder;
   const AnalyzeOutcome outcome = run_analysis(job_of({published}, folder / "run"));
-  EXPECT_NEAR(outcome.result.verdict.mean_pr[0].mean, 65.70, 0.005);
-  EXPECT_NEAR(outcome.result.verdict.mean_pr[1].mean, 59.55, 0.005);
-  EXPECT_NEAR(outcome.result.verdict.mean_pr[2].mean, 63.25, 0.005);
-  EXPECT_NEAR(outcome.result.verdict.gamma_effect->test.difference, 6.15, 0.005);
-  EXPECT_NEAR(outcome.result.verdict.norm_effect->test.difference, -3.70, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.mean_pr(0).mean, 65.70, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.mean_pr(1).mean, 59.55, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.mean_pr(2).mean, 63.25, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.find("gamma")->difference(), 6.15, 0.005);
+  EXPECT_NEAR(outcome.result.verdict.find("norm")->difference(), -3.70, 0.005);
   EXPECT_EQ(outcome.result.verdict.conclusion, Conclusion::both);
   EXPECT_EQ(outcome.result.verdict.kill_criterion, false);
+  EXPECT_TRUE(outcome.result.verdict.descriptive);
   EXPECT_EQ(outcome.result.tokens, 49152000);
+  EXPECT_EQ(outcome.result.over_time.size(), 26u);
+  EXPECT_FALSE(outcome.result.over_time.back().updates);  // not in the file
   expect_figures(folder / "run");
 }
 
@@ -83,24 +88,25 @@ TEST(Analyze, AStudyInMemoryNeedsNoFiles) {
   ConditionResults without_pr = synthetic::results({.tag = "NoQK", .final_pr = 63, .probes = 9});
   without_pr.mean_pr[4] = std::nan("");
   Study study;
-  study.seeds.push_back({"seed_1", {synthetic::results({.tag = "QK", .final_pr = 66}), std::nullopt, without_pr}});
+  study.seeds.push_back({"seed_1", {{"QK", synthetic::results({.tag = "QK", .final_pr = 66})}, {"NoQK", without_pr}}});
   const StudyResult result = analyze(study, default_tau);
   EXPECT_EQ(result.tokens, 4 * 983040);
-  EXPECT_EQ(result.verdict.mean_pr[0].mean, 66);
+  EXPECT_EQ(result.verdict.mean_pr(0).mean, 66);
   EXPECT_EQ(result.verdict.conclusion, Conclusion::inconclusive);
-  EXPECT_EQ(result.val_loss[0].mean, study.seeds[0].conditions[0]->val_loss[4]);
+  EXPECT_EQ(result.val_loss[0].mean, study.seeds[0].find("QK")->val_loss[4]);
   EXPECT_EQ(result.val_loss[1].n, 0u);
   EXPECT_EQ(
       result.warnings,
       (std::vector<std::string>{
-          "seed_1: condition B (QK_frozen) is missing", "seed_1: NoQK has no mean PR at the last probe and is left out",
+          "seed_1: condition B (QK_frozen) is missing", "seed_1: NoQK diverged after 7.9 M tokens and is left out",
           "runs end at different numbers of tokens; compared after 3.9 M tokens, the last probe that all have"}));
 }
 
 TEST(Analyze, ARunFolderKnowsTheFoldersOfAllConditions) {
-  for (const Condition& condition : study_conditions)
+  ASSERT_EQ(known_conditions().size(), condition_tags.size());
+  for (const Condition& condition : known_conditions())
     for (const std::string place : {"", "seed_42/"})
-      EXPECT_TRUE(RunNames().is_ours(place + std::string(condition.tag) + "/" + results_name, /*is_folder=*/false));
+      EXPECT_TRUE(RunNames().is_ours(place + condition.tag + "/" + results_name, /*is_folder=*/false));
 }
 
 TEST(Analyze, WritesACompleteRunFolder) {
@@ -131,7 +137,7 @@ TEST(Analyze, SeveralSeedsAreListedAndTested) {
   synthetic::write_seed(folder / "data/seed_1", 66, 60, 63);
   synthetic::write_seed(folder / "data/seed_2", 66.5, 60.2, 63.1);
   const AnalyzeOutcome outcome = run_analysis(job_of({folder / "data"}, folder / "run"));
-  EXPECT_TRUE(outcome.result.verdict.gamma_effect->tested);
+  EXPECT_FALSE(outcome.result.verdict.descriptive);
   const ordered_json combined = json_of(folder / "run/combined.json");
   EXPECT_FALSE(combined.contains("A"));
   ASSERT_EQ(combined.at("seeds").size(), 2u);
@@ -139,6 +145,102 @@ TEST(Analyze, SeveralSeedsAreListedAndTested) {
   EXPECT_EQ(combined.at("seeds")[1].at("B"), json_of(folder / "data/seed_2/QK_frozen/results.json"));
   EXPECT_EQ(combined.at("verdict").at("seeds").at("A").at("n"), 2);
   EXPECT_TRUE(fs::exists(folder / "run/seed_1/NoQK/results.json"));
+  expect_figures(folder / "run");
+}
+
+// PR falls linearly from 90 at the first of five probes, so differences grow linearly.
+TEST(Analyze, TheVerdictIsGivenAtEveryProbeAndInOtherReadings) {
+  Study study;
+  study.seeds.push_back({"one",
+                         {{"QK", synthetic::results({"QK", 66})},
+                          {"QK_frozen", synthetic::results({"QK_frozen", 60})},
+                          {"NoQK", synthetic::results({"NoQK", 62})}}});
+  study.seeds[0].runs["QK"].val_loss.back() -= 0.1;  // A is ahead
+  const StudyResult result = analyze(study, default_tau);
+  std::vector<std::string_view> conclusions;
+  for (const Reading& reading : result.over_time) conclusions.push_back(conclusion_name(reading.verdict.conclusion));
+  // A - B, B - C: 0, 0; 1.5, -0.5; 3, -1; 4.5, -1.5; 6, -2. A - C: 0, 1, 2, 3, 4.
+  EXPECT_EQ(conclusions, (std::vector<std::string_view>{"none", "gamma", "both", "both", "both"}));
+  EXPECT_EQ(result.held_since, 2 * 983040);
+  ASSERT_TRUE(result.last_probes.has_value());
+  EXPECT_NEAR(result.last_probes->find("gamma")->difference(), 3, 1e-12);
+  // B and C end at the loss 4.1. A passes it between 4.35 (PR 72) and 4.0 (PR 66): 66 + 6 * 0.1/0.35.
+  EXPECT_NEAR(result.details[0].at_equal_loss.mean, 66 + 6 * 0.1 / 0.35 - 60, 1e-9);
+  EXPECT_NEAR(result.details[1].at_equal_loss.mean, -2, 1e-9);
+  EXPECT_NEAR(result.details[0].mean_size(), 6, 1e-12);
+  EXPECT_TRUE(std::isnan(result.details[0].noise_size()));
+  const ordered_json json = ordered_json::parse(verdict_json(result).dump());
+  EXPECT_EQ(json.at("over_time")[1].at("conclusion"), "gamma");
+  EXPECT_EQ(json.at("over_time")[1].at("tokens"), 983040);
+  EXPECT_EQ(json.at("collapse").at("QK"), 24.0);
+  EXPECT_EQ(json.at("diverged"), ordered_json::array());
+  EXPECT_EQ(json.at("effects").at("gamma").at("by_layer").at("difference"), (Numbers{6, 6, 6}));
+  EXPECT_FALSE(json.at("effects").at("gamma").at("by_layer").contains("noise_abs"));
+}
+
+TEST(Analyze, UpdatesAndLearningRateAreAxesWhereAllRunsHaveThem) {
+  Study study;
+  for (const char* tag : {"QK", "QK_frozen"}) {
+    ConditionResults run = synthetic::results({.tag = tag, .probes = 2});
+    run.updates = {0, 60};
+    run.adamw_lr = 0.005;
+    study.seeds.resize(1);
+    study.seeds[0].runs[tag] = run;
+  }
+  EXPECT_EQ(verdict_json(analyze(study, 1)).at("over_time")[1].at("updates_x_adamw_lr"), 0.3);
+  study.seeds[0].runs["QK"].updates->back() = 61;
+  EXPECT_FALSE(verdict_json(analyze(study, 1)).at("over_time")[1].contains("updates"));
+}
+
+// Layers differ by 5 and 7, 5 and 5, ...: standard errors 1 and 0.
+TEST(Analyze, LayersHaveErrorsAndTheSizeOfNoise) {
+  Study study;
+  for (int seed = 0; seed < 2; ++seed) {
+    SeedRuns runs{fmt::format("seed_{}", seed), {}};
+    runs.runs["QK"] = synthetic::results({.tag = "QK", .final_pr = 65, .layers = 2});
+    runs.runs["QK_frozen"] = synthetic::results({.tag = "QK_frozen", .final_pr = 60, .layers = 2});
+    runs.runs["QK"].layer_pr[0].back() += 2 * seed;
+    study.seeds.push_back(std::move(runs));
+  }
+  const EffectDetails details = analyze(study, 1).details.at(0);
+  EXPECT_NEAR(details.layers[0].mean, 6, 1e-12);
+  EXPECT_NEAR(details.layers[0].standard_error, 1, 1e-12);
+  EXPECT_NEAR(details.layers[1].mean, 5, 1e-12);
+  EXPECT_NEAR(details.mean_size(), 5.5, 1e-12);
+  EXPECT_NEAR(details.noise_size(), std::sqrt(2 / M_PI) * 0.5, 1e-12);
+}
+
+TEST(Analyze, FurtherConditionsAreUnderTheirTags) {
+  const TemporaryFolder folder;
+  synthetic::write_seed(folder / "data", 66, 60, 63);
+  synthetic::write(synthetic::results({"QK_nodecay", 64}), folder / "data");
+  synthetic::write(synthetic::results({"mine", 61}), folder / "data");
+  run_analysis(job_of({folder / "data"}, folder / "run"));
+  const ordered_json combined = json_of(folder / "run/combined.json");
+  EXPECT_EQ(combined.at("conditions").at("mine"), json_of(folder / "data/mine/results.json"));
+  EXPECT_EQ(combined.at("verdict").at("effects").at("gamma_learning").at("difference"), 4.0);
+  EXPECT_EQ(combined.at("verdict").at("effects").at("gamma_decay").at("difference"), 2.0);
+  EXPECT_EQ(combined.at("verdict").at("effects").at("mine").at("difference"), -5.0);
+  AnalyzeJob again = job_of({folder / "data"}, folder / "run");
+  again.folder.overwrite = true;
+  run_analysis(again);  // the folder of one's own condition is known as ours
+  EXPECT_TRUE(fs::exists(folder / "run/mine/results.json"));
+}
+
+TEST(Analyze, ADivergedRunIsListedAndItsPairsAreLeftOut) {
+  const TemporaryFolder folder;
+  for (int seed = 1; seed <= 3; ++seed)
+    synthetic::write_seed(folder / fmt::format("data/seed_{}", seed), 66 + 0.1 * seed, 60, 63);
+  ConditionResults diverged = synthetic::results({.tag = "QK_frozen", .final_pr = 60, .probes = 3});
+  diverged.mean_pr.back() = diverged.val_loss.back() = std::nan("");
+  synthetic::write(diverged, folder / "data/seed_2");
+  const AnalyzeOutcome outcome = run_analysis(job_of({folder / "data"}, folder / "run"));
+  EXPECT_EQ(outcome.result.tokens, 4 * 983040);
+  EXPECT_EQ(outcome.result.verdict.conclusion, Conclusion::both);
+  const ordered_json verdict = json_of(folder / "run/combined.json").at("verdict");
+  EXPECT_EQ(verdict.at("diverged").dump(), R"([{"seed":"seed_2","tag":"QK_frozen","tokens":983040}])");
+  EXPECT_EQ(verdict.at("effects").at("gamma").at("seeds"), 2);
+  EXPECT_EQ(verdict.at("effects").at("total").at("seeds"), 3);
   expect_figures(folder / "run");
 }
 
@@ -171,8 +273,8 @@ TEST(Analyze, ACheckpointThatSomeRunsLackIsNotCompared) {
   synthetic::write(synthetic::results({.tag = "QK_frozen", .final_pr = 66, .probes = 3}), folder / "data");
   const AnalyzeOutcome outcome = run_analysis(job_of({folder / "data"}, folder / "run"));
   EXPECT_EQ(outcome.result.tokens, 2 * 983040);
-  EXPECT_EQ(outcome.result.verdict.mean_pr[0].mean, 84);  // 90 - 24 * 2/8
-  EXPECT_EQ(outcome.result.verdict.mean_pr[1].mean, 66);
+  EXPECT_EQ(outcome.result.verdict.mean_pr(0).mean, 84);  // 90 - 24 * 2/8
+  EXPECT_EQ(outcome.result.verdict.mean_pr(1).mean, 66);
   EXPECT_TRUE(json_of(folder / "run/combined.json").at("C").is_null());
 }
 

@@ -79,7 +79,7 @@ TEST(Results, RoundTripKeepsEveryByteOfHardNumbers) {
 TEST(Results, PublishedFilesAreWrittenByteForByteAsPythonWroteThem) {
   const auto study = test::shared_folder() / "reference" / "qk_norm_50m_study";
   HEADSCOPE_NEEDS_SHARED(study);
-  for (const std::string_view tag : condition_tags) {
+  for (const char* tag : {"QK", "QK_frozen", "NoQK"}) {
     const std::string text = read_file(study / tag / results_name);
     EXPECT_TRUE(results_text(parse_results(text, "file", tag)) == text) << tag;
   }
@@ -158,10 +158,25 @@ TEST(Results, TokensDoNotDecrease) {
   EXPECT_EQ(parse_results(with(&Fields::tokens, R"("tokens": [4, 4])").text(), "file").tokens, (Integers{4, 4}));
 }
 
-TEST(Results, TheTagIsOneOfThreeAndThatOfTheFolder) {
-  expect_refused(with(&Fields::tag, R"("tag": "Q\nK")"), R"(tag is "Q\nK"; expected one of QK, QK_frozen, NoQK)");
+TEST(Results, TheTagIsANameAndThatOfTheFolder) {
+  for (const char* tag : {"Q\\nK", "../QK", "", "seed_1", "plots"})
+    expect_refused(with(&Fields::tag, fmt::format(R"("tag": "{}")", tag)),
+                   fmt::format(R"(tag is "{}"; expected the name of a condition)", tag));
   expect_error(Fault::input, "tag is 'QK'; expected 'NoQK', the name of its folder",
                [] { parse_results(Fields().text(), "file", "NoQK"); });
+}
+
+TEST(Results, UpdatesAndLearningRateMayBeThere) {
+  Fields fields;
+  fields.gamma_final += R"(, "updates": [0, 60], "adamw_lr": 0.006)";
+  const ConditionResults results = parse_results(fields.text(), "file");
+  EXPECT_EQ(results.updates, (Integers{0, 60}));
+  EXPECT_EQ(results.adamw_lr, 0.006);
+  EXPECT_EQ(results_text(results), fields.text());
+  expect_refused(with(&Fields::gamma_final, R"("updates": [0])"), "updates has 1 values; expected 2");
+  expect_refused(with(&Fields::gamma_final, R"("updates": [3, 1])"), "updates[1] is 1, less than 3 before it");
+  for (const char* rate : {"0", "-1", "\"fast\"", "null"})
+    expect_refused(with(&Fields::gamma_final, fmt::format(R"("adamw_lr": {})", rate)), "adamw_lr is ");
 }
 
 TEST(Results, RepeatedKeysAreRefused) {

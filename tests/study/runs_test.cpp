@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "study/synthetic.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -19,7 +21,7 @@ TEST(Study, OneSeedLiesDirectlyInTheFolder) {
   const Study study = load_study({folder / "mine" / ""});
   EXPECT_EQ(study.title, "mine");
   ASSERT_EQ(study.seeds.size(), 1u);
-  for (std::size_t i = 0; i < n_conditions; ++i) EXPECT_EQ(study.seeds[0].conditions[i]->tag, condition_tags[i]);
+  for (const char* tag : {"QK", "QK_frozen", "NoQK"}) EXPECT_EQ(study.seeds[0].find(tag)->tag, tag);
   EXPECT_EQ(study.inputs.size(), 3u);
 }
 
@@ -48,8 +50,9 @@ TEST(Study, AConditionMayBeAbsentButNotAll) {
   const TemporaryFolder folder;
   synthetic::write(synthetic::results({"NoQK"}), folder / "part");
   const Study study = load_study({folder / "part"});
-  EXPECT_FALSE(study.seeds[0].conditions[0] || study.seeds[0].conditions[1]);
-  EXPECT_TRUE(study.seeds[0].conditions[2].has_value());
+  EXPECT_EQ(study.seeds[0].find("QK"), nullptr);
+  EXPECT_NE(study.seeds[0].find("NoQK"), nullptr);
+  EXPECT_EQ(conditions_of(study).size(), 3u);  // A, B and C are named all the same
   fs::create_directories(folder / "empty");
   expect_error(Fault::input, "empty: holds no results; expected QK/results.json",
                [&] { load_study({folder / "empty"}); });
@@ -63,7 +66,7 @@ TEST(Study, WhatIsAmbiguousOrDoesNotFitIsRefused) {
   expect_error(Fault::input, "both: holds both", [&] { load_study({folder / "both"}); });
   synthetic::write(synthetic::results({"QK"}), folder / "depth");
   synthetic::write(synthetic::results({.tag = "NoQK", .layers = 4}), folder / "depth");
-  expect_error(Fault::input, "NoQK/results.json: has 4 layers", [&] { load_study({folder / "depth"}); });
+  expect_error(Fault::input, "QK/results.json: has 3 layers", [&] { load_study({folder / "depth"}); });
   fs::create_directories(folder / "tag/NoQK");
   write_file(folder / "tag/NoQK/results.json", results_text(synthetic::results({"QK"})));
   expect_error(Fault::input, "tag/NoQK/results.json: tag is 'QK'; expected 'NoQK'",
@@ -74,12 +77,59 @@ TEST(Study, IsComparedAtTheLastProbeThatAllRunsHave) {
   const TemporaryFolder folder;
   synthetic::write(synthetic::results({.tag = "QK", .probes = 9}), folder / "study");
   synthetic::write(synthetic::results({.tag = "NoQK", .probes = 4}), folder / "study");
-  EXPECT_EQ(last_common_tokens(load_study({folder / "study"})), 3 * 983040);
+  EXPECT_EQ(common_tokens(load_study({folder / "study"})), (Integers{0, 983040, 2 * 983040, 3 * 983040}));
   ConditionResults apart = synthetic::results({"QK_frozen"});
   for (std::int64_t& tokens : apart.tokens) ++tokens;
   synthetic::write(apart, folder / "study");
   expect_error(Fault::input, "no probe at the same number of tokens",
-               [&] { last_common_tokens(load_study({folder / "study"})); });
+               [&] { common_tokens(load_study({folder / "study"})); });
+}
+
+TEST(Study, ARunThatDivergedDoesNotShortenTheOthers) {
+  Study study;
+  study.seeds.push_back({"seed_1", {{"QK", synthetic::results({.tag = "QK", .probes = 9})}}});
+  ConditionResults& diverged = study.seeds[0].runs["NoQK"] = synthetic::results({.tag = "NoQK", .probes = 4});
+  EXPECT_EQ(common_tokens(study).back(), 3 * 983040);
+  diverged.mean_pr.back() = std::nan("");
+  EXPECT_EQ(common_tokens(study).back(), 8 * 983040);
+}
+
+TEST(Study, HasDivergedWhenItsEndLacksWhatWasThere) {
+  const auto diverged = [](auto change) {
+    ConditionResults results = synthetic::results({});
+    change(results);
+    return has_diverged(results);
+  };
+  const double none = std::nan("");
+  EXPECT_FALSE(diverged([](auto&) {}));
+  EXPECT_TRUE(diverged([&](auto& results) { results.mean_pr.back() = none; }));
+  EXPECT_TRUE(diverged([&](auto& results) { results.val_loss.back() = none; }));
+  EXPECT_TRUE(diverged([&](auto& results) { results.loss.back() = HUGE_VAL; }));
+  EXPECT_FALSE(diverged([&](auto& results) { results.val_loss.assign(results.tokens.size(), none); }));  // never there
+}
+
+TEST(Study, OneMayHaveConditionsOfItsOwn) {
+  const TemporaryFolder folder;
+  synthetic::write_seed(folder / "study", 65, 60, 63);
+  synthetic::write(synthetic::results({"warm-gain"}), folder / "study");
+  synthetic::write(synthetic::results({"QK_scalar"}), folder / "study");
+  const auto conditions = conditions_of(load_study({folder / "study"}));
+  ASSERT_EQ(conditions.size(), 5u);
+  EXPECT_EQ(conditions[3].letter, "S");  // a known one before
+  EXPECT_EQ(conditions[4].tag, "warm-gain");
+  EXPECT_EQ(conditions[4].letter, "warm-gain");
+}
+
+TEST(Study, FoldersOfTheSameSeedWithOtherConditionsAreOneSeed) {
+  const TemporaryFolder folder;
+  for (const char* seed : {"seed_1", "seed_2"}) synthetic::write_seed(folder / "main" / seed, 65, 60, 63);
+  synthetic::write(synthetic::results({"QK_scalar"}), folder / "controls/seed_2");
+  synthetic::write(synthetic::results({"QK"}), folder / "again/seed_1");
+  const Study study = load_study({folder / "main", folder / "controls"});
+  ASSERT_EQ(study.seeds.size(), 2u);
+  EXPECT_EQ(study.seeds[0].find("QK_scalar"), nullptr);
+  EXPECT_NE(study.seeds[1].find("QK_scalar"), nullptr);
+  EXPECT_EQ(load_study({folder / "main", folder / "again"}).seeds.size(), 3u);  // QK of seed 1 twice: two seeds
 }
 
 TEST(Study, AProbeIsFoundByItsTokens) {

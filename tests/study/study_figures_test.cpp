@@ -20,8 +20,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 const double missing = std::nan("");
-const std::vector<std::string> names = {"1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition",
-                                        "5_gamma_cv"};
+const std::vector<std::string> names = {
+    "1_loss",     "2_key_pr_causal",     "3_per_layer",       "4_causal_decomposition",
+    "5_gamma_cv", "6_effects_over_time", "7_effects_by_layer"};
 
 struct Shape {
   std::size_t layers = 6, probes = 10;
@@ -42,6 +43,10 @@ SeedMeans means_of(const Numbers& values, bool bands) {
 
 StudyCurves curves(const Shape& shape, std::size_t condition) {
   StudyCurves result;
+  result.tag = known_conditions()[condition].tag;
+  result.letter = known_conditions()[condition].letter;
+  result.name = known_conditions()[condition].name;
+  result.colour = condition;
   Numbers loss, val_loss, mean_pr, layer_pr, gamma_cv;
   for (std::size_t probe = 0; probe < shape.probes; ++probe) {
     const auto at = static_cast<double>(probe);
@@ -65,15 +70,38 @@ StudyFigureData figure_data(const Shape& shape) {
   StudyFigureData data;
   data.title = "qk_norm's study";
   data.seeds = shape.bands ? 3 : 1;
-  for (std::size_t i = 0; i < 3; ++i)
-    if (shape.conditions.find("ABC"[i]) != std::string::npos) data.conditions[i] = curves(shape, i);
+  for (std::size_t i = 0; i < 5; ++i)
+    if (shape.conditions.find("ABCDE"[i]) != std::string::npos) data.conditions.push_back(curves(shape, i));
+  for (std::size_t probe = 0; probe < shape.probes; ++probe)
+    data.tokens.push_back(static_cast<std::int64_t>(probe) * 983040);
+  const auto over_time = [&](double slope) {
+    Numbers values;
+    for (std::size_t probe = 0; probe < shape.probes; ++probe)
+      values.push_back(shape.prs ? shape.scale * slope * static_cast<double>(probe) : missing);
+    return means_of(values, shape.bands);
+  };
+  const auto there = [&](const char* letters) {
+    return shape.conditions.find(letters[0]) != std::string::npos &&
+           shape.conditions.find(letters[1]) != std::string::npos;
+  };
+  data.notes = {"both since 1.0 M tokens"};
   Numbers gamma, norm;
   for (std::size_t layer = 0; layer < shape.layers; ++layer) {
     gamma.push_back(shape.prs ? shape.scale * (static_cast<double>(layer) - 1) : missing);
     norm.push_back(shape.prs ? shape.scale * -0.5 * static_cast<double>(layer) : missing);
   }
-  if (data.conditions[0] && data.conditions[1]) data.gamma_effect = means_of(gamma, shape.bands);
-  if (data.conditions[1] && data.conditions[2]) data.norm_effect = means_of(norm, shape.bands);
+  if (there("AB"))
+    data.effects.push_back(
+        {"gamma", "A − B", over_time(1), means_of(gamma, shape.bands), 1.5, shape.bands ? 0.3 : missing, false});
+  if (there("BC"))
+    data.effects.push_back(
+        {"norm", "B − C", over_time(-0.5), means_of(norm, shape.bands), 1.5, shape.bands ? 0.3 : missing, false});
+  if (there("AC"))
+    data.effects.push_back(
+        {"total", "A − C", over_time(0.5), means_of(gamma, shape.bands), 1.5, shape.bands ? 0.3 : missing, false});
+  if (there("AD"))
+    data.effects.push_back(
+        {"gamma_decay", "A − A₀", over_time(0.2), means_of(norm, shape.bands), 1.5, shape.bands ? 0.3 : missing, true});
   return data;
 }
 
@@ -101,6 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
                       std::pair{"OnlyC", Shape{.conditions = "C"}}, std::pair{"Nothing", Shape{.conditions = ""}},
                       std::pair{"Seeds", Shape{.bands = true, .dark = true}},
                       std::pair{"SeedsOneProbe", Shape{.probes = 1, .bands = true}},
+                      std::pair{"Controls", Shape{.bands = true, .conditions = "ABCDE"}},
                       std::pair{"AllEqual", Shape{.layers = 4, .scale = 0}}, std::pair{"Huge", Shape{.scale = 1e306}},
                       std::pair{"Tiny", Shape{.scale = 1e-320}},
                       std::pair{"Deep", Shape{.layers = 80, .probes = 200, .bands = true}}),
@@ -125,15 +154,20 @@ TEST(StudyFigures, DataAreTheValuesThatWereGiven) {
   draw(study_figures(data), folder.path(), light_theme());
   const auto pr = columns_of(folder.path() / "2_key_pr_causal.b.dat");
   EXPECT_THAT(pr.at("tokens"), ElementsAre("0", "983040"));
-  EXPECT_EQ(numbers_of(pr.at("mean_pr")), data.conditions[1]->mean_pr.mean);
-  EXPECT_EQ(numbers_of(pr.at("mean_pr_low")), data.conditions[1]->mean_pr.low);
+  EXPECT_EQ(numbers_of(pr.at("mean_pr")), data.conditions[1].mean_pr.mean);
+  EXPECT_EQ(numbers_of(pr.at("mean_pr_low")), data.conditions[1].mean_pr.low);
   const auto layers = columns_of(folder.path() / "3_per_layer.dat");
-  EXPECT_EQ(numbers_of(layers.at("C")), data.conditions[2]->layer_pr.mean);
+  EXPECT_EQ(numbers_of(layers.at("C")), data.conditions[2].layer_pr.mean);
   const auto effects = columns_of(folder.path() / "4_causal_decomposition.dat");
   EXPECT_EQ(numbers_of(effects.at("gamma_effect")), (Numbers{-1, 0, 1}));
   EXPECT_EQ(numbers_of(effects.at("norm_effect_high")), (Numbers{0.5, 0, -0.5}));
   const auto gamma = columns_of(folder.path() / "5_gamma_cv.dat");
   EXPECT_EQ(numbers_of(gamma.at("L2")), (Numbers{0, 0.01}));
+  const auto over_time = columns_of(folder.path() / "6_effects_over_time.dat");
+  EXPECT_EQ(numbers_of(over_time.at("effect1")), (Numbers{0, -0.5}));
+  EXPECT_EQ(numbers_of(over_time.at("effect1_low")), (Numbers{-0.5, -1}));
+  const auto by_layer = columns_of(folder.path() / "7_effects_by_layer.dat");
+  EXPECT_EQ(numbers_of(by_layer.at("effect1_high")), (Numbers{0.5, 0, -0.5}));
 }
 
 // The texts beside the curves of a figure, from the bottom to the top.
@@ -148,7 +182,7 @@ std::vector<PlacedText> final_values(const StudyFigureData& data, std::size_t fi
 
 TEST(StudyFigures, FinalValuesStandApartAtTheEndsOfTheCurves) {
   StudyFigureData data = figure_data({.scale = 1});
-  for (auto& condition : data.conditions) condition->mean_pr.mean.back() = 60.004;  // all at one place
+  for (auto& condition : data.conditions) condition.mean_pr.mean.back() = 60.004;  // all at one place
   const auto texts = final_values(data, 1);
   ASSERT_EQ(texts.size(), 3u);
   for (std::size_t i = 0; i < 3; ++i) {
@@ -180,7 +214,7 @@ TEST(StudyFigures, AConditionHasItsColourWhoeverElseIsThere) {
 
 TEST(StudyFigures, IntervalsAreNamedWithTheNumberOfSeeds) {
   const auto several = study_figures(figure_data({.bands = true})), one = study_figures(figure_data({}));
-  for (std::size_t i = 0; i < 4; ++i) {
+  for (const std::size_t i : {0, 1, 2, 3, 5, 6}) {
     EXPECT_THAT(legend_of(several[i]), Contains("95 % interval over 3 seeds")) << names[i];
     EXPECT_THAT(legend_of(one[i]), Not(Contains(HasSubstr("interval")))) << names[i];
   }

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/atomic_file.h"
-#include "study/conditions.h"
 #include "study/results.h"
 
 namespace headscope::synthetic {

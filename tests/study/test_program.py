@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 DONE, WRONG_USAGE = 0, 2
-FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv")
+FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv", "6_effects_over_time", "7_effects_by_layer")
 headscope: Path
 
 
@@ -50,8 +50,12 @@ class Study(unittest.TestCase):
     def test_says_what_it_found_and_where_the_figures_are(self) -> None:
         done = run("study", "--analyze", self.data, "--out", self.out)
         self.assertEqual(done.returncode, DONE, done.stderr)
-        self.assertRegex(done.stdout, r"A QK +60\.25 +6\.250")
-        self.assertRegex(done.stdout, r"C NoQK +65\.00 +6\.250")
+        lines = done.stdout.splitlines()
+        self.assertLess(len(lines), 25)
+        self.assertRegex(lines[0], "^descriptive: one seed")
+        self.assertRegex(done.stdout, r"A QK +60\.25 +6\.250 +26\.25")
+        self.assertRegex(done.stdout, r"C NoQK +65\.00 +6\.250 +21\.50")
+        self.assertRegex(done.stdout, r"norm, B − C +−5\.00 +- +different: worsens")
         self.assertIn("verdict: normalisation", done.stdout)
         self.assertIn("a null result for γ", " ".join(done.stdout.split()))
         self.assertLessEqual(max(map(len, done.stdout.replace(str(self.out), "").splitlines())), 100)
@@ -66,6 +70,9 @@ class Study(unittest.TestCase):
         done = run("study", "--analyze", self.data, "--out", self.out, "--tau", "0.125", "--json")
         verdict = json.loads(done.stdout)["verdict"]
         self.assertEqual(verdict["conclusion"], "both")
+        self.assertIs(verdict["descriptive"], True)
+        self.assertEqual(verdict["effects"]["norm"]["word"], "worsens")
+        self.assertEqual([reading["tokens"] for reading in verdict["over_time"]], [0, 983040, 1966080])
         self.assertEqual((verdict["gamma_effect"], verdict["norm_effect"], verdict["tau"]), (0.25, -5.0, 0.125))
         self.assertIs(verdict["kill_criterion"], False)
 
@@ -80,6 +87,7 @@ class Study(unittest.TestCase):
         done = run("study", "--analyze", self.data, other, "--out", self.out, "--json")
         self.assertEqual(json.loads(done.stdout)["verdict"]["seeds"]["A"]["n"], 2)
         text = run("study", "--analyze", self.data, other, "--out", self.out, "--overwrite").stdout
+        self.assertNotIn("descriptive", text)
         self.assertIn("±: 95 % interval over 2 seeds", text)
         self.assertRegex(text, r"A QK +60\.38 ± 1\.59 +6\.250 \(all equal\)")  # t(0.975, 1) * 0.125 = 1.588
 
@@ -91,6 +99,28 @@ class Study(unittest.TestCase):
         text = run("study", "--analyze", one, other, "--out", self.out).stdout
         self.assertIn("verdict: inconclusive", text)
         self.assertNotIn("null result", text)
+
+    def test_power_is_that_of_the_observed_deviation_or_a_table(self) -> None:
+        other = self.folder / "other"
+        for tag, final_pr in (("QK", 60.0), ("QK_frozen", 60.25), ("NoQK", 65.5)):
+            write_condition(other, tag, final_pr)
+        done = run("study", "--analyze", self.data, other, "--out", self.out, "--power", "--json")
+        gamma = json.loads(done.stdout)["power"]["gamma"]
+        self.assertAlmostEqual(gamma["deviation"], 0.125**0.5, places=12)  # of 0.25 and -0.25
+        self.assertEqual((gamma["family"], gamma["seeds_for_different"]), (3, 4))
+        table = run("study", "--power")
+        self.assertEqual((table.returncode, table.stderr), (DONE, ""))
+        self.assertRegex(table.stdout, r"0\.42 +5 +92 % +100 % +99 %")  # simulated by others
+        self.assertRegex(table.stdout, r"0\.6 +5 +70 % +98 % +84 %")
+        rows = json.loads(run("study", "--power", "--json").stdout)
+        page = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
+        for row in rows:
+            for chance in row["chances"]:
+                cells = [f"{row['deviation']:g}", str(chance.pop("seeds")), *(f"{100 * value:.0f} %" for value in chance.values())]
+                self.assertIn(f"| {' | '.join(cells)} |", page)
+            self.assertIn(f"| {row['seeds_for_different']}, {row['seeds_for_equivalent']} |", page)
+        self.refuse("--power", "--seeds", "1,2", words=("--power",))
+        self.refuse("--power", "--tau", "0", words=("--tau",))
 
     def test_no_difference_is_said_in_words(self) -> None:
         same = self.folder / "same"

@@ -274,6 +274,18 @@ TEST(NotFinite, StopsWithTheStepAndTheParameterAndSavesTheStateBefore) {
   EXPECT_LT(nlohmann::json::parse(read_file(*latest / "state.json"))["step"], 12);
 }
 
+TEST(NotFinite, IsAResultWhereThatIsAskedFor) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder.path());
+  job.options.optim.muon_lr = 1e30;
+  job.diverges_to_result = true;
+  const TrainResult result = run(job);
+  ASSERT_TRUE(result.divergence.has_value());
+  EXPECT_LT(result.divergence->moment.step, 12);
+  EXPECT_EQ(result.losses.front().moment.step, 0);
+  EXPECT_NE(result.divergence->found.find("not finite"), std::string::npos);
+}
+
 // Outside of a run, too, it is an error like others, with its numbers.
 TEST(NotFinite, IsAnErrorInOneLine) {
   TrainJob job = small_job("");

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/text.h"
-#include "stats/welch.h"
+#include "stats/paired_test.h"
 
 namespace headscope {
 namespace {
