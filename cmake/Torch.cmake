@@ -77,12 +77,15 @@ endfunction()
 
 # headscope_kernels(NAME): compiles cuda/*.cu of a folder. By hand, because CMake's own CUDA support wants a whole toolkit, and
 # the wheels are only a compiler.
-# Some use instructions that only sm_90a has, one of them through CUTLASS. Without that architecture, or without CUTLASS, their sources
-# are compiled like the others and hold no kernels; the program then uses others.
+# Some use instructions that only sm_90a has, one of them through CUTLASS. Without that architecture, or without CUTLASS for the one, their
+# sources are compiled like the others and hold no kernels; the program then uses others.
 function(headscope_kernels name)
-  set(made_for_90a "${CMAKE_SOURCE_DIR}/src/ops/cuda/fused_products.cu" "${CMAKE_SOURCE_DIR}/src/probe/cuda/hopper_pairs.cu")
+  set(made_for_90a "${CMAKE_SOURCE_DIR}/src/probe/cuda/hopper_pairs.cu")
   set(flags_for_90a -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -DNDEBUG -DHEADSCOPE_SM90A "-I${cutlass}")
-  if(NOT "90" IN_LIST HEADSCOPE_CUDA_ARCHITECTURES OR NOT EXISTS "${cutlass}/cutlass/cutlass.h")
+  if(EXISTS "${cutlass}/cutlass/cutlass.h")
+    list(APPEND made_for_90a "${CMAKE_SOURCE_DIR}/src/ops/cuda/fused_products.cu")
+  endif()
+  if(NOT "90" IN_LIST HEADSCOPE_CUDA_ARCHITECTURES)
     set(made_for_90a)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/${name}/cuda/*.cu")

@@ -105,7 +105,8 @@ template <class Options>
 Options setup_over(const RunFolderOptions& folder, const char* command, const std::vector<ConfigEntry>& entries,
                    std::vector<std::string> free_keys = {}) {
   // The device is compared later: auto may mean that of the run.
-  free_keys.insert(free_keys.end(), {"threads", "device"});
+  free_keys.emplace_back("device");
+  for (const std::string& key : free_keys_of_training()) free_keys.push_back(key);
   const ResumedRun run = resumed_run(folder, command, RunWrites::as_it_goes, std::move(free_keys));
   return options_over<Options>(run, entries, resolve_setup<Options>);
 }

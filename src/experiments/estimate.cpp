@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "core/console.h"
+#include "ops/attention.h"
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
 #include "train/trainer.h"
@@ -13,13 +14,14 @@ namespace {
 
 // Bytes of one forward step that wait for the backward pass, for each token: what autograd's operations keep (ops/), or
 // the pass that is written out (model/training_pass.h).
-double activation_bytes(const DecoderConfig& c, double element, bool written_out, bool recompute) {
+double activation_bytes(const DecoderConfig& c, double element, bool written_out, bool recompute, bool repeated) {
   const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
   const auto q = static_cast<double>(c.heads * c.d_k), kv = static_cast<double>(c.kv_heads * c.d_k);
   const double attention = 2 * d + (q + 2 * kv) + (q + kv) + 2 * q;  // input, normed; qkv; turned q and k; output
   const double feed_forward = 2 * d + 3 * ff;                        // input, normed; before and after the activation
   if (!written_out) return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
-  const double layer = attention - q + feed_forward - 2 * ff,
+  // Keys and values for every query head, beside the packed ones.
+  const double layer = attention - q + feed_forward - 2 * ff + (repeated ? 2 * q - kv : 0),
                kept = static_cast<double>(c.layers) * (recompute ? d : layer);
   return (kept + layer + 2 * ff + 4 * d) * element;  // and one layer at work
 }
@@ -38,13 +40,17 @@ double memory_bytes(const Setup& setup, const ComputeDevice& device) {
   const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
   const auto vocabulary = static_cast<double>(setup.model.vocabulary);
   const bool written_out = has_device_updates(setup.model, setup.train, device.device);
+  const bool repeated = setup.model.heads > setup.model.kv_heads &&
+                        wants_repeated_keys(setup.model.d_k, device.device, device.type, setup.train.deterministic);
   const double slice = written_out ? std::min(tokens * vocabulary * element, static_cast<double>(training_slice_bytes))
                                    : 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes));
   const double logits = slice + (written_out ? 0 : 4 * vocabulary * static_cast<double>(setup.model.d_model));
   const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
   const double program = 300.0 * (1 << 20);
   return program + state_bytes(parameters) + casts +
-         std::max(activation_bytes(setup.model, element, written_out, setup.train.recompute) * tokens + logits, update);
+         std::max(
+             activation_bytes(setup.model, element, written_out, setup.train.recompute, repeated) * tokens + logits,
+             update);
 }
 
 // The device's rate on the feed-forward product of one batch: the best of some, because other programs may be at work.

@@ -44,7 +44,7 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
                                 .config = to_json(job.options),
                                 .facts = std::move(facts),
                                 .writes = RunWrites::as_it_goes,
-                                .free_keys = {"threads", "train.recompute"},
+                                .free_keys = free_keys_of_training(),
                                 .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
                                 .inputs = inputs_of(job.options.data)});
   return {start, std::move(device), std::move(corpus), std::move(folder), console};

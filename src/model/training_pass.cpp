@@ -50,7 +50,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
   const double eps = c.norm.eps, scale = c.embedding_factor();
   b_ = tokens_bt.size(0);
   t_ = tokens_bt.size(1);
-  kept_ = part.first ? 0 : 1;
+  adds_ = !part.first;
   if (!table_.defined() || table_.size(0) < t_) {
     const at::ScalarType wide = options_.type == at::kDouble ? at::kDouble : at::kFloat;
     table_ = rotary_table(t_, rope_frequencies(c, c.rope, t_), 1, wide).to(model_.embedding.device());
@@ -76,7 +76,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
 
   at::Tensor d_embedding = model_.embedding.grad();
   const at::Tensor d_last =
-      loss_and_gradients(last.y, embedding_, targets_bt.flatten(), part.share, loss, d_embedding, kept_);
+      loss_and_gradients(last.y, embedding_, targets_bt.flatten(), part.share, loss, d_embedding, adds_);
   done("loss");
   NormGradients through = rms_norm_backward(last.sum, model_.final_norm.gain, last.inverse, d_last, {});
   add_later(model_.final_norm.gain, through.gain_parts);
@@ -91,7 +91,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
   }
   add_embedding_gradient(d_embedding, tokens_n, d_nm, scale);
   done("embedding");
-  add_partial_sums(gain_sums_, kept_);
+  add_partial_sums(gain_sums_, adds_);
   done("norms");
   gain_sums_.clear();
 }
@@ -147,7 +147,7 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
   const Matrices& matrices = matrices_[static_cast<std::size_t>(index)];
   const auto add_gradient = [&](const Linear& matrix, const at::Tensor& dy, const at::Tensor& x) {
     at::Tensor gradient = matrix.weight.grad();
-    add_weight_gradient(gradient, dy, x, 1, kept_);
+    add_weight_gradient(gradient, dy, x, 1, adds_);
   };
 
   add_gradient(weights.down, d_nm, layer.inner_nf);

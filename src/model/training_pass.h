@@ -75,7 +75,7 @@ class TrainingPass {
   at::Tensor embedding_;
   std::vector<Matrices> matrices_;
   std::int64_t b_ = 0, t_ = 0;  // of the batch
-  int kept_ = 0;                // 1: gradients are added to those of before
+  bool adds_ = false;           // gradients to those of before
   at::Tensor table_;            // of RoPE
   std::vector<PartialSums> gain_sums_;
   PartTimer* timer_ = nullptr;

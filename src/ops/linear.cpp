@@ -43,7 +43,8 @@ at::Tensor apply_linear(const at::Tensor& x, const at::Tensor& weight, const at:
   return multiply->call(x.contiguous(), weight, cast_bias, "none", c10::List<std::optional<at::Scalar>>(), "");
 }
 
-void add_weight_gradient(at::Tensor& dw, const at::Tensor& dy, const at::Tensor& x, double factor, int kept) {
+void add_weight_gradient(at::Tensor& dw, const at::Tensor& dy, const at::Tensor& x, double factor, bool adds) {
+  const int kept = adds ? 1 : 0;
   if (dw.scalar_type() == x.scalar_type())
     dw.addmm_(dy.t(), x, kept, factor);
   else if (x.is_cuda())

@@ -135,7 +135,7 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight
 }
 
 at::Tensor loss_and_gradients(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
-                              double share, at::Tensor& loss, at::Tensor& d_weight_vm, int kept,
+                              double share, at::Tensor& loss, at::Tensor& d_weight_vm, bool adds,
                               std::int64_t slice_bytes) {
   const std::int64_t tokens = x_nm.size(0), row_bytes = weight_vm.size(0) * x_nm.element_size();
   // Slices of one size, in multiples of what the products are tiled by.
@@ -151,7 +151,7 @@ at::Tensor loss_and_gradients(const at::Tensor& x_nm, const at::Tensor& weight_v
     loss.add_(cross_entropy_(logits, targets_n.narrow(0, first, count)).sum(), factor);
     at::Tensor dx = dx_nm.narrow(0, first, count);
     at::addmm_out(dx, dx, logits, weight_vm, 0, factor);
-    add_weight_gradient(d_weight_vm, logits, x, factor, first == 0 ? kept : 1);
+    add_weight_gradient(d_weight_vm, logits, x, factor, adds || first > 0);
   }
   return dx_nm;
 }

@@ -20,10 +20,10 @@ at::Tensor linear_cross_entropy(const at::Tensor& x_nm, const at::Tensor& weight
 at::Tensor capped_logits(const at::Tensor& x_nm, const at::Tensor& weight_vm, double cap);
 
 // The same with its gradients, for code that takes them itself, in one go, as a share of an update: adds share · loss
-// to `loss` (a scalar) and the gradient of the head to kept · d_weight_vm (float32 or the type of x; kept: 1 or 0), and
-// returns the gradient of x. weight_vm is of the type of x.
+// to `loss` (a scalar) and the gradient of the head to d_weight_vm (float32 or the type of x; unless it `adds`, what
+// was there does not count), and returns the gradient of x. weight_vm is of the type of x.
 at::Tensor loss_and_gradients(const at::Tensor& x_nm, const at::Tensor& weight_vm, const at::Tensor& targets_n,
-                              double share, at::Tensor& loss, at::Tensor& d_weight_vm, int kept = 1,
+                              double share, at::Tensor& loss, at::Tensor& d_weight_vm, bool adds = true,
                               std::int64_t slice_bytes = training_slice_bytes);
 
 }  // namespace headscope

@@ -14,11 +14,11 @@ bool has_kernel(const PartialSums& sums) {
          sums.gradient.scalar_type() == at::kFloat && sums.gradient.is_contiguous();
 }
 
-bool add_by_kernel(const std::vector<PartialSums>& all, int kept) {
+bool add_by_kernel(const std::vector<PartialSums>& all, bool adds) {
   for (const PartialSums& sums : all)
     if (!has_kernel(sums)) return false;
   cuda::PartialSumsTable table;
-  table.adds = kept != 0;
+  table.adds = adds;
   const auto launch = [&] {
     cuda::add_partial_sums(table, c10::cuda::getCurrentCUDAStream());
     C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -33,18 +33,18 @@ bool add_by_kernel(const std::vector<PartialSums>& all, int kept) {
   return true;
 }
 #else
-bool add_by_kernel(const std::vector<PartialSums>&, int) {
+bool add_by_kernel(const std::vector<PartialSums>&, bool) {
   return false;
 }
 #endif
 
 }  // namespace
 
-void add_partial_sums(const std::vector<PartialSums>& all, int kept) {
-  if (add_by_kernel(all, kept)) return;
+void add_partial_sums(const std::vector<PartialSums>& all, bool adds) {
+  if (add_by_kernel(all, adds)) return;
   for (const PartialSums& sums : all) {
     at::Tensor gradient = sums.gradient;
-    if (kept == 0) gradient.zero_();
+    if (!adds) gradient.zero_();
     gradient.add_(sums.parts.sum(0).view_as(gradient));
   }
 }

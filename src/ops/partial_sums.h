@@ -12,7 +12,7 @@ struct PartialSums {
   at::Tensor gradient;
   at::Tensor parts;  // [parts, elements of gradient]
 };
-// gradient <- kept · gradient + Σ parts; kept: 1 or 0.
-void add_partial_sums(const std::vector<PartialSums>& all, int kept = 1);
+// gradient <- gradient + Σ parts; unless it `adds`, what was there does not count.
+void add_partial_sums(const std::vector<PartialSums>& all, bool adds = true);
 
 }  // namespace headscope

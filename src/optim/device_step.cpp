@@ -122,7 +122,7 @@ void DeviceStep::muon_composed(const Batch& batch, double lr) const {
   batch.momentum.lerp_(batch.gradient, 1 - options_.muon.momentum);
   const at::Tensor x = batch.gradient.lerp(batch.momentum, options_.muon.momentum);
   std::vector<at::Tensor> scaled;
-  for (const at::Tensor& group : batch.layout.views(x)) scaled.push_back(with_norm_below_one(group));
+  for (const at::Tensor& group : batch.layout.views(x)) scaled.push_back(with_norm_below_one(group) * raised);
   const std::vector<at::Tensor> result = polar_express(scaled, batch.layout.views(at::empty_like(x)));
   for (std::size_t i = 0; i < result.size(); ++i) {
     const MatrixGroup& group = batch.layout.groups[i];
@@ -286,7 +286,8 @@ void DeviceStep::muon_kernels(const Batch& batch) const {
                       stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   cuda::norm_scales(batch.squares.const_data_ptr<double>(), rows_in<std::int32_t>(batch.first_chunk),
-                    batch.layout.matrices(), norm_margin, norm_eps, batch.scale.mutable_data_ptr<float>(), stream);
+                    batch.layout.matrices(), norm_margin / raised, norm_eps / raised,
+                    batch.scale.mutable_data_ptr<float>(), stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   const at::Tensor scaled = at::empty_like(x, at::kHalf);
   cuda::scale_matrices(chunks, count, x.const_data_ptr(), batch.scale.const_data_ptr<float>(),

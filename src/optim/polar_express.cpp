@@ -39,6 +39,11 @@ std::int64_t fastest_blocks(std::int64_t matrices, std::int64_t n) {
   return 1;
 }
 
+// out <- factor·y·z, as matrices are, in memory of any strides.
+void multiply(at::Tensor out, const at::Tensor& y, const at::Tensor& z, double factor = 1) {
+  at::baddbmm_out(out, out, y, z, /*beta=*/0, factor);
+}
+
 // Half and bfloat16 are computed with in float32 and rounded once.
 at::Tensor wide(const at::Tensor& x) {
   return x.element_size() == 2 ? x.to(at::kFloat) : x;
@@ -61,16 +66,16 @@ void mirror(at::Tensor& symmetric) {
   symmetric.copy_(with_both_triangles(wide(symmetric)));
 }
 
-// out <- y·z, known to be symmetric: the blocks on and below the diagonal. Returns whether it left some out.
-bool lower_product(const at::Tensor& out, const at::Tensor& y, const at::Tensor& z, std::int64_t blocks) {
+// out <- factor·y·z, known to be symmetric: the blocks on and below the diagonal. Returns whether it left some out.
+bool lower_product(const at::Tensor& out, const at::Tensor& y, const at::Tensor& z, std::int64_t blocks,
+                   double factor = 1) {
   const std::int64_t n = out.size(1);
   if (blocks == 0) blocks = fastest_blocks(out.size(0), n);
   if (n % blocks != 0) blocks = 1;
   const std::int64_t rows = n / blocks;
-  for (std::int64_t first = 0; first < n; first += rows) {
-    at::Tensor part = out.narrow(1, first, rows).narrow(2, 0, first + rows);
-    at::bmm_out(part, y.narrow(1, first, rows), z.narrow(2, 0, first + rows));
-  }
+  for (std::int64_t first = 0; first < n; first += rows)
+    multiply(out.narrow(1, first, rows).narrow(2, 0, first + rows), y.narrow(1, first, rows),
+             z.narrow(2, 0, first + rows), factor);
   return blocks > 1;
 }
 
@@ -79,9 +84,10 @@ void symmetric_product(at::Tensor& out, const at::Tensor& y, const at::Tensor& z
   if (lower_product(out, y, z, blocks)) mirror(out);
 }
 
-// out <- a·I + b·gram + c·gram².
-void polynomial(at::Tensor& out, const at::Tensor& gram, const Coefficients& k, std::int64_t blocks) {
-  lower_product(out, gram, gram, blocks);
+// out <- a·I + b·G + c·G², gram = raised·G.
+void polynomial(at::Tensor& out, const at::Tensor& gram, const Coefficients& of_g, std::int64_t blocks) {
+  const Coefficients k = {of_g.a, of_g.b / raised, of_g.c / raised};
+  lower_product(out, gram, gram, blocks, 1 / raised);
 #ifdef HEADSCOPE_CUDA
   if (gram.is_cuda()) {
     const cuda::Polynomial values = {static_cast<float>(k.a), static_cast<float>(k.b), static_cast<float>(k.c)};
@@ -95,24 +101,24 @@ void polynomial(at::Tensor& out, const at::Tensor& gram, const Coefficients& k, 
   out.copy_(with_both_triangles(wide(out)) * k.c + wide(gram) * k.b + identity * k.a);
 }
 
-// gram <- X·Xᵀ of every group, one behind the other.
+// gram <- X·Xᵀ / raised of every group, one behind the other.
 void gram_matrices(at::Tensor& gram, const std::vector<at::Tensor>& x, std::int64_t blocks) {
   bool partial = false;
   std::int64_t first = 0;
   for (const at::Tensor& group : x) {
     const at::Tensor y = as_wide(group);
-    partial |= lower_product(gram.narrow(0, first, y.size(0)), y, y.mT(), blocks);
+    partial |= lower_product(gram.narrow(0, first, y.size(0)), y, y.mT(), blocks, 1 / raised);
     first += y.size(0);
   }
   if (partial) mirror(gram);
 }
 
-// next <- factor·X for every group.
-void apply(const at::Tensor& factor, const std::vector<at::Tensor>& x, const std::vector<at::Tensor>& next) {
+// next <- share·P·X for every group.
+void apply(const at::Tensor& p, const std::vector<at::Tensor>& x, const std::vector<at::Tensor>& next, double share) {
   std::int64_t first = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    at::Tensor result = as_wide(next[i]);
-    at::bmm_out(result, factor.narrow(0, first, result.size(0)), as_wide(x[i]));
+    const at::Tensor result = as_wide(next[i]);
+    multiply(result, p.narrow(0, first, result.size(0)), as_wide(x[i]), share);
     first += result.size(0);
   }
 }
@@ -125,10 +131,12 @@ at::Tensor with_norm_below_one(const at::Tensor& x) {
 }
 
 at::Tensor polar_express(const at::Tensor& x) {
+  if (x.is_cuda()) {  // as where gradients stay
+    const at::Tensor half = (with_norm_below_one(x) * raised).to(at::kHalf).flatten(0, -3);
+    return polar_express({half}, {at::empty_like(half)})[0].view_as(x);
+  }
   const bool tall = x.size(-2) > x.size(-1);
-  const at::ScalarType type = x.is_cuda() ? at::kBFloat16 : x.scalar_type();
-  const at::Tensor short_first = tall ? x.mT() : x;
-  at::Tensor y = with_norm_below_one(short_first).to(type).flatten(0, -3);  // [matrices, short, long]
+  at::Tensor y = with_norm_below_one(tall ? x.mT() : x).flatten(0, -3);  // [matrices, short, long]
   for (const Coefficients& k : coefficients) {
     const at::Tensor gram = at::bmm(y, y.mT());
     const at::Tensor inner = at::baddbmm(gram, gram, gram, k.b, k.c);
@@ -139,28 +147,30 @@ at::Tensor polar_express(const at::Tensor& x) {
 }
 
 // A step is X <- P·X with P = a·I + b·G + c·G² and G = X·Xᵀ, which it takes to P·G·P: two steps need only one product
-// with X on the long side each way, and what is multiplied between is n x n. More than two would lose small singular
-// values: their squares are below the rounding of G. In half precision, two at a time are nearer to exact arithmetic
-// than five single steps in bfloat16, whatever the singular values are (docs/gpu.md).
+// with X on the long side each way, and what is multiplied between is n x n. The first step is taken alone: singular
+// values that are small beside the largest would be lost in a P·G·P of half precision, and with three steps at a time
+// they are. docs/gpu.md has the errors, beside those of single steps in bfloat16. Nothing overflows: singular values
+// are at most 1 before a step and 1.2 behind it, so that no element is above 1.2·raised or the largest a.
 std::vector<at::Tensor> polar_express(std::vector<at::Tensor> x, std::vector<at::Tensor> spare, std::int64_t blocks) {
   HEADSCOPE_CHECK(!x.empty() && x.size() == spare.size(), "{} groups, {} spare", x.size(), spare.size());
+  HEADSCOPE_CHECK(!x.front().is_cuda() || x.front().scalar_type() == at::kHalf, "float16 on a GPU");
   const std::int64_t n = as_wide(x.front()).size(1);
   std::int64_t matrices = 0;
   for (const at::Tensor& group : x) matrices += group.size(0);
   at::Tensor gram = at::empty({matrices, n, n}, x.front().options()), p = at::empty_like(gram),
              other = at::empty_like(gram);
-  for (std::size_t k = 0; k < coefficients.size(); k += 2) {
+  gram_matrices(gram, x, blocks);
+  polynomial(p, gram, coefficients[0], blocks);
+  apply(p, x, spare, 1);
+  x.swap(spare);
+  for (std::size_t k = 1; k < coefficients.size(); k += 2) {
     gram_matrices(gram, x, blocks);
     polynomial(p, gram, coefficients[k], blocks);
-    if (k + 1 < coefficients.size()) {
-      symmetric_product(other, p, gram, blocks);
-      symmetric_product(gram, other, p, blocks);
-      polynomial(other, gram, coefficients[k + 1], blocks);
-      symmetric_product(gram, other, p, blocks);
-      apply(gram, x, spare);
-    } else {
-      apply(p, x, spare);
-    }
+    symmetric_product(other, p, gram, blocks);
+    symmetric_product(gram, other, p, blocks);
+    polynomial(other, gram, coefficients[k + 1], blocks);
+    symmetric_product(gram, other, p, blocks);
+    apply(gram, x, spare, k + 2 < coefficients.size() ? 1 : 1 / raised);
     x.swap(spare);
   }
   return x;

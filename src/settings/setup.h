@@ -39,6 +39,11 @@ Setup preset_setup(const std::string& name);
 std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
+// What a run that goes on may have otherwise: no number of it depends on them.
+inline std::vector<std::string> free_keys_of_training() {
+  return {"threads", "train.recompute"};
+}
+
 // The vocabulary of a tokenizer that is not that of bytes is the model's, unless the entries say another. Throws
 // Error(Fault::input) when the tokenizer cannot be read.
 void take_vocabulary(Setup& setup, std::span<const ConfigEntry> entries);

@@ -91,8 +91,11 @@ std::optional<StepRecord> Trainer::wait() {
 void Trainer::check(const StepRecord& update) {
   if (std::isfinite(update.loss) && std::isfinite(update.grad_norm)) return;
   steps_done_ = update.before.step;
-  throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite; the largest gradient is that of {}",
-                              update.after.step, update.loss, update.grad_norm, largest_gradient()));
+  // On a GPU, the gradients are those of the update behind it by now.
+  const std::string largest =
+      device_updates_ ? std::string() : fmt::format("; the largest gradient is that of {}", largest_gradient());
+  throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite{}", update.after.step, update.loss,
+                              update.grad_norm, largest));
 }
 
 // Of forward step i of the next update, in memory of the host.

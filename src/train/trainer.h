@@ -12,7 +12,7 @@
 
 namespace headscope {
 
-// An update that is done.
+// An update. Loss and norm are known when it is done.
 struct StepRecord {
   Moment before, after;  // of the weights that it was computed and measured with, and of those that it made
   double loss = 0;       // training cross-entropy before the update, mean over its tokens, nats
@@ -28,7 +28,7 @@ struct NotFinite : Error {
       : Error(Fault::runtime, fmt::format("{}; {}", what_was_found, advice)), found(what_was_found) {}
 
   static constexpr std::string_view advice = "a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help";
-  std::string found;  // the step, its numbers, and the parameter with the largest gradient
+  std::string found;  // the step, its numbers, and on a CPU the parameter with the largest gradient
 };
 
 // Mean over tokens and heads of max|k_i|: what train.max_abs_penalty weighs.
@@ -47,7 +47,7 @@ class Trainer {
 
   // One update; what is chosen is measured in its first forward step. Returns the update that is done: this one where
   // the host computes it, the one before on a GPU, which goes on meanwhile. Throws NotFinite, of the update that would
-  // be returned; the weights are then those before it, and nothing is left to wait for.
+  // be returned; the weights are then those before it, and the trainer makes no further one.
   std::optional<StepRecord> step(const MetricSelection* chosen = nullptr);
   // The last update if step() has not returned it.
   std::optional<StepRecord> wait();

@@ -140,7 +140,7 @@ TEST(GpuTraining, LossAndGradients) {
       at::Tensor dw = at::full({vocabulary, width}, NAN, at::TensorOptions(gpu().device));
       at::Tensor exact_dw = at::zeros({vocabulary, width}, at::kDouble);
       for (int i = 0; i < 2; ++i) {  // the second adds
-        const at::Tensor dx = loss_and_gradients(x.there, weight.there, targets.to(gpu().device), 0.5, loss, dw, i,
+        const at::Tensor dx = loss_and_gradients(x.there, weight.there, targets.to(gpu().device), 0.5, loss, dw, i > 0,
                                                  300 * vocabulary * x.there.element_size());
         const at::Tensor exact_dx = loss_and_gradients(x.exact, weight.exact, targets, 0.5, exact_loss, exact_dw);
         // The logits are rounded before their exponentials are taken: 2^-9 of values up to 8.
@@ -198,6 +198,9 @@ TEST(GpuTraining, WeightGradientsAreSummedInFloat32) {
   at::Tensor dw = before.to(gpu().device);
   add_weight_gradient(dw, dy.there, x.there, 0.5);
   EXPECT_LT(relative_error(dw, before.to(at::kDouble) + 0.5 * at::mm(dy.exact.t(), x.exact)), 1e-6);
+  dw.fill_(NAN);
+  add_weight_gradient(dw, dy.there, x.there, 0.5, /*adds=*/false);
+  EXPECT_LT(relative_error(dw, 0.5 * at::mm(dy.exact.t(), x.exact)), 1e-6);
 }
 
 DecoderConfig small_config() {

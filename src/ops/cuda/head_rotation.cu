@@ -1,5 +1,5 @@
 // Bound by memory: forward reads queries and keys (and values, where they are repeated) and writes them; backward reads
-// both, their gradients and those of the values, and writes all three. A group of 4 to 32 lanes takes the vector of one
+// both, their gradients and those of the values, and writes all three. A group of up to 32 lanes takes the vector of one
 // head, eight components in a lane: pairs that turn together are neighbours, so they lie in one lane.
 #include <cuda_runtime.h>
 

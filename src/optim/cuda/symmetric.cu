@@ -1,4 +1,4 @@
-// Bound by memory: mirror reads 1 byte and writes 1 or 2 for each element, polynomial reads 2 and writes 2. A block takes a
+// Bound by memory: mirror reads 1 byte and writes 1 for each element, polynomial reads 2 and writes 2. A block takes a
 // tile on or below the diagonal and writes its transpose, too: no other block touches either, so that the result may take
 // the place of an input.
 #include <cuda_runtime.h>

@@ -148,6 +148,7 @@ struct Special {
 template <class Place>
 struct PairSums {
   static constexpr int key_parts = Place::key_parts, parts = Place::query_parts;
+  static_assert(parts % 4 == 0);  // finish
   float mean[key_parts][parts][4] = {};  // Σ p
   float products[parts][2] = {};         // Σ p·log2 p of a query
   float top = -INFINITY, self = 0, previous = 0;

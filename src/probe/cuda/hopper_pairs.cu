@@ -1,10 +1,11 @@
 // A block takes a pair of tiles of a head and loops over sequences. Four groups of four warps take 64 keys and 64 queries
 // each: a product of 64 x 64 x d that tensor cores make by themselves, straight from shared memory, then 32 scores for
-// each thread. While one group waits for its scores, others take exponentials of theirs. Vectors of two sequences are on
-// their way meanwhile.
+// each thread. Vectors of two sequences are on their way meanwhile.
 //
 // For 8 x 2048 tokens and 8 heads of 64: 143 M scores, 8704 tiles. For each tile a multiprocessor needs 1024 clocks for
-// exp (16 a clock), about 900 to issue 7 instructions for each score, 512 for products.
+// exp (16 a clock), 1540 to issue 12 instructions for each score, 512 for products. An H200 takes 148 µs, with
+// instructions issued in 53 % of the cycles: all groups wait for the same barrier once for each sequence, and then for
+// their products.
 //
 // Compiled for sm_90a only, with HEADSCOPE_SM90A defined (cmake/Torch.cmake); otherwise there is no kernel in here.
 #include "probe/cuda/hopper_pairs.h"
