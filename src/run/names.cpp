@@ -1,5 +1,7 @@
 #include "run/names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 

@@ -49,12 +49,12 @@ std::optional<std::size_t> smallest(Chance chance) {
 }  // namespace
 
 double chance_of_different(const PairedDesign& design, double mean, std::size_t n) {
-  const auto& [deviation, margin, family] = design;
+  const double deviation = design.deviation, margin = design.margin;
   if (deviation == 0) return mean != 0 && std::fabs(mean) >= margin ? 1 : 0;
   // In standard errors, with df = n - 1: |mean| >= max(margin, critical * x).
   const auto df = static_cast<double>(n - 1);
   const double unit = deviation / std::sqrt(static_cast<double>(n));
-  const double critical = student_t_quantile(1 - level / 2 / static_cast<double>(family), df) / std::sqrt(df);
+  const double critical = student_t_quantile(1 - level / 2 / static_cast<double>(design.family), df) / std::sqrt(df);
   return over_deviations(df, margin / unit / critical, critical, [&](double x) {
     const double least = std::max(margin / unit, critical * x);
     return normal_cdf(mean / unit - least) + normal_cdf(-mean / unit - least);
@@ -62,7 +62,7 @@ double chance_of_different(const PairedDesign& design, double mean, std::size_t 
 }
 
 double chance_of_equivalent(const PairedDesign& design, double mean, std::size_t n) {
-  const auto& [deviation, margin, family] = design;
+  const double deviation = design.deviation, margin = design.margin;
   if (deviation == 0) return std::fabs(mean) < margin ? 1 : 0;
   const auto df = static_cast<double>(n - 1);
   const double unit = deviation / std::sqrt(static_cast<double>(n));

@@ -1,5 +1,7 @@
 #include "study/study_power.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
