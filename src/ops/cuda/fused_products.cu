@@ -5,6 +5,7 @@
 // Compiled for sm_90a only, with HEADSCOPE_SM90A defined (cmake/Torch.cmake); otherwise there are no kernels in here.
 #include <cuda_runtime.h>
 
+#include "ops/cuda/device_attribute.h"
 #include "ops/cuda/fused_products.h"
 
 #ifdef HEADSCOPE_SM90A
@@ -140,17 +141,11 @@ struct Product {
 using Up = Product<void, ColumnMajor, Activated>;
 using DownBackward = Product<Bf16, RowMajor, Sloped>;
 
-int attribute(cudaDeviceAttr which) {
-  int device = 0, value = 0;
-  if (cudaGetDevice(&device) != cudaSuccess || cudaDeviceGetAttribute(&value, which, device) != cudaSuccess) return 0;
-  return value;
-}
-
 template <class Operation>
 bool launch(const void* a, const void* b, const void* source, void* out, const ProductShape& shape, int swizzle,
             cudaStream_t stream) {
   if (shape.rows == 0 || shape.columns == 0) return true;
-  return Operation::launch(a, b, source, out, shape, swizzle, attribute(cudaDevAttrMultiProcessorCount), stream);
+  return Operation::launch(a, b, source, out, shape, swizzle, device_attribute(cudaDevAttrMultiProcessorCount), stream);
 }
 
 }  // namespace
@@ -159,7 +154,7 @@ bool supports_fused_products(const ProductShape& shape) {
   constexpr std::int64_t largest = std::numeric_limits<int>::max();
   return shape.rows <= largest && shape.columns <= largest && shape.depth <= largest && shape.depth > 0 &&
          shape.columns % alignment == 0 && shape.depth % alignment == 0 &&
-         attribute(cudaDevAttrComputeCapabilityMajor) == 9 && attribute(cudaDevAttrComputeCapabilityMinor) == 0;
+         is_hopper();
 }
 
 bool squared_relu_product(const void* a, const void* b, void* c, const ProductShape& shape, int swizzle,

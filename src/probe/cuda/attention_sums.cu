@@ -334,16 +334,9 @@ __device__ __forceinline__ void add_pair(const T* __restrict__ q, const T* __res
       begin_copy_4(shared_address(stage + 2 * vector_bytes<T>(d) + own * sizeof(float)), own_log_sum, own < mask.rows);
     own_log_sum += shape.heads * shape.t;
   };
-  const bool is_corner = results.pair.column + 1 == results.pair.row && place.key_side == sides - 1 &&
-                         place.query_side == 0 && place.lane == 28;
-  const bool is_origin = results.pair.row == 0 && own == 0;
+  const bool is_corner = results.is_corner(place), is_origin = results.is_origin(place);
   const bool hidden = mask.diagonal && place.key_side > place.query_side;  // the whole warp
-  const bool stores = own < tile && results.first_column() + own < shape.t;
-  float* out = results.received_of(stores ? own : 0);
-  const auto store_received = [&](int sequence) {  // one after another
-    if (stores) *out = received_by(shared, sequence % 2, own);
-    out += shape.heads * shape.t;
-  };
+  ReceivedRows<Place> received(results, shared);
   PairSums<Place> sums;
   load(0);
 #pragma unroll 1
@@ -351,7 +344,7 @@ __device__ __forceinline__ void add_pair(const T* __restrict__ q, const T* __res
     end_copies();
     __syncthreads();  // all have copied, and are done with the sequence before
     if (stages > 1 && sequence + 1 < sequences) load(sequence + 1);
-    if (sequence > 0) store_received(sequence - 1);
+    if (sequence > 0) received.store(sequence - 1);
     float of_keys[key_parts][2] = {};
     if (!edge || !hidden) {
       const unsigned char* stage = stage_of(sequence);
@@ -371,7 +364,7 @@ __device__ __forceinline__ void add_pair(const T* __restrict__ q, const T* __res
   }
   sums.finish(shared, place, 1.0f / static_cast<float>(shape.b));
   __syncthreads();
-  store_received(sequences - 1);
+  received.store(sequences - 1);
   results.store_sums(shared);
 }
 

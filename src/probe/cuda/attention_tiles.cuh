@@ -66,8 +66,8 @@ __device__ inline int rows_of_tile(std::int64_t first_row, std::int64_t t) {
   return static_cast<int>(t - first_row < tile ? t - first_row : tile);
 }
 
-// The sums of eight values over the 8 lanes that have the same queries: lane l gets that of value l / 4. Seven exchanges
-// instead of 24.
+// The sums of eight values over the 8 lanes that have the same queries: lane l gets that of value l / 4. Seven
+// exchanges instead of 24.
 __device__ __forceinline__ float sums_over_keys(const float (&values)[8], int lane) {
   float of_four[4], of_two[2];
 #pragma unroll
@@ -148,7 +148,7 @@ struct Special {
 template <class Place>
 struct PairSums {
   static constexpr int key_parts = Place::key_parts, parts = Place::query_parts;
-  static_assert(parts % 4 == 0);  // finish
+  static_assert(parts % 4 == 0);         // finish
   float mean[key_parts][parts][4] = {};  // Σ p
   float products[parts][2] = {};         // Σ p·log2 p of a query
   float top = -INFINITY, self = 0, previous = 0;
@@ -230,10 +230,13 @@ struct PairResults {
   __device__ std::int64_t first_row() const { return static_cast<std::int64_t>(pair.row) * tile; }
   __device__ std::int64_t first_column() const { return static_cast<std::int64_t>(pair.column) * tile; }
 
-  // Where thread number `own`, below 128, leaves what a key receives in the first sequence; shape.heads·shape.t further
-  // in the next one.
-  __device__ float* received_of(int own) const {
-    return scratch.received + (pair.row * shape.b * shape.heads + head) * shape.t + first_column() + own;
+  // Whether the thread has the last key of the tile before, the token before the first query; the first token itself.
+  __device__ bool is_corner(const Place& place) const {
+    return pair.column + 1 == pair.row && place.key_side == Place::key_sides - 1 && place.query_side == 0 &&
+           place.lane == warp_width - 4;
+  }
+  __device__ bool is_origin(const Place& place) const {
+    return pair.row == 0 && place.key_side == 0 && place.query_side == 0 && place.lane == 0;
   }
 
   // What was summed over all sequences; the threads of the block have waited for each other.
@@ -258,14 +261,38 @@ struct PairResults {
   }
 };
 
-// What a key of the tile receives of all queries of the tile, in the sequence of this parity.
+// Writes what the keys of a tile receive of all its queries, one sequence after another. All threads of the block have
+// one.
 template <class Place>
-__device__ __forceinline__ float received_by(const PairMemory<Place>& memory, int parity, int own) {
-  float sum = 0;
+class ReceivedRows {
+ public:
+  __device__ ReceivedRows(const PairResults<Place>& results, const PairMemory<Place>& memory)
+      : memory_(memory), next_(results.shape.heads * results.shape.t) {
+    const std::int64_t key = results.first_column() + own();
+    stores_ = own() < tile && key < results.shape.t;
+    const std::int64_t row = results.pair.row * results.shape.b * results.shape.heads + results.head;
+    out_ = results.scratch.received + row * results.shape.t + (stores_ ? key : 0);
+  }
+  __device__ __forceinline__ void store(int sequence) {
+    if (stores_) {
+      float sum = 0;
 #pragma unroll
-  for (int side = 0; side < Place::query_sides; ++side) sum += memory.received[parity][side][own];
-  return sum;
-}
+      for (int side = 0; side < Place::query_sides; ++side) sum += memory_.received[sequence % 2][side][own()];
+      *out_ = sum;
+    }
+    out_ += next_;
+  }
+
+ private:
+  __device__ static int own() {
+    return static_cast<int>(threadIdx.x);
+  }
+
+  const PairMemory<Place>& memory_;
+  std::int64_t next_;
+  float* out_;
+  bool stores_;
+};
 
 // What the keys of a thread receive, into the memory of the block.
 template <class Place>

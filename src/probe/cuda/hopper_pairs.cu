@@ -1,6 +1,6 @@
-// A block takes a pair of tiles of a head and loops over sequences. Four groups of four warps take 64 keys and 64 queries
-// each: a product of 64 x 64 x d that tensor cores make by themselves, straight from shared memory, then 32 scores for
-// each thread. Vectors of two sequences are on their way meanwhile.
+// A block takes a pair of tiles of a head and loops over sequences. Four groups of four warps take 64 keys and 64
+// queries each: a product of 64 x 64 x d that tensor cores make by themselves, straight from shared memory, then 32
+// scores for each thread. Vectors of two sequences are on their way meanwhile.
 //
 // For 8 x 2048 tokens and 8 heads of 64: 143 M scores, 8704 tiles. For each tile a multiprocessor needs 1024 clocks for
 // exp (16 a clock), 1540 to issue 12 instructions for each score, 512 for products. An H200 takes 148 µs, with
@@ -11,6 +11,7 @@
 #include "probe/cuda/hopper_pairs.h"
 
 #ifdef HEADSCOPE_SM90A
+#include "ops/cuda/device_attribute.h"
 #include "probe/cuda/attention_tiles.cuh"
 #endif
 
@@ -22,13 +23,13 @@ namespace {
 using Bf16 = __nv_bfloat16;
 using Place = PlaceOf<16, 64>;  // warp groups have four warps with 16 keys each
 
-constexpr int panel = 64;                               // components of a row of 128 bytes
+constexpr int panel = 64;  // components of a row of 128 bytes
 constexpr unsigned row_bytes = panel * sizeof(Bf16);
-constexpr unsigned panel_bytes = tile * row_bytes;      // of 128 vectors
-constexpr unsigned group_bytes = 64 * row_bytes;        // of the vectors of a warp group
+constexpr unsigned panel_bytes = tile * row_bytes;  // of 128 vectors
+constexpr unsigned group_bytes = 64 * row_bytes;    // of the vectors of a warp group
 constexpr int stages = 3;
 template <int d>
-constexpr unsigned vectors_bytes = d / panel * panel_bytes;
+constexpr unsigned vectors_bytes = d / panel* panel_bytes;
 // [queries | keys | log sums]; rows of 128 bytes are aligned to 1024.
 template <int d>
 constexpr unsigned stage_bytes = 2 * vectors_bytes<d> + 1024;
@@ -38,7 +39,7 @@ constexpr unsigned stage_bytes = 2 * vectors_bytes<d> + 1024;
 template <int d, bool edge>
 struct TileCopy {
   static constexpr int packs = d / 8, rows = Place::threads / packs;  // of 16 bytes, of a row; rows at once
-  const Bf16* own;  // what the thread copies first
+  const Bf16* own;                                                    // what the thread copies first
   std::int64_t to_next_rows, to_next_sequence;
   unsigned place;  // of it
   int left;        // vectors from its row on
@@ -125,7 +126,9 @@ __device__ __forceinline__ void add_pair(const Bf16* q, const Bf16* k, const flo
   const std::int64_t next_log_sum = shape.heads * shape.t;
   const unsigned memory_address = shared_address(memory);
   // Stages are used in turn.
-  const auto go_on = [](unsigned& stage) { stage = stage + stage_bytes<d> == stages * stage_bytes<d> ? 0 : stage + stage_bytes<d>; };
+  const auto go_on = [](unsigned& stage) {
+    stage = stage + stage_bytes<d> == stages * stage_bytes<d> ? 0 : stage + stage_bytes<d>;
+  };
   unsigned loaded = 0, current = 0;
   const auto load = [&](bool there) {
     if (there) {
@@ -138,18 +141,12 @@ __device__ __forceinline__ void add_pair(const Bf16* q, const Bf16* k, const flo
     }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
-  const bool is_corner = results.pair.column + 1 == results.pair.row && place.key_side == Place::key_sides - 1 &&
-                         place.query_side == 0 && place.lane == 28;
-  const bool is_origin = results.pair.row == 0 && own == 0;
+  const bool is_corner = results.is_corner(place), is_origin = results.is_origin(place);
   const bool hidden = mask.diagonal && place.key_side >= 4 && place.query_side == 0;  // the whole warp group
-  const unsigned own_queries = place.query_side * group_bytes, own_keys = vectors_bytes<d> + place.key_side / 4 * group_bytes;
+  const unsigned own_queries = place.query_side * group_bytes,
+                 own_keys = vectors_bytes<d> + place.key_side / 4 * group_bytes;
   const float factor = shape.scale * log2_e;
-  const bool stores = own < tile && results.first_column() + own < shape.t;
-  float* out = results.received_of(stores ? own : 0);
-  const auto store_received = [&](int sequence) {  // one after another
-    if (stores) *out = received_by(shared, sequence % 2, own);
-    out += shape.heads * shape.t;
-  };
+  ReceivedRows<Place> received(results, shared);
   PairSums<Place> sums;
   for (int sequence = 0; sequence < stages - 1; ++sequence) load(sequence < sequences);
 #pragma unroll 1
@@ -157,23 +154,22 @@ __device__ __forceinline__ void add_pair(const Bf16* q, const Bf16* k, const flo
     asm volatile("cp.async.wait_group %0;\nfence.proxy.async.shared::cta;" ::"n"(stages - 2) : "memory");
     __syncthreads();  // all have copied, and are done with the sequence before
     load(sequence + stages - 1 < sequences);
-    if (sequence > 0) store_received(sequence - 1);
+    if (sequence > 0) received.store(sequence - 1);
     float of_keys[1][2] = {};
     if (!edge || !hidden) {
       const unsigned stage = memory_address + current;
       const auto* log_sums = reinterpret_cast<const float*>(memory + current + 2 * vectors_bytes<d>);
       float s[1][8][4];
       score<d>(s, stage + own_keys, stage + own_queries);
-      sums.template add<edge>(
-          of_keys, s, log_sums, factor, mask, place,
-          {is_corner, is_origin ? results.scratch.first + sequence * shape.heads + head : nullptr});
+      sums.template add<edge>(of_keys, s, log_sums, factor, mask, place,
+                              {is_corner, is_origin ? results.scratch.first + sequence * shape.heads + head : nullptr});
     }
     go_on(current);
     keep_received(shared, of_keys, sequence, place);
   }
   sums.finish(shared, place, 1.0f / static_cast<float>(shape.b));
   __syncthreads();
-  store_received(sequences - 1);
+  received.store(sequences - 1);
   results.store_sums(shared);
 }
 
@@ -199,16 +195,8 @@ void launch(const void* q, const void* k, const float* log_sum, const AttentionS
   cudaFuncSetAttribute(tile_pairs<d>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const auto blocks = static_cast<unsigned>(attention_pairs(shape.t) * shape.heads);
   tile_pairs<d><<<blocks, Place::threads, bytes, stream>>>(static_cast<const Bf16*>(q), static_cast<const Bf16*>(k),
-                                                            log_sum, shape, scratch,
-                                                            static_cast<int>(attention_tiles(shape.t)));
-}
-
-bool is_hopper() {
-  int device = 0, major = 0, minor = 0;
-  return cudaGetDevice(&device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess &&
-         cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) == cudaSuccess && major == 9 &&
-         minor == 0;
+                                                           log_sum, shape, scratch,
+                                                           static_cast<int>(attention_tiles(shape.t)));
 }
 
 }  // namespace
