@@ -149,8 +149,7 @@ ordered_json layers_json(const EffectDetails& details) {
 ordered_json reading_json(const Reading& reading) {
   ordered_json object = {{"tokens", reading.tokens}};
   if (reading.updates) object["updates"] = *reading.updates;
-  if (reading.updates && reading.adamw_lr)
-    object["updates_x_adamw_lr"] = static_cast<double>(*reading.updates) * *reading.adamw_lr;
+  if (const auto product = reading.updates_x_adamw_lr()) object["updates_x_adamw_lr"] = *product;
   object["conclusion"] = conclusion_name(reading.verdict.conclusion);
   for (const Effect& effect : reading.verdict.effects)
     object["differences"][effect.contrast.name] = effect.difference();

@@ -21,6 +21,10 @@ struct Reading {
   std::optional<std::int64_t> updates;  // where all runs made as many
   std::optional<double> adamw_lr;       // where all runs had the same
   Verdict verdict;
+
+  [[nodiscard]] std::optional<double> updates_x_adamw_lr() const {
+    return updates && adamw_lr ? std::optional(static_cast<double>(*updates) * *adamw_lr) : std::nullopt;
+  }
 };
 
 // More about an effect of the verdict.

@@ -41,6 +41,10 @@ Values ConditionValues::collapse() const {
   return fallen;
 }
 
+const ConditionValues& values_of(const std::vector<ConditionValues>& conditions, const std::string& tag) {
+  return *std::ranges::find(conditions, tag, [](const ConditionValues& one) { return one.condition.tag; });
+}
+
 std::string_view Effect::word() const {
   if (is_different()) return difference() > 0 ? "protects" : "worsens";
   return is_equivalent() ? "does nothing" : "undecided";
@@ -57,12 +61,10 @@ std::vector<Effect> effects_of(const std::vector<ConditionValues>& conditions, d
   std::vector<Condition> there;
   for (const ConditionValues& values : conditions)
     if (values.runs > 0) there.push_back(values.condition);
-  const auto values_of = [&](const std::string& tag) -> const ConditionValues& {
-    return *std::ranges::find(conditions, tag, [](const ConditionValues& one) { return one.condition.tag; });
-  };
   std::vector<Effect> effects;
   for (const Contrast& contrast : contrasts_of(there)) {
-    const ConditionValues &first = values_of(contrast.first), &second = values_of(contrast.second);
+    const ConditionValues &first = values_of(conditions, contrast.first),
+                          &second = values_of(conditions, contrast.second);
     const Values differences = paired_differences(first.end, second.end);
     Effect effect{.contrast = contrast, .test = paired_test(differences, tau)};
     effect.collapse_difference = mean_interval(paired_differences(first.collapse(), second.collapse())).mean;

@@ -29,6 +29,9 @@ struct ConditionValues {
   [[nodiscard]] std::vector<double> collapse() const;  // start - end
 };
 
+// Those of the condition, which must be there.
+const ConditionValues& values_of(const std::vector<ConditionValues>& conditions, const std::string& tag);
+
 struct Effect {
   Contrast contrast;
   PairedTest test;                 // of first - second; NaN but for the difference, with one pair

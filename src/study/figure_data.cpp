@@ -66,9 +66,9 @@ std::vector<std::string> notes_of(const StudyResult& result) {
   std::vector<std::string> notes = {fmt::format(
       "conclusion: {}, since {}; {}", conclusion_name(result.verdict.conclusion), tokens_text(result.held_since),
       result.verdict.descriptive ? "one seed describes" : "only the last probe is the test")};
-  if (last.updates && last.adamw_lr)
-    notes.push_back(fmt::format("end: {} updates, updates × adamw_lr = {:g}", with_separators(*last.updates),
-                                static_cast<double>(*last.updates) * *last.adamw_lr));
+  if (const auto product = last.updates_x_adamw_lr())
+    notes.push_back(
+        fmt::format("end: {} updates, updates × adamw_lr = {:g}", with_separators(*last.updates), *product));
   return notes;
 }
 

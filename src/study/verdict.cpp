@@ -57,10 +57,6 @@ ordered_json optional_json(const std::optional<bool>& value) {
   return value ? ordered_json(*value) : ordered_json();
 }
 
-const ConditionValues& values_of(const Verdict& verdict, const std::string& tag) {
-  return *std::ranges::find(verdict.conditions, tag, [](const ConditionValues& one) { return one.condition.tag; });
-}
-
 // A mean PR: "6.15"; shorter where it is larger than any measurement.
 std::string pr_text(double value) {
   return std::fabs(value) < 1e6 ? fixed_text(value, 2) : fmt::format("{:.3g}", value);
@@ -84,7 +80,7 @@ std::string found_text(const Verdict& verdict, const Effect& effect) {
 // "learning γ protects rank, A − B = +6.15 (B 59.55 → A 65.70, p = 0.003)"
 std::string effect_text(const Verdict& verdict, const Effect& effect) {
   const auto value_of = [&](const std::string& tag) {
-    const ConditionValues& values = values_of(verdict, tag);
+    const ConditionValues& values = values_of(verdict.conditions, tag);
     return fmt::format("{} {}", values.condition.letter, pr_text(finite_mean(values.end).mean));
   };
   const double p = effect.is_equivalent() ? effect.test.p_equivalence : effect.p_holm;
@@ -193,8 +189,8 @@ std::string difference_text(double value, double tau) {
 }
 
 std::string pair_text(const Verdict& verdict, const Contrast& contrast) {
-  return fmt::format("{} − {}", values_of(verdict, contrast.first).condition.letter,
-                     values_of(verdict, contrast.second).condition.letter);
+  return fmt::format("{} − {}", values_of(verdict.conditions, contrast.first).condition.letter,
+                     values_of(verdict.conditions, contrast.second).condition.letter);
 }
 
 std::string conclusion_text(const Verdict& verdict) {
