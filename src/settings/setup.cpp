@@ -182,6 +182,9 @@ nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
   for (const auto& [part, key] : keys_of_later_versions)
     if (config.contains(part) && config[part].is_object() && !config[part].contains(key))
       config[part][key] = defaults[part][key];
+  if (config.contains("study") && config["study"].is_object() && !config["study"].contains("own_conditions"))
+    config["study"]["own_conditions"] = "";
+  if (!config["model"].contains("qk_norm")) return config;  // a study varies it
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
   if (old == nullptr) return config;
