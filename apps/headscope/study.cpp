@@ -1,5 +1,6 @@
 #include "core/lists.h"
 #include "dry_run.h"
+#include "study/own_conditions.h"
 #include "study/study_power.h"
 #include "study/study_text.h"
 #include "torch_half.h"
@@ -17,7 +18,7 @@ struct StudyFlags {
   std::optional<double> tau;
   std::string theme = "light";
   RunFolderOptions folder;
-  bool dry_run = false, power = false;
+  bool dry_run = false, power = false, controls = false;
 };
 
 ordered_json json_of(const AnalyzeOutcome& outcome) {
@@ -34,9 +35,14 @@ void print_verdict(const AnalyzeOutcome& outcome) {
              visible(outcome.out));
 }
 
+// Whether there are flags of training.
+bool trains(const StudyFlags& flags) {
+  return !flags.entries.empty() || !flags.config.empty() || flags.dry_run || flags.controls;
+}
+
 // Without results: what to expect of deviations that one may have.
 int power_only(const StudyFlags& flags, const CommonFlags& common) {
-  if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run || !flags.folder.out.empty())
+  if (trains(flags) || !flags.folder.out.empty())
     fail_input("--power trains nothing; it goes with --tau, --json and --analyze alone");
   const double tau = flags.tau.value_or(default_tau);
   check_tau(tau);
@@ -46,8 +52,7 @@ int power_only(const StudyFlags& flags, const CommonFlags& common) {
 
 int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
   Console console(common.console);
-  if (!flags.entries.empty() || !flags.config.empty() || flags.dry_run)
-    fail_input("--analyze takes existing results; flags of training do not go with it");
+  if (trains(flags)) fail_input("--analyze takes existing results; flags of training do not go with it");
   AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, flags.theme};
   choose_out(job.folder, common, "study-" + folder_name(flags.analyze.front()));
   const AnalyzeOutcome outcome = run_analysis(job);
@@ -73,7 +78,8 @@ void add_resumed_analysis(StudyFlags& flags) {
 }
 
 StudyOptions options_of(const StudyFlags& flags) {
-  std::vector<ConfigEntry> entries = all_entries(flags.config, flags.entries);
+  std::vector<ConfigEntry> entries = with_own_conditions(all_entries(flags.config, flags.entries));
+  if (flags.controls) entries = with_controls(std::move(entries));
   if (flags.tau) entries.push_back({"study.tau", fmt::format("{}", *flags.tau), "--tau"});
   for (const ConfigEntry& entry : entries)
     if (varies_between_conditions(entry.key))
@@ -129,8 +135,11 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
                "Of text: bytes, a tokenizer.json, the folder of a model that holds one, or a GGUF file [bytes]");
   add_key_flag(*command, flags->entries, "--seeds", "study.seeds", "N,N",
                "Seeds; several give intervals and tests [42]");
-  add_key_flag(*command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
-               fmt::format("Which to train [{}]", StudyOptions().conditions).c_str());
+  add_key_flag(
+      *command, flags->entries, "--conditions", "study.conditions", "TAG,TAG",
+      fmt::format("Which to train; a file (.yaml) stands for your own in it [{}]", StudyOptions().conditions).c_str());
+  command->add_flag("--controls", flags->controls,
+                    "Train the controls, too, which tell learning, decay and temperature apart");
   add_key_flag(*command, flags->entries, "--device", "device", "NAME",
                "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_key_flag(*command, flags->entries, "--threads", "threads", "N",

@@ -36,11 +36,29 @@ struct IsOptional : std::false_type {};
 template <class T>
 struct IsOptional<std::optional<T>> : std::true_type {};
 
+// A number, or a word for the number that follows from other keys. It is written as it was given, so that a
+// configuration shows which of the two it is. Word: struct Matched { static constexpr std::string_view text =
+// "matched"; };
+template <class Word>
+struct NumberOr {
+  std::optional<double> number = {};  // nothing: the word
+
+  friend bool operator==(const NumberOr&, const NumberOr&) = default;
+};
+template <class T>
+struct IsNumberOr : std::false_type {};
+template <class Word>
+struct IsNumberOr<NumberOr<Word>> : std::true_type {
+  static constexpr std::string_view word = Word::text;
+};
+
 // What a field of this type accepts, for messages: "a whole number".
 template <class T>
 std::string expected_value() {
   if constexpr (IsOptional<T>::value)
     return expected_value<typename T::value_type>();
+  else if constexpr (IsNumberOr<T>::value)
+    return fmt::format("a finite number, or {}", IsNumberOr<T>::word);
   else if constexpr (std::is_enum_v<T>)
     return fmt::format("one of {}", fmt::join(EnumNames<T>::names, ", "));
   else if constexpr (std::is_same_v<T, bool>)
@@ -66,6 +84,10 @@ template <class T>
 bool parse_value(std::string_view text, T& value) {
   if constexpr (IsOptional<T>::value) {
     return parse_value(text, value.emplace());
+  } else if constexpr (IsNumberOr<T>::value) {
+    if (text != IsNumberOr<T>::word) return parse_value(text, value.number.emplace());
+    value.number.reset();
+    return true;
   } else if constexpr (std::is_enum_v<T>) {
     for (std::size_t i = 0; i < EnumNames<T>::names.size(); ++i) {
       if (EnumNames<T>::names[i] != text) continue;
@@ -98,6 +120,8 @@ template <class T>
 nlohmann::json json_value(const T& value) {
   if constexpr (IsOptional<T>::value)
     return value ? json_value(*value) : nlohmann::json();
+  else if constexpr (IsNumberOr<T>::value)
+    return value.number ? nlohmann::json(*value.number) : nlohmann::json(IsNumberOr<T>::word);
   else if constexpr (std::is_enum_v<T>)
     return EnumNames<T>::names[static_cast<std::size_t>(value)];
   else
@@ -183,6 +207,8 @@ template <class T, class... Range>
 void check_field(std::string_view name, const T& value, const Range&... range) {
   if constexpr (IsOptional<T>::value)
     value ? check_field(name, *value, range...) : void();
+  else if constexpr (IsNumberOr<T>::value)
+    check_field(name, value.number, range...);
   else
     (check_range(name, value, range), ...);
 }
@@ -229,6 +255,8 @@ std::vector<ConfigKey> config_keys(const Options& options) {
                                     : shown.dump(),
                   expected_value<T>(), meaning};
     ((key.range = short_range_text(range)), ...);
+    if constexpr (IsNumberOr<T>::value && sizeof...(range) > 0)
+      key.range += fmt::format(", or {}", IsNumberOr<T>::word);
     keys.push_back(std::move(key));
   });
   return keys;

@@ -127,6 +127,7 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   outcome.out = folder.path();
   Study study = folder.already_complete() ? load_study({folder.path()}) : train_study(job, run, outcome.tokens_per_s);
   study.title = run_title(folder.path(), job.options.preset);
+  study.own = own_conditions_of(job.options);
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   if (folder.already_complete()) return outcome;

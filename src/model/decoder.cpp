@@ -43,7 +43,7 @@ at::Tensor applied(const Linear& matrix, const at::Tensor& x) {
 // QK-Norm of the queries and keys of a layer, [b, t, heads + kv_heads, d_k].
 at::Tensor qk_normed(const Decoder& model, const DecoderLayer& layer, const at::Tensor& qk_bthd) {
   const DecoderConfig& c = model.config;
-  const at::Tensor q_gain = effective_gain(model, layer.q_gain), k_gain = effective_gain(model, layer.k_gain);
+  const at::Tensor q_gain = effective_qk_gain(model, layer.q_gain), k_gain = effective_qk_gain(model, layer.k_gain);
   if (c.qk_norm_over == QkNormOver::one_head) {
     const at::Tensor gain_hd = at::cat({q_gain.expand({c.heads, c.d_k}), k_gain.expand({c.kv_heads, c.d_k})});
     return rms_norm(qk_bthd, gain_hd, c.norm.eps);
@@ -162,7 +162,6 @@ Decoder empty_decoder(const DecoderConfig& config, at::Device device, at::Scalar
   const auto matrix = [&](std::int64_t rows, std::int64_t columns, bool has_bias) {
     return Linear{empty({rows, columns}), has_bias ? empty({rows}) : at::Tensor()};
   };
-  const bool together = c.qk_norm_over == QkNormOver::all_heads;
   Decoder model{.config = config,
                 .embedding = empty({c.vocabulary, c.d_model}),
                 .layers = {},
@@ -171,8 +170,8 @@ Decoder empty_decoder(const DecoderConfig& config, at::Device device, at::Scalar
   for (std::int64_t i = 0; i < c.layers; ++i) {
     model.layers.push_back({.attention_norm = norm(c.norms_before()),
                             .qkv = matrix(q + 2 * kv, c.d_model, c.bias.qkv),
-                            .q_gain = c.qk_norm ? empty({together ? q : c.d_k}) : at::Tensor(),
-                            .k_gain = c.qk_norm ? empty({together ? kv : c.d_k}) : at::Tensor(),
+                            .q_gain = c.qk_norm ? empty({c.gain_size(q)}) : at::Tensor(),
+                            .k_gain = c.qk_norm ? empty({c.gain_size(kv)}) : at::Tensor(),
                             .output = matrix(c.d_model, q, c.bias.output),
                             .attention_out_norm = norm(c.norms_after()),
                             .feed_forward_norm = norm(c.norms_before()),

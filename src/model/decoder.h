@@ -36,8 +36,9 @@ struct NormWeights {
 struct DecoderLayer {
   NormWeights attention_norm;  // of the input, [d_model]
   Linear qkv;                  // [(heads + 2 kv_heads)·d_k, d_model]: rows of the queries, keys, values
-  at::Tensor q_gain, k_gain;   // [d_k], or of all heads, [heads·d_k] and [kv_heads·d_k]; undefined without QK-Norm
-  Linear output;               // [d_model, heads·d_k]
+  // [d_k], or [1], or of all heads, [heads·d_k] and [kv_heads·d_k]; undefined without QK-Norm
+  at::Tensor q_gain, k_gain;
+  Linear output;                   // [d_model, heads·d_k]
   NormWeights attention_out_norm;  // of the output
   NormWeights feed_forward_norm;
   Linear gate;      // [d_ff, d_model]; undefined where there is none
@@ -110,6 +111,12 @@ std::vector<LayerMatrix> layer_matrices(const Decoder& model);
 // The gains that a norm multiplies by, of those that are stored.
 inline at::Tensor effective_gain(const Decoder& model, const at::Tensor& stored) {
   return model.config.norm.offset == 0 ? stored : stored + model.config.norm.offset;
+}
+
+// The gains that QK-Norm multiplies by, one for each dimension that it takes the mean over.
+inline at::Tensor effective_qk_gain(const Decoder& model, const at::Tensor& stored) {
+  const at::Tensor gain = effective_gain(model, stored);
+  return gain.numel() == 1 ? gain.expand({model.config.d_k}) : gain;
 }
 
 // The shapes that the configuration says, without values: load_weights fills them. Matrices and embeddings are of

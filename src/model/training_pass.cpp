@@ -121,7 +121,7 @@ TrainingPass::Layer TrainingPass::forward(std::int64_t index, const Stream& stre
                     plain[1],
                     layer.qkv_bthd.narrow(2, c.heads + c.kv_heads, c.kv_heads),
                     layer.heads.q_bthd,
-                    layer.heads.k_bthd.slice(2, 0, std::nullopt, rotation(index).copies()),
+                    layer.heads.k_bthd.slice(2, 0, std::nullopt, layer.heads.k_bthd.size(2) / c.kv_heads),
                     {c.score_factor()},
                     layer.attended.log_sum_bht});
     layer.heads.plain_bthd.reset();
@@ -173,8 +173,12 @@ void TrainingPass::backward(std::int64_t index, const Layer& layer, at::Tensor& 
       rotate_heads_backward(layer.qkv_bthd, rotation(index), d.dq_bthd, d.dk_bthd, d.dv_bthd);
   done("heads");
   if (weights.q_gain.defined() && weights.q_gain.requires_grad()) {
-    add_later(weights.q_gain, rotated.q_gain_parts);
-    add_later(weights.k_gain, rotated.k_gain_parts);
+    // The gradient of one factor is the sum of those of the dimensions.
+    const auto of_gain = [&](const at::Tensor& parts) {
+      return c.qk_gain == QkGainShape::scalar ? parts.sum(1, /*keepdim=*/true) : parts;
+    };
+    add_later(weights.q_gain, of_gain(rotated.q_gain_parts));
+    add_later(weights.k_gain, of_gain(rotated.k_gain_parts));
   }
   const at::Tensor d_qkv_nd = rotated.d_qkv_bthd.view({b_ * t_, -1});
   add_gradient(weights.qkv, d_qkv_nd, layer.h_nm);
@@ -191,7 +195,10 @@ HeadRotation TrainingPass::rotation(std::int64_t index) const {
   const DecoderLayer& layer = model_.layers[static_cast<std::size_t>(index)];
   const bool repeated = c.heads > c.kv_heads &&
                         wants_repeated_keys(c.d_k, model_.embedding.device(), options_.type, options_.deterministic);
-  return {c.heads, c.kv_heads, layer.q_gain, layer.k_gain, c.norm.eps, table_, repeated};
+  const auto of_dimensions = [&](const at::Tensor& gain) {  // as the kernel takes it
+    return gain.defined() ? effective_qk_gain(model_, gain).contiguous() : gain;
+  };
+  return {c.heads, c.kv_heads, of_dimensions(layer.q_gain), of_dimensions(layer.k_gain), c.norm.eps, table_, repeated};
 }
 
 }  // namespace headscope

@@ -1,8 +1,16 @@
 #include "optim/adamw.h"
 
+#include <algorithm>
+
+#include "core/error.h"
+
 namespace headscope {
 
-AdamW::AdamW(NamedTensors parameters, AdamWOptions options) : options_(options), parameters_(std::move(parameters)) {
+AdamW::AdamW(NamedTensors parameters, AdamWOptions options, std::vector<Decay> decays)
+    : options_(options), parameters_(std::move(parameters)), decays_(std::move(decays)) {
+  if (decays_.empty()) decays_.assign(parameters_.size(), {options_.weight_decay});
+  HEADSCOPE_CHECK(decays_.size() == parameters_.size(), "{} decays of {} parameters", decays_.size(),
+                  parameters_.size());
   if (parameters_.empty()) return;
   const auto count = static_cast<std::int64_t>(parameters_.size());
   all_steps_ = at::zeros({count}, parameters_.front().second.options().dtype(at::kFloat).requires_grad(false));
@@ -15,14 +23,30 @@ AdamW::AdamW(NamedTensors parameters, AdamWOptions options) : options_(options),
 
 void AdamW::step(double lr) {
   const at::NoGradGuard no_gradients;
-  std::vector<at::Tensor> values, gradients;
-  for (const auto& [name, value] : parameters_) {
-    values.push_back(value);
-    gradients.push_back(value.grad());
-  }
+  if (parameters_.empty()) return;
   at::_foreach_add_(steps_, 1);
-  at::_fused_adamw_(values, gradients, first_, second_, /*max_exp_avg_sqs=*/{}, steps_, lr, options_.beta1,
-                    options_.beta2, options_.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  std::vector<Decay> done;
+  for (const Decay& decay : decays_) {
+    if (std::ranges::find(done, decay) != done.end()) continue;
+    done.push_back(decay);
+    step_those_with(decay, lr);
+  }
+}
+
+void AdamW::step_those_with(const Decay& decay, double lr) {
+  std::vector<at::Tensor> values, gradients, first, second, steps;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (decays_[i] != decay) continue;
+    values.push_back(parameters_[i].second);
+    gradients.push_back(values.back().grad());
+    first.push_back(first_[i]);
+    second.push_back(second_[i]);
+    steps.push_back(steps_[i]);
+  }
+  at::_fused_adamw_(values, gradients, first, second, /*max_exp_avg_sqs=*/{}, steps, lr, options_.beta1, options_.beta2,
+                    decay.rate, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+  // Fused AdamW decays towards 0; its step does not depend on the value.
+  if (const double pull = lr * decay.rate * decay.target; pull != 0) at::_foreach_add_(values, pull);
 }
 
 NamedTensors AdamW::state() const {

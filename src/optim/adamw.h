@@ -8,10 +8,18 @@
 
 namespace headscope {
 
+// Weight decay of a parameter: an update takes lr · rate · (value - target) from it.
+struct Decay {
+  double rate = 0, target = 0;
+
+  friend bool operator==(const Decay&, const Decay&) = default;
+};
+
 // Copies share their tensors.
 class AdamW {
  public:
-  AdamW(NamedTensors parameters, AdamWOptions options);
+  // decays: of each parameter; empty: options.weight_decay for all.
+  AdamW(NamedTensors parameters, AdamWOptions options, std::vector<Decay> decays = {});
 
   void step(double lr);
 
@@ -23,12 +31,16 @@ class AdamW {
   [[nodiscard]] const NamedTensors& parameters() const { return parameters_; }
   [[nodiscard]] const std::vector<at::Tensor>& first() const { return first_; }
   [[nodiscard]] const std::vector<at::Tensor>& second() const { return second_; }
+  [[nodiscard]] const std::vector<Decay>& decays() const { return decays_; }
   // float32, one for each parameter.
   [[nodiscard]] const at::Tensor& steps() const { return all_steps_; }
 
  private:
+  void step_those_with(const Decay& decay, double lr);
+
   AdamWOptions options_;
   NamedTensors parameters_;
+  std::vector<Decay> decays_;
   std::vector<at::Tensor> first_, second_;
   at::Tensor all_steps_;
   std::vector<at::Tensor> steps_;  // its elements

@@ -198,8 +198,11 @@ void DeviceStep::make_tables() {
   if (!control_.defined()) {
     norm_partials_ = at::zeros({cuda::norm_partials}, doubles);
     control_ = bytes(sizeof(cuda::Control));
-    corrections_ = bytes(sizeof(cuda::Correction) * adamw_.parameters().size());
+    own_steps_ = bytes(sizeof(cuda::ParameterStep) * adamw_.parameters().size());
   }
+  std::vector<cuda::ParameterDecay> decays;
+  for (const Decay& decay : adamw_.decays()) decays.push_back({decay.rate, decay.target});
+  put(decays_, decays, device);
   std::vector<cuda::AdamWChunk> adamw_chunks;
   for (std::size_t i = 0; i < adamw_.parameters().size(); ++i) {
     const at::Tensor& value = adamw_.parameters()[i].second;
@@ -250,7 +253,7 @@ void DeviceStep::run_kernels(const DeviceUpdate& update, double limit) {
   const auto stream = c10::cuda::getCurrentCUDAStream();
   const AdamWOptions& adamw = adamw_.options();
   auto* control = static_cast<cuda::Control*>(control_.mutable_data_ptr());
-  auto* corrections = static_cast<cuda::Correction*>(corrections_.mutable_data_ptr());
+  auto* own_steps = static_cast<cuda::ParameterStep*>(own_steps_.mutable_data_ptr());
   cuda::start_update({.gradients = gradients_.const_data_ptr<float>(),
                       .count = gradients_.numel(),
                       .lr_factor = update.lr_factor.const_data_ptr<float>(),
@@ -259,19 +262,19 @@ void DeviceStep::run_kernels(const DeviceUpdate& update, double limit) {
                       .sound = update.sound.mutable_data_ptr<std::int32_t>(),
                       .limit = limit,
                       .steps = adamw_.steps().mutable_data_ptr<float>(),
-                      .corrections = corrections,
+                      .decays = rows_in<cuda::ParameterDecay>(decays_),
+                      .own_steps = own_steps,
                       .parameters = static_cast<int>(adamw_.parameters().size()),
                       .lr = options_.adamw_lr,
                       .beta1 = adamw.beta1,
-                      .beta2 = adamw.beta2,
-                      .weight_decay = adamw.weight_decay},
+                      .beta2 = adamw.beta2},
                      norm_partials_.mutable_data_ptr<double>(), control, stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   for (const Batch& batch : batches_) muon_kernels(batch);
   const cuda::AdamWFactors factors = {static_cast<float>(1 - adamw.beta1), static_cast<float>(adamw.beta2),
                                       static_cast<float>(1 - adamw.beta2), static_cast<float>(adamw.eps)};
-  cuda::adamw(rows_in<cuda::AdamWChunk>(adamw_chunks_), row_count<cuda::AdamWChunk>(adamw_chunks_), factors,
-              corrections, control, stream);
+  cuda::adamw(rows_in<cuda::AdamWChunk>(adamw_chunks_), row_count<cuda::AdamWChunk>(adamw_chunks_), factors, own_steps,
+              control, stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 

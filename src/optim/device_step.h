@@ -53,7 +53,7 @@ class DeviceStep {
   at::Tensor gradients_;  // all of them; what lies between is 0
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
   // On a GPU (optim/cuda/update.h, adamw.h).
-  at::Tensor norm_partials_, control_, corrections_, adamw_chunks_;
+  at::Tensor norm_partials_, control_, decays_, own_steps_, adamw_chunks_;
 };
 
 }  // namespace headscope

@@ -9,21 +9,30 @@
 namespace headscope {
 namespace {
 
-NamedTensors adamw_parameters(const Decoder& model) {
+// AdamW on what the matrices of the layers leave, each with its decay.
+AdamW make_adamw(const Decoder& model, const OptimizerOptions& options) {
   NamedTensors parameters;
+  std::vector<Decay> decays;
   for_each_parameter(model, [&](const std::string& name, ParameterKind kind, const at::Tensor& value) {
-    if (value.requires_grad() && kind != ParameterKind::matrix) parameters.emplace_back(name, value);
+    if (!value.requires_grad() || kind == ParameterKind::matrix) return;
+    parameters.emplace_back(name, value);
+    decays.push_back(decay_of(options, kind));
   });
-  return parameters;
+  return {std::move(parameters), options.adamw, std::move(decays)};
 }
 
 }  // namespace
+
+Decay decay_of(const OptimizerOptions& options, ParameterKind kind) {
+  if (kind == ParameterKind::qk_gain) return {options.decay_of_gains(), options.gain_decay_target};
+  return {kind == ParameterKind::embedding ? options.decay_of_embedding() : options.adamw.weight_decay};
+}
 
 Optimizers::Optimizers(const Decoder& model, const OptimizerOptions& options)
     : options_(options),
       matrices_(layer_matrices(model)),
       muon_(matrices_, options.muon),
-      adamw_(adamw_parameters(model), options.adamw) {
+      adamw_(make_adamw(model, options)) {
   for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     parameters_.emplace_back(name, value);
   });

@@ -14,6 +14,9 @@
 
 namespace headscope {
 
+// AdamW's decay of such a parameter. An own head counts as embedding.
+Decay decay_of(const OptimizerOptions& options, ParameterKind kind);
+
 // Both together.
 class Optimizers {
  public:

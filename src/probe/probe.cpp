@@ -36,8 +36,8 @@ std::vector<double> norm_ratios(const std::vector<double>& q_norm, const std::ve
 at::Tensor stacked_gains(const Decoder& model, at::Tensor DecoderLayer::*gain) {
   const at::NoGradGuard no_gradients;
   std::vector<at::Tensor> gains;
-  for (const DecoderLayer& layer : model.layers) gains.push_back(layer.*gain);
-  return effective_gain(model, at::stack(gains)).to(at::kDouble);
+  for (const DecoderLayer& layer : model.layers) gains.push_back(effective_qk_gain(model, layer.*gain));
+  return at::stack(gains).to(at::kDouble);
 }
 
 // The rows of a matrix in memory.

@@ -178,6 +178,11 @@ void RunNames::add_chosen(const nlohmann::ordered_json& manifest) {
   }
   for (const std::string& tag : comma_separated(text_at(config, "conditions")))
     if (is_condition_tag(tag)) add_trainings(places_of(tag));
+  const auto study = config.is_object() ? config.value("study", nlohmann::ordered_json()) : config;
+  const auto own = nlohmann::ordered_json::parse(text_at(study, "own_conditions"), nullptr, /*allow_exceptions=*/false);
+  if (!own.is_object()) return;
+  for (const auto& [tag, condition] : own.items())
+    if (is_condition_tag(tag)) add_trainings(places_of(tag));
 }
 
 bool RunNames::is_half_written(std::string_view path) const {

@@ -19,7 +19,7 @@ ParameterCounts count_parameters(const DecoderConfig& config) {
   const std::int64_t q = c.query_rows(), kv = c.key_rows(), d = c.d_model, ff = c.d_ff;
   const std::int64_t norm = c.norm.kind == NormKind::layer ? 2 * d : d;
   const std::int64_t norms = norm * (c.norm.place == NormPlace::both ? 4 : 2);
-  const std::int64_t qk_gains = !c.qk_norm ? 0 : c.qk_norm_over == QkNormOver::one_head ? 2 * c.d_k : q + kv;
+  const std::int64_t qk_gains = c.qk_norm ? c.gain_size(q) + c.gain_size(kv) : 0;
   const std::int64_t wide = c.gated ? 2 : 1;  // matrices of the feed-forward layer from d_model to d_ff
   const std::int64_t biases =
       (c.bias.qkv ? q + 2 * kv : 0) + (c.bias.output ? d : 0) + (c.bias.feed_forward ? wide * ff + d : 0);

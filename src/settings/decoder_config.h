@@ -27,6 +27,20 @@ struct Norm {
 // of all heads together, with a gain for each.
 enum class QkNormOver { one_head, all_heads };
 
+// The gains of QK-Norm over one head: one for each of its d_k dimensions, or one factor for all of them.
+enum class QkGainShape { vector, scalar };
+template <>
+struct EnumNames<QkGainShape> {
+  static constexpr std::array<std::string_view, 2> names = {"vector", "scalar"};
+};
+
+// The factor that gives q·k without QK-Norm the spread that QK-Norm gives it, with the matrices of the start. Behind a
+// norm, a component of a query or key has the variance init_std²·d_model; with QK-Norm it is 1. So q·k spreads
+// init_std²·d_model times as much as with QK-Norm.
+struct Matched {
+  static constexpr std::string_view text = "matched";
+};
+
 // Which dimensions of a head turn together, of n that turn: (2i, 2i + 1), or (i, i + n/2).
 enum class RopePairing { neighbours, halves };
 
@@ -78,6 +92,8 @@ struct DecoderConfig {
   // training (train.qk_gain).
   bool qk_norm = true;
   QkNormOver qk_norm_over = QkNormOver::one_head;
+  QkGainShape qk_gain = QkGainShape::vector;  // as in the source study
+  NumberOr<Matched> qk_scale{1};              // fixed factor on q·k, beside score_factor's other one
   Norm norm = {};
   Rope rope = {};
   std::optional<Rope> sliding_rope = {};   // of the layers with a window, where it is another one
@@ -111,7 +127,15 @@ struct DecoderConfig {
     return embedding_scale.value_or(std::sqrt(static_cast<double>(d_model)));
   }
   [[nodiscard]] double score_factor() const {
-    return attention_scale.value_or(1 / std::sqrt(static_cast<double>(d_k)));
+    return attention_scale.value_or(1 / std::sqrt(static_cast<double>(d_k))) * qk_factor();
+  }
+  // What qk_scale says or means.
+  [[nodiscard]] double qk_factor() const {
+    return qk_scale.number.value_or(1 / (init_std * init_std * static_cast<double>(d_model)));
+  }
+  // Elements of the gain of QK-Norm that is stored for queries or keys of so many rows.
+  [[nodiscard]] std::int64_t gain_size(std::int64_t rows) const {
+    return qk_norm_over == QkNormOver::all_heads ? rows : qk_gain == QkGainShape::scalar ? 1 : d_k;
   }
 
   // What a training may choose.
@@ -128,6 +152,15 @@ struct DecoderConfig {
     visit("model.d_k", self.d_k, "Width of a head, even", SizeRange{2, 1 << 16, "dimensions"});
     visit("model.d_ff", self.d_ff, "Width of the feed-forward layer", SizeRange{1, 1 << 24, "dimensions"});
     visit("model.qk_norm", self.qk_norm, "RMSNorm of queries and keys");
+    visit(
+        "model.qk_gain", self.qk_gain,
+        "Gains of QK-Norm in a layer: vector, one for each dimension of a head; scalar, one factor for queries and one "
+        "for keys");
+    visit(
+        "model.qk_scale", self.qk_scale,
+        "Fixed factor on q·k, beside 1/sqrt(d_k); matched: 1/(init_std²·d_model), which spreads scores without QK-Norm "
+        "at the start as QK-Norm does",
+        positive_up_to(largest_float));
     visit("model.norm_eps", self.norm.eps, "Added to the mean square in RMSNorm", positive_up_to(largest_float));
     visit("model.rope_base", self.rope.base, "Base of the rotary angles", NumberRange{1, largest_float, false, true});
     visit("model.activation", self.activation, "Activation of the feed-forward layer");

@@ -84,6 +84,17 @@ const OldWord* old_word(std::string_view word) {
   return found == old_words.end() ? nullptr : &*found;
 }
 
+// Their defaults are what a run had before they were there.
+constexpr std::array<std::pair<const char*, const char*>, 7> keys_of_later_versions = {{
+    {"train", "deterministic"},
+    {"train", "recompute"},
+    {"model", "qk_gain"},
+    {"model", "qk_scale"},
+    {"optim", "gain_decay"},
+    {"optim", "gain_decay_target"},
+    {"optim", "embedding_decay"},
+}};
+
 constexpr UsualWord words[] = {{"lr", "optim.muon_lr"},
                                {"lr", "optim.adamw_lr"},
                                {"learning_rate", "optim.muon_lr"},
@@ -167,9 +178,13 @@ std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) 
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
   if (!config.is_object() || !config.contains("model") || !config["model"].is_object()) return config;
   // Keys that runs of earlier versions do not have.
-  if (config.contains("train") && config["train"].is_object())
-    for (const char* key : {"deterministic", "recompute"})
-      if (!config["train"].contains(key)) config["train"][key] = false;
+  const nlohmann::ordered_json defaults = to_json(Setup());
+  for (const auto& [part, key] : keys_of_later_versions)
+    if (config.contains(part) && config[part].is_object() && !config[part].contains(key))
+      config[part][key] = defaults[part][key];
+  if (config.contains("study") && config["study"].is_object() && !config["study"].contains("own_conditions"))
+    config["study"]["own_conditions"] = "";
+  if (!config["model"].contains("qk_norm")) return config;  // a study varies it
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
   if (old == nullptr) return config;

@@ -18,11 +18,21 @@ struct AdamWOptions {
   double weight_decay = 0.2;
 };
 
+struct SameAsWeightDecay {
+  static constexpr std::string_view text = "weight_decay";
+};
+
 struct OptimizerOptions {
   double muon_lr = 0.02;
   double adamw_lr = 0.005;
   MuonOptions muon;
   AdamWOptions adamw;
+  // One decay for everything that AdamW trains, as in the source study, unless these say otherwise.
+  NumberOr<SameAsWeightDecay> gain_decay, embedding_decay;
+  double gain_decay_target = 0;  // decay pulls the gains of QK-Norm towards it
+
+  [[nodiscard]] double decay_of_gains() const { return gain_decay.number.value_or(adamw.weight_decay); }
+  [[nodiscard]] double decay_of_embedding() const { return embedding_decay.number.value_or(adamw.weight_decay); }
 };
 
 enum class Schedule { constant, cosine };
@@ -98,6 +108,13 @@ struct TrainOptions {
     visit("optim.beta2", self.optim.adamw.beta2, "AdamW: decay of the second moment", decay);
     visit("optim.eps", self.optim.adamw.eps, "AdamW: added to the root of the second moment", rate);
     visit("optim.weight_decay", self.optim.adamw.weight_decay, "AdamW: weight decay", zero_up_to(largest_float));
+    visit("optim.gain_decay", self.optim.gain_decay,
+          "AdamW: weight decay of QK-Norm's gains; weight_decay: that of optim.weight_decay",
+          zero_up_to(largest_float));
+    visit("optim.gain_decay_target", self.optim.gain_decay_target, "Where weight decay pulls QK-Norm's gains to",
+          zero_up_to(largest_float));
+    visit("optim.embedding_decay", self.optim.embedding_decay,
+          "AdamW: weight decay of the embedding; weight_decay: that of optim.weight_decay", zero_up_to(largest_float));
     visit("optim.schedule", self.schedule.kind, "How the learning rates change after the warm-up");
     visit("optim.warmup_steps", self.schedule.warmup_steps, "Linear warm-up of the learning rates",
           SizeRange{0, most_tokens, "updates"});

@@ -11,6 +11,7 @@
 #include "core/json_text.h"
 #include "core/missing.h"
 #include "core/text.h"
+#include "study/own_conditions.h"
 #include "study/study_figures.h"
 
 namespace headscope {
@@ -185,10 +186,12 @@ ordered_json config_of(const AnalyzeJob& job, const Study& study) {
   for (const fs::path& folder : job.folders) folders.push_back(folder.string());
   std::vector<std::string> tags;
   for (const Condition& condition : conditions_of(study)) tags.push_back(condition.tag);
-  return {{"analyze", fmt::format("{}", fmt::join(folders, ","))},
-          {"tau", job.tau},
-          {"conditions", fmt::format("{}", fmt::join(tags, ","))},  // names of folders
-          {"title", study.title}};                                  // draw_study_run() needs it
+  ordered_json config = {{"analyze", fmt::format("{}", fmt::join(folders, ","))},
+                         {"tau", job.tau},
+                         {"conditions", fmt::format("{}", fmt::join(tags, ","))},  // names of folders
+                         {"title", study.title}};                                  // draw_study_run() needs it
+  if (!study.own.empty()) config["own_conditions"] = text_of(study.own);
+  return config;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "study/conditions.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace headscope {
 namespace {
@@ -57,10 +58,14 @@ std::string key_of(const std::string& tag) {
   return is_main(tag) ? std::ranges::find(known_conditions(), tag, &Condition::tag)->letter : tag;
 }
 
-std::vector<Condition> conditions_with(const std::vector<std::string>& tags) {
+std::vector<Condition> conditions_with(const std::vector<std::string>& tags, const std::vector<Condition>& own) {
+  const auto is_there = [&](const Condition& condition) {
+    return std::ranges::find(tags, condition.tag) != tags.end();
+  };
   std::vector<Condition> found;
   for (const Condition& condition : known_conditions())
-    if (is_main(condition.tag) || std::ranges::find(tags, condition.tag) != tags.end()) found.push_back(condition);
+    if (is_main(condition.tag) || is_there(condition)) found.push_back(condition);
+  std::ranges::copy_if(own, std::back_inserter(found), is_there);
   for (const std::string& tag : tags)
     if (!holds(found, tag)) found.push_back({tag, tag, tag, {}, ""});
   return found;

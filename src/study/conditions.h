@@ -27,9 +27,9 @@ bool is_main(std::string_view tag);
 std::string key_of(const std::string& tag);
 constexpr std::string_view learned_gain_tag = condition_tags[0];  // A
 
-// The main conditions and those of the tags, in the order of the table. One that is not there comes last, with its tag
-// for a name.
-std::vector<Condition> conditions_with(const std::vector<std::string>& tags);
+// The main conditions and those of the tags, in the order of the table. Others come last: as `own` has them, or with
+// their tag for a name.
+std::vector<Condition> conditions_with(const std::vector<std::string>& tags, const std::vector<Condition>& own = {});
 
 // Two conditions that differ in one thing. Its effect is the value of the first less that of the second.
 struct Contrast {

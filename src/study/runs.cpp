@@ -5,8 +5,10 @@
 
 #include "core/atomic_file.h"
 #include "core/config.h"
+#include "core/json_text.h"
 #include "formats/content_hash.h"
 #include "run/manifest.h"
+#include "study/own_conditions.h"
 
 namespace headscope {
 namespace {
@@ -81,6 +83,21 @@ void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std:
   }
 }
 
+// Of a run that has any. Results can be read without its manifest, which may be damaged.
+void add_own_conditions(Study& study, const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder / manifest_name, error)) return;
+  try {
+    const auto config = read_manifest(folder).value("config", nlohmann::ordered_json::object());
+    const std::string text = text_at(config.contains("study") ? config["study"] : config, "own_conditions");
+    for (Condition& condition : parse_conditions(text, (folder / manifest_name).string()))
+      if (std::ranges::find(study.own, condition.tag, &Condition::tag) == study.own.end())
+        study.own.push_back(std::move(condition));
+  } catch (const Error&) {
+    return;  // they keep their tags for names
+  }
+}
+
 }  // namespace
 
 const ConditionResults* SeedRuns::find(const std::string& tag) const {
@@ -92,12 +109,14 @@ Study load_study(const std::vector<fs::path>& folders) {
   Study study{.title = absolute_folder(folders.front()).filename().string(), .seeds = {}, .inputs = {}};
   std::set<fs::path> seen;
   std::optional<std::pair<std::string, std::size_t>> first;
-  for (const fs::path& given : folders)
+  for (const fs::path& given : folders) {
+    add_own_conditions(study, given);
     for (const fs::path& folder : seed_folders(given)) {
       if (!seen.insert(fs::weakly_canonical(folder)).second)
         fail_input("--analyze {}: is given twice; a seed counts once", folder.string());
       add_seed(study, folder, first);
     }
+  }
   return study;
 }
 
@@ -111,7 +130,7 @@ std::vector<Condition> conditions_of(const Study& study) {
   std::set<std::string> tags;
   for (const SeedRuns& seed : study.seeds)
     for (const auto& [tag, run] : seed.runs) tags.insert(tag);
-  return conditions_with({tags.begin(), tags.end()});
+  return conditions_with({tags.begin(), tags.end()}, study.own);
 }
 
 std::vector<const ConditionResults*> runs_of(const Study& study, const std::string& tag) {

@@ -20,6 +20,7 @@ constexpr bool varies_between_conditions(std::string_view key) {
 struct StudyOptions : Setup {
   std::string seeds = "42";  // as in the source study
   std::string conditions = fmt::format("{},{},{}", condition_tags[0], condition_tags[1], condition_tags[2]);
+  std::string own_conditions = {};                         // of the user: study/own_conditions.h
   double tau = default_tau;                                // smaller differences of the mean key PR count as none
   TrackOptions track{.every = 0, .metrics = "k_pr,gain"};  // what the verdict needs
 
@@ -29,7 +30,10 @@ struct StudyOptions : Setup {
       if (!varies_between_conditions(name)) visit(name, value, meaning, range...);
     });
     visit("study.seeds", self.seeds, "Seeds of weights and order of the data, comma-separated");
-    visit("study.conditions", self.conditions, "Conditions to train, comma-separated");
+    visit("study.conditions", self.conditions,
+          "Conditions to train: tags or files (.yaml) with your own, comma-separated");
+    visit("study.own_conditions", self.own_conditions,
+          "Your own conditions: YAML, TAG: {letter, name, changes, isolates}");
     visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none", positive_up_to(largest_float));
     TrackOptions::fields(self.track, visit);
   }
@@ -40,8 +44,11 @@ void validate(const StudyOptions& options);
 
 std::vector<std::uint64_t> seeds_of(const StudyOptions& options);
 
-// In the order of known_conditions().
+// In the order of known_conditions(), then those of the user's own.
 std::vector<Condition> conditions_of(const StudyOptions& options);
+
+// Those that the user defines, whether they are trained or not.
+std::vector<Condition> own_conditions_of(const StudyOptions& options);
 
 // What a condition is trained with. Throws Error(Fault::input) naming the key that a change cannot set.
 Setup setup_of(const StudyOptions& options, const Condition& condition);

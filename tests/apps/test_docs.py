@@ -108,6 +108,7 @@ def make(folder: Path) -> None:
     text = "".join(f'{{"text": "the cat number {i} sat on mat {i * i}, and so on for some words"}}\n' for i in range(25000))
     (folder / "text.jsonl").write_text(text)
     (folder / "mine.yaml").write_text(re.search(r"```yaml\n(.*?)```", (ROOT / "docs/roles.md").read_text(), re.S)[1])
+    (folder / "own.yaml").write_text(re.search(r"```yaml\n(.*?)```", (ROOT / "docs/study.md").read_text(), re.S)[1])
     (folder / "strings.jsonl").write_text('"one string"\n"and another"\n')
     (folder / "a.jsonl").write_text(text)
     pq.write_table(pa.table({"text": ["one text of a table", "and another"]}), folder / "b.parquet")

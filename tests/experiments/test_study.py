@@ -149,6 +149,54 @@ class Output(Program):
         self.assertEqual(verdict["conclusion"], "inconclusive")
         self.assertIsNone(verdict["gamma_effect"])
 
+    def test_Controls_AreTrainedToo(self):
+        out = self.study("run", "--controls")
+        verdict = json.loads((out / "combined.json").read_text())["verdict"]
+        self.assertEqual(set(verdict["effects"]),
+                         {"gamma", "norm", "total", "gamma_learning", "gamma_decay", "decay_target", "gamma_scale", "gamma_shape",
+                          "temperature", "norm_matched"})
+        # 10 updates of lr 0.005 with decay 0.2: without the gradient, γ falls by 1 %.
+        gains = {tag: json.loads((out / tag / "results.json").read_text())["gamma_final"]["0"]
+                 for tag in ("QK", "QK_nodecay", "QK_decay_to_one", "QK_scalar")}
+        self.assertEqual(len({tuple(gain) for gain in gains.values()}), 4)
+        self.assertEqual(len(gains["QK_scalar"]), 16)
+        self.assertEqual(len(set(gains["QK_scalar"])), 1)
+        self.assertLess(sum(gains["QK"]), sum(gains["QK_nodecay"]))
+        model = {tag: json.loads(next((out / tag / "checkpoints").glob("*/state.json")).read_text())["config"]["model"]
+                 for tag in ("NoQK", "NoQK_scaled")}
+        self.assertEqual((model["NoQK"]["qk_scale"], model["NoQK_scaled"]["qk_scale"]), (1, "matched"))
+        # What takes a condition takes a control.
+        for command in (("inspect", out / "QK_scalar"), ("surgery", out / "QK_scalar"), ("inspect", out / "NoQK_scaled"),
+                        ("plot", out)):
+            place = () if command[0] == "plot" else ("--out", self.folder / f"{command[0]}-{command[1].name}")
+            result = run(*command, *place)
+            self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertEqual(run("study", "--out", out, "--resume").returncode, DONE)
+
+    def test_OwnConditions_AreTrainedAndComparedWithA(self):
+        own = self.folder / "own.yaml"
+        own.write_text("half:\n  letter: H\n  changes: {optim.gain_decay: 0.1}\n  isolates: the dose of decay\n")
+        out = self.study("run", "--conditions", f"QK,{own}")
+        own.unlink()
+        verdict = json.loads((out / "combined.json").read_text())["verdict"]
+        self.assertEqual([*verdict["effects"]], ["half"])
+        state = json.loads(next((out / "half" / "checkpoints").glob("*/state.json")).read_text())
+        self.assertEqual(state["config"]["optim"]["gain_decay"], 0.1)
+        again = run("study", "--config", out / "config.yaml", "--out", self.folder / "again")
+        self.assertEqual(again.returncode, DONE, again.stderr)
+        self.assertIn("H half", again.stdout)
+        for tag in ("QK", "half"):
+            self.assertEqual((out / tag / "results.json").read_text(), (self.folder / "again" / tag / "results.json").read_text())
+        self.assertEqual(run("study", "--out", out, "--resume").returncode, DONE)
+        analysed = run("study", "--analyze", out, "--out", self.folder / "analysed")
+        self.assertIn("H half", analysed.stdout)
+        self.assertEqual(run("study", *settings(), "--conditions", "NoQK", "--out", out, "--overwrite").returncode, DONE)
+        self.assertFalse((out / "half").exists())
+
+    def test_AnUnknownCondition_ListsThoseThereAre(self):
+        self.refused("known are QK, QK_frozen, NoQK, QK_nodecay, QK_decay_to_one, QK_scalar, NoQK_scaled", "study", "--conditions",
+                     "xyz", "--dry-run")
+
     def test_DryRun_RunsNothing(self):
         out = self.folder / "never"
         result = run("study", "--preset", "88m", "--dry-run", "--json", "--out", out)

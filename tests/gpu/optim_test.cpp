@@ -63,8 +63,10 @@ at::Tensor off_by_one(const at::Tensor& value) {
 
 // A model on the GPU with its optimizers, copies and numbers.
 struct OnGpu {
-  explicit OnGpu(const DecoderConfig& config, bool fixed_gains = false, bool unaligned = false)
-      : model(moved(optimized_model(config, fixed_gains, device(), at::kFloat), unaligned)), optimizers(model, {}) {
+  explicit OnGpu(const DecoderConfig& config, bool fixed_gains = false, bool unaligned = false,
+                 const OptimizerOptions& options = {})
+      : model(moved(optimized_model(config, fixed_gains, device(), at::kFloat), unaligned)),
+        optimizers(model, options) {
     optimizers.keep_gradients();
     for (const auto& [name, value] : trained(model)) {
       const at::Tensor copy = at::empty(value.sizes(), value.options().dtype(at::kBFloat16).requires_grad(false));
@@ -109,11 +111,12 @@ void expect_equal(const NamedTensors& actual, const NamedTensors& expected) {
     EXPECT_TRUE(at::equal(actual[i].second, expected[i].second)) << expected[i].first;
 }
 
-void expect_updates(const DecoderConfig& config, bool fixed_gains, bool unaligned) {
+void expect_updates(const DecoderConfig& config, bool fixed_gains, bool unaligned,
+                    const OptimizerOptions& options = {}) {
   SCOPED_TRACE(::testing::Message() << "d_model " << config.d_model << ", unaligned " << unaligned);
-  OnGpu gpu(config, fixed_gains, unaligned);
+  OnGpu gpu(config, fixed_gains, unaligned, options);
   const Decoder exact = optimized_model(config, fixed_gains, at::kCPU, at::kDouble);
-  Optimizers expected(exact, {});
+  Optimizers expected(exact, options);
   const NamedTensors parameters = trained(gpu.model), exact_parameters = trained(exact);
   std::vector<at::Tensor> exact_values;
   for (const auto& [name, value] : exact_parameters) exact_values.push_back(value);
@@ -162,6 +165,39 @@ TEST(GpuOptim, ThreeUpdatesAreThoseOfTheCpu) {
   expect_updates(test::optimized_configs()[0], true, false);
   expect_updates(test::optimized_configs()[0], false, true);
   expect_updates(test::optimized_configs()[1], false, true);
+}
+
+TEST(GpuOptim, EveryParameterHasItsOwnDecay) {
+  for (const DecoderConfig& config : configs()) expect_updates(config, false, false, test::decay_options());
+}
+
+// Without gradients only decay is left: (value - target) is multiplied by 1 - lr · rate in every update.
+TEST(GpuOptim, DecayFollowsItsClosedForm) {
+  for (const DecoderConfig& config : configs()) {
+    const OptimizerOptions options = test::decay_options();
+    OnGpu gpu(config, false, false, options);
+    const NamedTensors parameters = trained(gpu.model);
+    std::vector<at::Tensor> before;
+    {
+      const at::NoGradGuard no_gradients;
+      for (const DecoderLayer& layer : gpu.model.layers)
+        if (layer.k_gain.defined()) layer.k_gain.fill_(0.25);
+      for (const auto& [name, value] : parameters) before.push_back(value.detach().to(at::kCPU, at::kDouble));
+    }
+    gpu.give_gradients(0, 0);
+    constexpr int updates = 4;
+    for (int i = 0; i < updates; ++i) gpu.optimizers.step(gpu.update, 1);
+    const auto left = [&](double rate) { return std::pow(1 - options.adamw_lr * rate, updates); };
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const auto& [name, value] = parameters[i];
+      if (name.starts_with("layers.") && name.ends_with(".weight")) continue;  // Muon has no decay
+      const bool is_qk = name.ends_with("q_norm.gain") || name.ends_with("k_norm.gain");
+      const bool is_embedding = name == "embedding.weight" || name == "head.weight";
+      const at::Tensor expected = is_qk ? 1 + (before[i] - 1) * left(5) : before[i] * left(is_embedding ? 0.05 : 0.2);
+      const double largest = (value.detach().to(at::kCPU, at::kDouble) - expected).abs().max().item<double>();
+      EXPECT_LT(largest, f32_tolerance * std::max(1.0, expected.abs().max().item<double>())) << name;
+    }
+  }
 }
 
 TEST(GpuOptim, NothingChangesFromTheFirstUpdateOnThatIsNotFinite) {

@@ -217,9 +217,14 @@ DecoderConfig small_config() {
 
 // Gradients of the pass in bfloat16 on the GPU against float64 on the CPU.
 TEST(GpuTraining, PassHasTheGradientsOfTheCpu) {
-  for (const bool qk_norm : {true, false}) {
-    DecoderConfig config = small_config();
-    config.qk_norm = qk_norm;
+  DecoderConfig scalar = small_config(), without = small_config(), scaled = small_config();
+  scalar.qk_gain = QkGainShape::scalar;
+  without.qk_norm = scaled.qk_norm = false;
+  scaled.qk_scale = {};  // matched
+  for (const DecoderConfig& config : {small_config(), scalar, without, scaled}) {
+    SCOPED_TRACE(testing::Message() << "QK-Norm " << config.qk_norm << ", factor " << config.qk_factor() << ", gains "
+                                    << static_cast<int>(config.qk_gain));
+    ASSERT_TRUE(TrainingPass::supports(config));
     const Decoder there = make_decoder(config, 3, gpu().device);
     Decoder exact = make_decoder(config, 3);
     for_each_parameter(exact, [](const std::string&, ParameterKind, at::Tensor& value) {

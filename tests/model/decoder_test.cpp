@@ -181,10 +181,122 @@ TEST(Initial, MatricesHaveTheirStandardDeviation) {
   EXPECT_TRUE(at::equal(model.final_norm.gain, at::ones({128})));
 }
 
+// The configurations of two controls of the study, small, with gains that are not 1.
+Decoder control_model(const std::function<void(DecoderConfig&)>& change) {
+  DecoderConfig config;
+  config.vocabulary = 19;
+  config.d_model = 12;
+  config.layers = 2;
+  config.heads = 2;
+  config.kv_heads = 1;
+  config.d_k = 6;
+  config.d_ff = 16;
+  config.init_std = 0.2;
+  change(config);
+  const at::NoGradGuard no_gradients;
+  Decoder model = converted(make_decoder(config, 4), at::kDouble);
+  std::uint64_t seed = 50;
+  for_each_parameter(model, [&](const std::string&, ParameterKind kind, at::Tensor& value) {
+    if (kind == ParameterKind::qk_gain) value.add_(test::random_tensor(value.sizes(), ++seed), 0.3);
+    value.set_requires_grad(true);
+  });
+  return model;
+}
+
+void expect_gradients_of_loss(const Decoder& model) {
+  const at::Tensor tokens = zipf_tokens(model.config.vocabulary, 2, 9), targets = tokens.flip(1);
+  std::vector<at::Tensor> parameters;
+  for_each_parameter(model,
+                     [&](const std::string&, ParameterKind, const at::Tensor& value) { parameters.push_back(value); });
+  test::expect_gradients(parameters, [&] { return next_token_loss(model, tokens, targets, at::kDouble); });
+}
+
+TEST(OneGain, HasTheGradientsOfCentralDifferences) {
+  const Decoder model = control_model([](DecoderConfig& config) { config.qk_gain = QkGainShape::scalar; });
+  EXPECT_EQ(model.layers[0].k_gain.sizes(), at::IntArrayRef({1}));
+  expect_gradients_of_loss(model);
+}
+
+TEST(OneGain, IsAVectorOfEqualGains) {
+  const Decoder one = control_model([](DecoderConfig& config) { config.qk_gain = QkGainShape::scalar; });
+  Decoder many = control_model([](DecoderConfig&) {});
+  const at::NoGradGuard no_gradients;
+  std::vector<at::Tensor> values;
+  for_each_parameter(one, [&](const std::string&, ParameterKind, const at::Tensor& value) { values.push_back(value); });
+  std::size_t i = 0;
+  for_each_parameter(many, [&](const std::string&, ParameterKind, const at::Tensor& value) {
+    value.copy_(values[i++].expand_as(value));
+  });
+  const at::Tensor tokens = zipf_tokens(19, 2, 9);
+  EXPECT_LT(largest_difference(logits(one, tokens, at::kDouble), logits(many, tokens, at::kDouble)), 1e-14);
+  EXPECT_EQ(gains_of(one).k, gains_of(many).k);  // what is measured has d_k values
+}
+
+TEST(QkScale, HasTheGradientsOfCentralDifferences) {
+  expect_gradients_of_loss(control_model([](DecoderConfig& config) {
+    config.qk_norm = false;
+    config.qk_scale = {};
+    EXPECT_EQ(config.score_factor(), 1 / std::sqrt(6.0) * (1 / (0.2 * 0.2 * 12)));
+  }));
+}
+
+TEST(QkScale, IsAFactorOnTheScores) {
+  // Queries that are 3 times as large give the same scores.
+  const Decoder scaled = control_model([](DecoderConfig& config) {
+    config.qk_norm = false;
+    config.qk_scale = {3};
+  });
+  const Decoder plain = control_model([](DecoderConfig& config) { config.qk_norm = false; });
+  const at::Tensor tokens = zipf_tokens(19, 2, 9);
+  const at::NoGradGuard no_gradients;
+  EXPECT_GT(largest_difference(logits(plain, tokens, at::kDouble), logits(scaled, tokens, at::kDouble)), 1e-3);
+  for (const DecoderLayer& layer : plain.layers) at::Tensor(layer.qkv.weight).narrow(0, 0, 12).mul_(3);
+  EXPECT_LT(largest_difference(logits(plain, tokens, at::kDouble), logits(scaled, tokens, at::kDouble)), 1e-13);
+}
+
+// Standard deviation of the scores of a layer over causal pairs, for the weights of the start.
+std::vector<double> score_spread(DecoderConfig config) {
+  const Decoder model = make_decoder(config, 11);
+  const at::NoGradGuard no_gradients;
+  std::vector<double> spread;
+  final_hidden(model, zipf_tokens(config.vocabulary, 4, 64), at::kFloat,
+               {.observe = [&](std::int64_t, const HeadVectors& v) {
+                 const at::Tensor k = v.k_rotated_bthd.repeat_interleave(config.heads / config.kv_heads, 2);
+                 const at::Tensor scores = at::einsum("bthd,bshd->bhts", {v.q_rotated_bthd, k}) * v.scores.scale;
+                 const at::Tensor causal = at::ones({64, 64}, at::kBool).tril().expand_as(scores);
+                 spread.push_back(scores.masked_select(causal).std().item<double>());
+               }});
+  return spread;
+}
+
+TEST(QkScale, ThatIsMatchedSpreadsTheFirstScoresAsQkNormDoes) {
+  for (const std::int64_t d_model : {128, 512}) {
+    DecoderConfig config;
+    config.d_model = d_model;
+    config.vocabulary = 2000;
+    config.heads = 8;
+    config.kv_heads = 4;
+    config.d_k = 64;
+    const std::vector<double> with_norm = score_spread(config);
+    config.qk_norm = false;
+    const std::vector<double> plain = score_spread(config);
+    config.qk_scale = {};
+    const std::vector<double> matched = score_spread(config);
+    for (std::size_t layer = 0; layer < with_norm.size(); ++layer) {
+      EXPECT_NEAR(matched[layer] / with_norm[layer], 1, 0.05) << d_model << ", layer " << layer;
+      EXPECT_GT(std::abs(plain[layer] / with_norm[layer] - 1), 0.5);  // it is the factor that does it
+    }
+  }
+}
+
 TEST(Config, CountsParametersAsTheModelHasThem) {
-  for (const bool kind : {true, false}) {
+  for (const auto& [kind, shape] : {std::pair(true, QkGainShape::vector),
+                                    {true, QkGainShape::scalar},
+                                    {false, QkGainShape::vector},
+                                    {false, QkGainShape::scalar}}) {
     DecoderConfig config;
     config.qk_norm = kind;
+    config.qk_gain = shape;
     std::int64_t total = 0;
     const Decoder model = make_decoder(config, 1);
     for_each_parameter(model,

@@ -94,6 +94,24 @@ TEST(TrainingPass, WithFixedGains) {
   expect_gradients_of_autograd({.config = small_config(), .fixed_gains = true});
 }
 
+TEST(TrainingPass, WithOneGainForAllDimensions) {
+  for (const bool recompute : {false, true}) {
+    Case test{.config = small_config(), .recompute = recompute};
+    test.config.qk_gain = QkGainShape::scalar;
+    ASSERT_TRUE(TrainingPass::supports(test.config));
+    expect_gradients_of_autograd(test);
+  }
+}
+
+TEST(TrainingPass, WithAFactorOnScores) {
+  Case test{.config = small_config()};
+  test.config.qk_norm = false;
+  test.config.qk_scale = {};  // matched
+  test.config.init_std = 0.05;
+  ASSERT_TRUE(TrainingPass::supports(test.config));
+  expect_gradients_of_autograd(test);
+}
+
 TEST(TrainingPass, WithOneGroup) {
   Case test{.config = small_config()};
   test.config.kv_heads = 6;

@@ -43,7 +43,8 @@ TEST(DeviceStep, IsTheUpdateOfTheOptimizers) {
     for (const bool fixed_gains : {false, true}) {
       const Decoder model = optimized_model(config, fixed_gains, at::kCPU, at::kDouble);
       const Decoder other = optimized_model(config, fixed_gains, at::kCPU, at::kDouble);
-      Optimizers optimizers(model, {}), expected(other, {});
+      const OptimizerOptions options = fixed_gains ? OptimizerOptions() : test::decay_options();
+      Optimizers optimizers(model, options), expected(other, options);
       optimizers.keep_gradients();
       const NamedTensors parameters = trained(model), others = trained(other);
       for (std::int64_t step = 0; step < 3; ++step) {

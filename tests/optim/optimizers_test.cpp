@@ -4,6 +4,7 @@
 
 #include "optim/muon.h"
 #include "support/gradients.h"
+#include "support/optimized_models.h"
 #include "support/tensor_oracle.h"
 
 namespace headscope {
@@ -118,6 +119,81 @@ TEST(Optimizers, EveryTrainedParameterChangesAndFrozenOnesDoNot) {
   for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     EXPECT_EQ(at::equal(value, before[i++].second), !value.requires_grad()) << name;
   });
+}
+
+// Without gradients AdamW decays alone: (value - target) is multiplied by 1 - lr · rate in every step.
+TEST(Decay, FollowsItsClosedFormForEachKindOfParameter) {
+  OptimizerOptions options;
+  options.adamw_lr = 0.05;
+  options.adamw.weight_decay = 0.3;
+  options.gain_decay.number = 0.7;
+  options.embedding_decay.number = 0.1;
+  options.gain_decay_target = 1;
+  DecoderConfig config = test::optimized_configs()[0];
+  config.tied_head = false;
+  const Decoder model = test::optimized_model(config, /*fixed_gains=*/false, at::kCPU, at::kDouble);
+  NamedTensors before;
+  {
+    const at::NoGradGuard no_gradients;
+    for (const DecoderLayer& layer : model.layers) layer.k_gain.copy_(random_tensor(layer.k_gain.sizes(), 3));
+  }
+  for (const auto& [name, value] : test::trained(model)) {
+    before.emplace_back(name, value.detach().clone());
+    at::Tensor(value).mutable_grad() = at::zeros_like(value).detach();
+  }
+  Optimizers optimizers(model, options);
+  constexpr int steps = 5;
+  for (int step = 0; step < steps; ++step) optimizers.step(0.5);
+  const auto left = [&](double rate) { return std::pow(1 - 0.05 * 0.5 * rate, steps); };
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const auto& [name, start] = before[i];
+    const at::Tensor now = test::trained(model)[i].second.detach();
+    const bool is_qk = name.ends_with("q_norm.gain") || name.ends_with("k_norm.gain");
+    const bool is_embedding = name == "embedding.weight" || name == "head.weight";
+    const bool is_matrix = name.starts_with("layers.") && name.ends_with(".weight");
+    const at::Tensor expected = is_matrix      ? start
+                                : is_qk        ? 1 + (start - 1) * left(0.7)
+                                : is_embedding ? start * left(0.1)
+                                               : start * left(0.3);
+    EXPECT_LT(largest_difference(now, expected), 1e-14) << name;
+  }
+}
+
+// The step of Adam does not depend on the value. So a run without decay gives the steps, and decay is added by hand.
+TEST(Decay, IsApartFromTheGradient) {
+  const double lr = 0.01;
+  at::Tensor plain = random_tensor({7}, 1).set_requires_grad(true), decayed = plain.detach().clone();
+  decayed.set_requires_grad(true);
+  AdamW without({{"a", plain}}, {.weight_decay = 0}), with({{"a", decayed}}, {}, {{.rate = 3, .target = 1}});
+  at::Tensor expected = decayed.detach().clone();
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    const at::Tensor gradient = random_tensor({7}, 10 + step), before = plain.detach().clone();
+    plain.mutable_grad() = gradient.clone();
+    decayed.mutable_grad() = gradient.clone();
+    without.step(lr);
+    with.step(lr);
+    expected = expected - lr * 3 * (expected - 1) + (plain.detach() - before);
+    EXPECT_LT(largest_difference(decayed.detach(), expected), 1e-14) << step;
+  }
+}
+
+// Decay towards 1 is the descent of rate/2 · ‖γ - 1‖², whose derivative is taken by central differences.
+TEST(Decay, TowardsOneGoesDownItsPenalty) {
+  const double lr = 1e-3, rate = 0.4, h = 1e-5;
+  at::Tensor gain = random_tensor({6}, 2).set_requires_grad(true);
+  const auto penalty = [&](const at::Tensor& value) {
+    return ((value - 1).square().sum() * (rate / 2)).item<double>();
+  };
+  const at::Tensor before = gain.detach().clone();
+  gain.mutable_grad() = at::zeros({6}, at::kDouble);
+  AdamW({{"gain", gain}}, {}, {{rate, 1}}).step(lr);
+  for (std::int64_t i = 0; i < 6; ++i) {
+    at::Tensor above = before.clone(), below = before.clone();
+    above[i] += h;
+    below[i] -= h;
+    const double slope = (penalty(above) - penalty(below)) / (2 * h);
+    EXPECT_NEAR((before - gain.detach())[i].item<double>(), lr * slope, 1e-12);
+  }
 }
 
 }  // namespace

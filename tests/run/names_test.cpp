@@ -52,5 +52,18 @@ TEST(RunNames, AreThoseOfRunsAndNoOthers) {
   EXPECT_FALSE(chosen.is_ours("../thesis.csv", false));
 }
 
+TEST(RunNames, ConditionsThatAUserDefinesAreOfTheRun) {
+  RunNames names;
+  EXPECT_FALSE(names.is_ours("half/results.json", false));
+  names.add_chosen({{"config", {{"study", {{"own_conditions", R"({"half":{"letter":"H"},"../x":{}})"}}}}}});
+  EXPECT_TRUE(names.is_ours("half/results.json", false));
+  EXPECT_TRUE(names.is_ours("seed_3/half/steps.parquet/part-00000.parquet", false));
+  EXPECT_FALSE(names.is_ours("half/thesis.txt", false));
+  EXPECT_FALSE(names.is_ours("../x/results.json", false));
+  RunNames damaged;
+  damaged.add_chosen({{"config", {{"study", {{"own_conditions", "half: ["}}}}}});
+  EXPECT_FALSE(damaged.is_ours("half/results.json", false));
+}
+
 }  // namespace
 }  // namespace headscope

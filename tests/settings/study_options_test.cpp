@@ -1,7 +1,10 @@
 #include "study/study_options.h"
 
+#include "core/atomic_file.h"
 #include "experiments/train_run.h"
+#include "study/own_conditions.h"
 #include "support/expect_error.h"
+#include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
@@ -134,7 +137,149 @@ TEST(Resume, KeysThatARunDoesNotHaveAreTheirDefaults) {
   nlohmann::ordered_json before = to_json(preset_setup("88m"));
   const nlohmann::ordered_json now = before;
   for (const char* key : {"deterministic", "recompute"}) before["train"].erase(key);
+  for (const char* key : {"qk_gain", "qk_scale"}) before["model"].erase(key);
+  for (const char* key : {"gain_decay", "gain_decay_target", "embedding_decay"}) before["optim"].erase(key);
   EXPECT_EQ(nlohmann::json(in_current_words(before)), nlohmann::json(now));
+  nlohmann::ordered_json study = to_json(StudyOptions());
+  study["study"].erase("own_conditions");
+  EXPECT_EQ(nlohmann::json(in_current_words(study)), nlohmann::json(to_json(StudyOptions())));
+}
+
+// The configuration says which numbers follow another key: running it again with that key changed changes them, too.
+TEST(Decay, FollowsWeightDecayUnlessItIsGiven) {
+  const auto resolved = [](std::vector<ConfigEntry> entries) { return resolve_setup<TrainRunOptions>(entries); };
+  const TrainRunOptions plain = resolved({{"optim.weight_decay", "0.3", "--set"}});
+  EXPECT_EQ(plain.train.optim.decay_of_gains(), 0.3);
+  EXPECT_EQ(plain.train.optim.decay_of_embedding(), 0.3);
+  EXPECT_EQ(to_json(plain)["optim"]["gain_decay"], "weight_decay");
+  EXPECT_EQ(to_json(plain)["optim"]["embedding_decay"], "weight_decay");
+  const TrainRunOptions own = resolved({{"optim.gain_decay", "0", "--set"}, {"optim.embedding_decay", "0.1", "--set"}});
+  EXPECT_EQ(own.train.optim.decay_of_gains(), 0);
+  EXPECT_EQ(own.train.optim.decay_of_embedding(), 0.1);
+  EXPECT_EQ(own.train.optim.adamw.weight_decay, 0.2);
+  EXPECT_EQ(to_json(own)["optim"]["gain_decay"], 0);
+  EXPECT_EQ(to_json(resolved(parse_yaml(yaml_of(to_json(own)), "config.yaml"))), to_json(own));
+  const TrainRunOptions back = resolved({{"optim.gain_decay", "0", ""}, {"optim.gain_decay", "weight_decay", ""}});
+  EXPECT_EQ(back.train.optim.decay_of_gains(), 0.2);
+  expect_error(Fault::input, "'optim.gain_decay' is 'none'; expected a finite number, or weight_decay", [&] {
+    resolved({{"optim.gain_decay", "none", "--set"}});
+  });
+  expect_error(Fault::input, "--set: optim.gain_decay is -1; expected", [&] {
+    resolved({{"optim.gain_decay", "-1", "--set"}});
+  });
+}
+
+// 1/(0.02²·d_model): the numbers that the study's design names.
+TEST(QkScale, ThatIsMatchedFollowsFromWidthAndStart) {
+  for (const auto& [preset, factor] : {std::pair("tiny", 19.53125), {"88m", 4.8828125}, {"1.5b", 1.220703125}}) {
+    const auto options = resolve_setup<TrainRunOptions>({{"preset", preset, ""}, {"model.qk_scale", "matched", ""}});
+    EXPECT_NEAR(options.model.qk_factor(), factor, 1e-12) << preset;
+    EXPECT_EQ(to_json(options)["model"]["qk_scale"], "matched");
+  }
+  const auto wider =
+      resolve_setup<TrainRunOptions>({{"model.init_std", "0.04", ""}, {"model.qk_scale", "matched", ""}});
+  EXPECT_NEAR(wider.model.qk_factor(), 19.53125 / 4, 1e-12);
+  EXPECT_EQ(DecoderConfig().qk_factor(), 1);
+}
+
+TEST(Controls, ChangeOneThingEach) {
+  StudyOptions options = resolve_setup<StudyOptions>(with_controls({{"study.conditions", "NoQK,A₀", "--conditions"}}));
+  EXPECT_EQ(options.conditions, "NoQK,A₀,QK_decay_to_one,QK_scalar,NoQK_scaled");
+  options = resolve_setup<StudyOptions>(with_controls({}));
+  const auto conditions = conditions_of(options);
+  ASSERT_EQ(conditions.size(), 7u);
+  validate(options);
+  const auto setup = [&](std::size_t i) { return setup_of(options, conditions[i]); };
+  EXPECT_EQ(setup(3).train.optim.decay_of_gains(), 0);
+  EXPECT_EQ(setup(3).train.optim.decay_of_embedding(), 0.2);
+  EXPECT_EQ(setup(4).train.optim.decay_of_gains(), 0.2);
+  EXPECT_EQ(setup(4).train.optim.gain_decay_target, 1);
+  EXPECT_EQ(setup(5).model.qk_gain, QkGainShape::scalar);
+  EXPECT_EQ(setup(5).train.optim.decay_of_gains(), 0);
+  EXPECT_FALSE(setup(6).model.qk_norm);
+  EXPECT_NEAR(setup(6).model.qk_factor(), 19.53125, 1e-12);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(setup(i).model.qk_factor(), 1);
+    EXPECT_EQ(setup(i).train.optim.decay_of_gains(), 0.2);
+  }
+}
+
+constexpr const char* own_text = R"(
+half:
+  letter: H
+  name: half of the decay
+  changes:
+    optim: {gain_decay: 0.1}
+  isolates: the dose of decay
+sharp:
+  changes: {model.qk_norm: false, model.qk_scale: 2}
+)";
+
+TEST(OwnConditions, AreReadFromYaml) {
+  const auto own = parse_conditions(own_text, "own.yaml");
+  ASSERT_EQ(own.size(), 2u);
+  EXPECT_EQ(own[0].tag, "half");
+  EXPECT_EQ(own[0].letter, "H");
+  EXPECT_EQ(own[0].name, "half of the decay");
+  EXPECT_EQ(own[0].isolates, "the dose of decay");
+  EXPECT_EQ(own[0].changes, (decltype(own[0].changes){{"optim.gain_decay", "0.1"}}));
+  EXPECT_EQ(own[1].letter, "sharp");
+  EXPECT_EQ(own[1].changes.size(), 2u);
+  EXPECT_EQ(text_of(parse_conditions(text_of(own), "again")), text_of(own));
+  const auto refused = [](const char* message, const char* text) {
+    expect_error(Fault::input, message, [&] { parse_conditions(text, "own.yaml"); });
+  };
+  refused("own.yaml:1: 'a b' is no name for a condition", "a b: {changes: {optim.eps: 1}}");
+  refused("own.yaml:1: there is a condition QK already", "QK: {changes: {optim.eps: 1}}");
+  refused("condition a: the letter B is taken", "a: {letter: B, changes: {optim.eps: 1}}");
+  refused("condition b: the letter X is taken",
+          "{a: {letter: X, changes: {optim.eps: 1}}, b: {letter: X, changes: {optim.eps: 1}}}");
+  refused("condition a: unknown field 'chnges.optim.eps'", "a: {chnges: {optim.eps: 1}}");
+  refused("condition a changes nothing", "a: {letter: X}");
+  refused("'a' is a single value", "a: 1");
+}
+
+TEST(OwnConditions, AreTrainedBesideTheOthers) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "own.yaml", own_text);
+  const std::string file = (folder / "own.yaml").string();
+  const auto entries = with_own_conditions({{"study.conditions", "sharp,QK," + file, "--conditions"}});
+  const StudyOptions options = resolve_setup<StudyOptions>(entries);
+  EXPECT_EQ(options.conditions, "sharp,QK,half,sharp");
+  validate(options);
+  const auto conditions = conditions_of(options);
+  ASSERT_EQ(conditions.size(), 3u);
+  EXPECT_EQ(conditions[1].tag, "half");
+  EXPECT_EQ(setup_of(options, conditions[1]).train.optim.decay_of_gains(), 0.1);
+  EXPECT_EQ(setup_of(options, conditions[2]).model.qk_factor(), 2);
+  // The written configuration gives the same without the file; a configuration may hold them itself.
+  const auto again = with_own_conditions(parse_yaml(yaml_of(to_json(options)), "config.yaml"));
+  EXPECT_EQ(to_json(resolve_setup<StudyOptions>(again)), to_json(options));
+  const auto inside = with_own_conditions(
+      parse_yaml("study: {conditions: half, own_conditions: {half: {changes: {optim.gain_decay: 0.1}}}}", "c.yaml"));
+  EXPECT_EQ(conditions_of(resolve_setup<StudyOptions>(inside))[0].tag, "half");
+}
+
+TEST(OwnConditions, ChangeWhatConditionsMayDifferIn) {
+  const auto refused = [](const char* message, const std::string& changes) {
+    StudyOptions options;
+    options.own_conditions = "own: {changes: {" + changes + "}}";
+    options.conditions = "QK,own";
+    expect_error(Fault::input, message, [&] { validate(options); });
+  };
+  refused("condition own: unknown key 'optim.gain_decy'; did you mean 'optim.gain_decay'", "optim.gain_decy: 1");
+  refused("condition own: 'optim.gain_decay' is 'x'; expected a finite number", "optim.gain_decay: x");
+  refused("condition own: train.batch is the same in all conditions", "train.batch: 2");
+  refused("condition own: model.layers is the same in all conditions", "model.layers: 2");
+  refused("condition own: data.path is the same in all conditions", "data.path: x");
+  refused("condition own: model.heads is 3, model.kv_heads 2", "model.heads: 3");
+  StudyOptions options;
+  options.own_conditions = "own: {changes: {optim.eps: 1}}";
+  options.conditions = "xyz";
+  expect_error(Fault::input,
+               "unknown condition 'xyz'; known are QK, QK_frozen, NoQK, QK_nodecay, QK_decay_to_one, QK_scalar, "
+               "NoQK_scaled, own",
+               [&] { conditions_of(options); });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/decoder.h"
+#include "settings/train_options.h"
 #include "support/gradients.h"
 
 namespace headscope::test {
@@ -30,7 +31,18 @@ inline std::vector<DecoderConfig> optimized_configs() {
   odd.activation = Activation::silu;
   odd.tied_head = false;
   odd.bias = {.qkv = true, .output = true, .feed_forward = true};
-  return {merged, odd};
+  DecoderConfig scalar = merged;  // one gain for queries, one for keys
+  scalar.qk_gain = QkGainShape::scalar;
+  return {merged, odd, scalar};
+}
+
+// A decay for each kind of parameter.
+inline OptimizerOptions decay_options() {
+  OptimizerOptions options;
+  options.gain_decay.number = 5;
+  options.gain_decay_target = 1;
+  options.embedding_decay.number = 0.05;
+  return options;
 }
 
 // Gains of QK-Norm are trained or fixed.

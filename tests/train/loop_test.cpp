@@ -160,6 +160,27 @@ TEST(QkGain, ThatIsFixedStaysOne) {
   }
 }
 
+TEST(Resume, GoesOnBitForBitWithOneGainThatDecaysToOne) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder / "whole");
+  job.model.qk_gain = QkGainShape::scalar;
+  job.options.optim.gain_decay.number = 20;
+  job.options.optim.gain_decay_target = 1;
+  job.options.keep_checkpoints = 100;
+  const TrainResult whole = run(job);
+  job.folder = folder / "stopped";
+  run(job);
+  for (const char* later : {"step-000008", "step-000012"}) fs::remove_all(job.folder / "checkpoints" / later);
+  const TrainResult resumed = run(job);
+  ASSERT_EQ(resumed.tracks.gains.size(), whole.tracks.gains.size());
+  for (std::size_t i = 0; i < whole.tracks.gains.size(); ++i) {
+    EXPECT_EQ(resumed.tracks.gains[i].k, whole.tracks.gains[i].k);
+    EXPECT_EQ(whole.tracks.gains[i].k, std::vector<double>(8, whole.tracks.gains[i].k[0]));
+  }
+  EXPECT_NE(whole.tracks.gains.back().k[0], 1);
+  EXPECT_EQ(resumed.losses.back().validation, whole.losses.back().validation);
+}
+
 TEST(Resume, WithoutACheckpointStartsAgain) {
   const TemporaryFolder folder;
   run(small_job(folder / "whole"));

@@ -130,7 +130,7 @@ Table table_of(const std::vector<Operation>& operations, const Numbers& losses, 
 Directions gain_directions(const Decoder& model, RemovalOrder order) {
   Directions directions;
   for (const DecoderLayer& layer : model.layers) {
-    const at::Tensor gain = effective_gain(model, layer.k_gain).detach().abs();
+    const at::Tensor gain = effective_qk_gain(model, layer.k_gain).detach().abs();
     const DecoderConfig& c = model.config;  // one gain vector for all heads, or one for each
     const at::Tensor gain_hd =
         gain.numel() == c.d_k ? gain.expand({c.kv_heads, c.d_k}) : gain.view({c.kv_heads, c.d_k});

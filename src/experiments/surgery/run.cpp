@@ -28,14 +28,20 @@ struct SurgeryInputs {
   std::vector<Batch> batches;
 };
 
-// An order by gains needs gains that training has set apart.
+// Why an order by gains makes no sense: it needs gains that training has set apart. Empty where it does.
+std::string without_order_by_gain(const Setup& setup) {
+  if (!setup.model.qk_norm) return "has no learned key gains (model.qk_norm is false)";
+  if (setup.train.qk_gain == QkGain::fixed) return "has no learned key gains (train.qk_gain is fixed)";
+  if (setup.model.qk_gain == QkGainShape::scalar)
+    return "has one key gain for all dimensions of a layer (model.qk_gain is scalar)";
+  return "";
+}
+
 void resolve_by(SurgeryOptions& options, const LoadedModel& saved, Console& console) {
   std::vector<SurgeryBy> chosen = bys_of(options);
-  const bool learned = saved.setup.model.qk_norm && saved.setup.train.qk_gain == QkGain::learned;
-  if (!learned && std::erase(chosen, SurgeryBy::gain) > 0) {
-    const std::string why =
-        fmt::format("{}: has no learned key gains ({})", saved.checkpoint.string(),
-                    saved.setup.model.qk_norm ? "train.qk_gain is fixed" : "model.qk_norm is false");
+  const std::string reason = without_order_by_gain(saved.setup);
+  if (!reason.empty() && std::erase(chosen, SurgeryBy::gain) > 0) {
+    const std::string why = fmt::format("{}: {}", saved.checkpoint.string(), reason);
     if (!options.by.empty()) fail_input("{}; --by {}: leave out gain", why, options.by);
     console.info(fmt::format("{}: nothing is removed by gain", why));
   }

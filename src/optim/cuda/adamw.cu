@@ -9,23 +9,24 @@ namespace {
 
 struct Step {
   AdamWFactors factors;
-  float clip, decay;
-  Correction correction;
+  float clip;
+  ParameterStep own;
 
   __device__ void operator()(float& weight, float gradient, float& first, float& second) const {
     const float g = gradient * clip;
     first += factors.beta1_rest * (g - first);
     second = factors.beta2 * second + factors.beta2_rest * g * g;
-    weight = weight * decay - correction.rate * first / (sqrtf(second) * correction.inverse_root + factors.eps);
+    const float taken = own.rate * first / (sqrtf(second) * own.inverse_root + factors.eps);
+    weight = weight * own.kept - (taken - own.pull);
   }
 };
 
 __global__ void __launch_bounds__(threads_per_block)
-    update(const AdamWChunk* __restrict__ chunks, AdamWFactors factors, const Correction* __restrict__ corrections,
+    update(const AdamWChunk* __restrict__ chunks, AdamWFactors factors, const ParameterStep* __restrict__ own_steps,
            const Control* __restrict__ control) {
   if (control->sound == 0) return;
   const AdamWChunk chunk = chunks[blockIdx.x];
-  const Step step{factors, control->clip, control->decay, corrections[chunk.parameter]};
+  const Step step{factors, control->clip, own_steps[chunk.parameter]};
   auto* copy = static_cast<__nv_bfloat16*>(chunk.copy);
   const bool packed = is_aligned(chunk.weight) && is_aligned(chunk.gradient) && is_aligned(chunk.first) &&
                       is_aligned(chunk.second) && is_aligned(copy);
@@ -53,10 +54,10 @@ __global__ void __launch_bounds__(threads_per_block)
 
 }  // namespace
 
-void adamw(const AdamWChunk* chunks, std::int64_t count, const AdamWFactors& factors, const Correction* corrections,
+void adamw(const AdamWChunk* chunks, std::int64_t count, const AdamWFactors& factors, const ParameterStep* own_steps,
            const Control* control, cudaStream_t stream) {
   if (count == 0) return;
-  update<<<static_cast<unsigned>(count), threads_per_block, 0, stream>>>(chunks, factors, corrections, control);
+  update<<<static_cast<unsigned>(count), threads_per_block, 0, stream>>>(chunks, factors, own_steps, control);
 }
 
 }  // namespace headscope::cuda

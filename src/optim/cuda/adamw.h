@@ -16,7 +16,7 @@ struct AdamWChunk {
   float *first, *second;
   void* copy;  // bfloat16 of the weight; may be null
   int count;
-  int parameter;  // whose correction
+  int parameter;  // whose ParameterStep
 };
 
 struct AdamWFactors {
@@ -24,7 +24,7 @@ struct AdamWFactors {
 };
 
 // Nothing happens unless control->sound.
-void adamw(const AdamWChunk* chunks, std::int64_t count, const AdamWFactors& factors, const Correction* corrections,
+void adamw(const AdamWChunk* chunks, std::int64_t count, const AdamWFactors& factors, const ParameterStep* own_steps,
            const Control* control, CUstream_st* stream);
 
 }  // namespace headscope::cuda

@@ -1,4 +1,5 @@
-// Bound by memory: 4 bytes for each gradient. The grid does not depend on the GPU, so that the order of the sum does not.
+// Bound by memory: 4 bytes for each gradient. The grid does not depend on the GPU, so that the order of the sum does
+// not.
 #include <cuda_runtime.h>
 
 #include "optim/cuda/blocks.cuh"
@@ -7,7 +8,9 @@
 namespace headscope::cuda {
 namespace {
 
-__device__ float square_sum(float4 x) { return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w; }
+__device__ float square_sum(float4 x) {
+  return x.x * x.x + x.y * x.y + x.z * x.z + x.w * x.w;
+}
 
 // float32 over runs of 32, float64 from there on.
 __global__ void __launch_bounds__(threads_per_block)
@@ -47,7 +50,6 @@ __global__ void __launch_bounds__(threads_per_block)
     if (!is_sound) *start.sound = 0;
     control->clip = norm > start.limit ? static_cast<float>(start.limit / norm) : 1.0f;
     control->lr_factor = *start.lr_factor;
-    control->decay = static_cast<float>(1 - rate * start.weight_decay);
     control->sound = is_sound ? 1 : 0;
   }
   __syncthreads();
@@ -55,8 +57,11 @@ __global__ void __launch_bounds__(threads_per_block)
   for (int i = threadIdx.x; i < start.parameters; i += threads_per_block) {
     const float step = start.steps[i] + 1;
     start.steps[i] = step;
-    start.corrections[i] = {static_cast<float>(rate / (1 - pow(start.beta1, static_cast<double>(step)))),
-                            static_cast<float>(1 / sqrt(1 - pow(start.beta2, static_cast<double>(step))))};
+    const ParameterDecay decay = start.decays[i];
+    start.own_steps[i] = {static_cast<float>(rate / (1 - pow(start.beta1, static_cast<double>(step)))),
+                          static_cast<float>(1 / sqrt(1 - pow(start.beta2, static_cast<double>(step)))),
+                          static_cast<float>(1 - rate * decay.rate),
+                          static_cast<float>(rate * decay.rate * decay.target)};
   }
 }
 

@@ -14,13 +14,18 @@ constexpr int norm_partials = 528;
 struct Control {
   float clip;  // factor on gradients
   float lr_factor;
-  float decay;         // AdamW: factor on parameters
   std::int32_t sound;  // 0: nothing is to change
 };
 
-// AdamW at the step that a parameter has reached: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t).
-struct Correction {
-  float rate, inverse_root;
+// Weight decay of a parameter, towards a target (optim/adamw.h).
+struct ParameterDecay {
+  double rate, target;
+};
+
+// AdamW at the step that a parameter has reached: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t). Weight decay:
+// value · kept + pull, with kept = 1 - lr · decay and pull = lr · decay · target.
+struct ParameterStep {
+  float rate, inverse_root, kept, pull;
 };
 
 struct UpdateStart {
@@ -32,10 +37,11 @@ struct UpdateStart {
   std::int32_t* sound;  // becomes 0 where the loss or the norm is not finite
   double limit;         // of the norm
   // AdamW:
-  float* steps;             // of each parameter: one more where sound
-  Correction* corrections;  // of each parameter
+  float* steps;                  // of each parameter: one more where sound
+  const ParameterDecay* decays;  // of each parameter
+  ParameterStep* own_steps;      // of each parameter, written here
   int parameters;
-  double lr, beta1, beta2, weight_decay;
+  double lr, beta1, beta2;
 };
 
 // partials: float64 [norm_partials], scratch.

@@ -17,9 +17,10 @@ using test::small_job;
 using test::TemporaryFolder;
 
 // A run of twelve steps, whose checkpoint holds what an own command would write.
-void train_small(const fs::path& folder, bool qk_norm = true) {
+void train_small(const fs::path& folder, bool qk_norm = true, QkGainShape gain = QkGainShape::vector) {
   TrainJob job = small_job(folder);
   job.model.qk_norm = qk_norm;
+  job.model.qk_gain = gain;
   Setup setup;
   setup.model = job.model;
   setup.train = job.options;
@@ -33,6 +34,7 @@ class Surgery : public ::testing::Test {
     trained = new TemporaryFolder;
     train_small(*trained / "learned");
     train_small(*trained / "none", false);
+    train_small(*trained / "scalar", true, QkGainShape::scalar);
   }
   static void TearDownTestSuite() { delete trained; }
 
@@ -136,6 +138,16 @@ TEST_F(Surgery, WithoutGainsTheyOrderNothing) {
   job.folder.out = folder / "other";
   expect_error(Fault::input, "has no learned key gains (model.qk_norm is false)", [&] { run(job); });
   EXPECT_FALSE(fs::exists(folder / "other"));
+}
+
+TEST_F(Surgery, OneGainForAllDimensionsOrdersNothing) {
+  SurgeryJob job = job_of("scalar");
+  const SurgeryOutcome outcome = run(job);
+  for (const std::string& by : outcome.losses.rows.texts("by")) EXPECT_NE(by, "gain");
+  job.options.by = "gain";
+  job.folder.out = folder / "other";
+  expect_error(Fault::input, "has one key gain for all dimensions of a layer (model.qk_gain is scalar)",
+               [&] { run(job); });
 }
 
 TEST_F(Surgery, BadInputHasItsLineAndLeavesNoFolder) {
