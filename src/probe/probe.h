@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/blocks.h"
+#include "data/corpus.h"
 #include "model/decoder.h"
 #include "ops/device.h"
 #include "probe/head_values.h"
@@ -26,8 +27,8 @@ Batch training_batch(const TrainOptions& options, const Tokens& tokens, BlockOrd
 
 Batch to_device(const Batch& batch, const ComputeDevice& device);
 
-// The fixed batches of the validation loss, in their order in the text, on the device; probes measure the first.
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
+// The fixed batches of the validation loss (fixed_blocks) on the device; probes measure the first.
+std::vector<Batch> validation_batches(const TrainOptions& options, const Corpus& corpus, const ComputeDevice& device);
 
 // What a forward pass tells about heads.
 struct HeadMeasurements {

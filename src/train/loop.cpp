@@ -57,7 +57,10 @@ class TrainRun {
       divergence = {now, failure.found};
     }
     tables_.merge();
-    return {tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0, std::move(divergence)};
+    TrainResult result{tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0,
+                       std::move(divergence)};
+    if (!result.divergence && chosen_.has(MetricGroup::other_rank)) result.rank_errors = trainer_.rank_errors(chosen_);
+    return result;
   }
 
  private:

@@ -7,6 +7,7 @@
 #include "model/decoder.h"
 #include "optim/optimizers.h"
 #include "probe/probe.h"
+#include "probe/ranks.h"
 #include "settings/train_options.h"
 #include "train/device_updates.h"
 
@@ -53,6 +54,8 @@ class Trainer {
   std::optional<StepRecord> wait();
 
   [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
+  // Of what probe() measures.
+  [[nodiscard]] RankErrors rank_errors(const MetricSelection& chosen) const;
 
   [[nodiscard]] const Decoder& model() const { return model_; }
   [[nodiscard]] const TrainOptions& options() const { return options_; }
