@@ -8,7 +8,6 @@
 #include "core/random.h"
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
-#include "probe/ranks.h"
 
 namespace headscope {
 namespace {
@@ -55,8 +54,7 @@ std::vector<std::vector<double>> rows_of(const at::Tensor& values_ln) {
 void add_ranks(ProbeResult& result, const std::vector<RankSums>& ranks, const MetricSelection& chosen) {
   std::vector<HeadValues> found(ranks.size());
   parallel_for(ranks.size(), static_cast<std::size_t>(at::get_num_threads()), [&](std::size_t layer) {
-    found[layer] =
-        rank_values(ranks[layer], result.gains.k.empty() ? std::vector<double>() : result.gains.k[layer], chosen);
+    found[layer] = rank_values(ranks[layer], key_gain(result.gains, static_cast<std::int64_t>(layer)), chosen);
     std::erase_if(found[layer], [&](const auto& entry) { return !chosen.has(entry.first); });
   });
   for (std::size_t layer = 0; layer < ranks.size(); ++layer) result.layers[layer].merge(found[layer]);
@@ -228,16 +226,20 @@ double validation_loss(const Decoder& model, const std::vector<Batch>& batches, 
 }
 
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                        const MetricSelection& chosen, bool with_loss) {
+                        const MetricSelection& chosen, bool with_loss, bool with_errors) {
   const at::NoGradGuard no_gradients;
   ProbeResult result;
   HeadMeasurer measurer(chosen);
   const bool with_ranks = chosen.has(MetricGroup::other_rank);
+  if (chosen.has(MetricGroup::gain) || with_ranks) result.gains = gains_of(model);
   std::vector<RankSums> ranks;
+  RankJackknife jackknife;
   const Hooks measure{
       .observe = [&, of_heads = measurer.hooks().observe](std::int64_t layer, const HeadVectors& heads) {
         of_heads(layer, heads);
-        if (with_ranks) ranks.push_back(over_sequences(rank_sums(heads, chosen)));
+        if (with_ranks) ranks.push_back(rank_sums(heads, chosen, /*by_sequence=*/false));
+        if (with_ranks && with_errors)
+          jackknife.add_layer(rank_sums(heads, chosen, /*by_sequence=*/true), key_gain(result.gains, layer), chosen);
       }};
   // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
@@ -248,8 +250,8 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
     std::vector<HeadValues> induction = measure_induction(model, batches.front().tokens_bt.size(1));
     for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);
   }
-  if (chosen.has(MetricGroup::gain) || with_ranks) result.gains = gains_of(model);
   if (with_ranks) add_ranks(result, ranks, chosen);
+  if (with_ranks && with_errors) result.rank_errors = jackknife.errors();
   if (!chosen.has(MetricGroup::gain)) result.gains = {};
   return result;
 }

@@ -66,55 +66,33 @@ at::Tensor without_gain(const at::Tensor& gram_hdd, const std::vector<double>& g
   return (gram_hdd * inverse_hd.unsqueeze(-1) * inverse_hd.unsqueeze(-2)).contiguous();
 }
 
-double mean_of(const std::vector<double>& values) {
-  return rough_mean(values);
-}
-
-// Means over the heads of a layer, [sequence that is left out], by measure.
-using Replicates = std::map<std::string, std::vector<double>>;
-
-Replicates replicates_of(const RankSums& sums, const std::vector<double>& k_gain, const MetricSelection& chosen) {
-  const std::int64_t sequences = sums.k_shdd.size(0);
-  std::vector<HeadValues> without(static_cast<std::size_t>(sequences));
-  parallel_for(without.size(), workers(), [&](std::size_t left_out) {
-    without[left_out] = rank_values(sums, k_gain, chosen, static_cast<std::int64_t>(left_out));
-  });
-  Replicates replicates;
-  for (const HeadValues& values : without)
-    for (const auto& [metric, of_heads] : values) replicates[std::string(metric)].push_back(mean_of(of_heads));
-  return replicates;
-}
-
-template <class Change>
-RankSums changed(RankSums sums, const Change& change) {
+RankSums on_cpu(RankSums sums) {
   for (at::Tensor* sum : {&sums.k_shdd, &sums.k_rotated_shdd, &sums.q_shdd, &sums.q_rotated_shdd, &sums.k_sum_shd})
-    if (sum->defined()) *sum = change(*sum);
+    if (sum->defined()) *sum = sum->cpu();
   return sums;
-}
-
-RankSums on_cpu(const RankSums& sums) {
-  return changed(sums, [](const at::Tensor& x) { return x.cpu(); });
 }
 
 }  // namespace
 
-RankSums rank_sums(const HeadVectors& vectors, const MetricSelection& chosen) {
+RankSums rank_sums(const HeadVectors& vectors, const MetricSelection& chosen, bool by_sequence) {
   const at::NoGradGuard no_gradients;
-  const bool products = chosen.has("qk_pr"), rotated_products = chosen.has("qk_pr_rotated");
+  const auto sequences = [&](const at::Tensor& x_bthd) {
+    return by_sequence ? x_bthd.detach() : x_bthd.detach().flatten(0, 1).unsqueeze(0);
+  };
+  const at::Tensor k = sequences(vectors.k_bthd);
+  const bool rotated_products = chosen.has("qk_pr_rotated");
   RankSums sums;
-  sums.seq_len = vectors.k_bthd.size(1);
-  sums.k_shdd = grams(vectors.k_bthd);
-  if (chosen.has("k_pr_centred")) sums.k_sum_shd = vectors.k_bthd.detach().to(at::kDouble).sum(1);
-  if (products) sums.q_shdd = grams(vectors.q_bthd);
-  if (rotated_products || chosen.has("k_pr_rotated")) sums.k_rotated_shdd = grams(vectors.k_rotated_bthd);
-  if (rotated_products) sums.q_rotated_shdd = grams(vectors.q_rotated_bthd);
+  sums.seq_len = k.size(1);
+  sums.k_shdd = grams(k);
+  if (chosen.has("k_pr_centred")) sums.k_sum_shd = k.sum(1, /*keepdim=*/false, at::kDouble);
+  if (chosen.has("qk_pr")) sums.q_shdd = grams(sequences(vectors.q_bthd));
+  if (rotated_products || chosen.has("k_pr_rotated")) sums.k_rotated_shdd = grams(sequences(vectors.k_rotated_bthd));
+  if (rotated_products) sums.q_rotated_shdd = grams(sequences(vectors.q_rotated_bthd));
   return sums;
 }
 
-RankSums over_sequences(const RankSums& sums) {
-  RankSums whole = changed(sums, [](const at::Tensor& x) { return x.sum(0, /*keepdim=*/true); });
-  whole.seq_len *= sums.k_shdd.size(0);
-  return whole;
+std::vector<double> key_gain(const Gains& gains, std::int64_t layer) {
+  return gains.k.empty() ? std::vector<double>() : gains.k[static_cast<std::size_t>(layer)];
 }
 
 HeadValues rank_values(const RankSums& sums, const std::vector<double>& k_gain, const MetricSelection& chosen,
@@ -135,27 +113,41 @@ HeadValues rank_values(const RankSums& sums, const std::vector<double>& k_gain, 
   return values;
 }
 
+void RankJackknife::add_layer(const RankSums& by_sequence, const std::vector<double>& k_gain,
+                              const MetricSelection& chosen) {
+  const RankSums sums = on_cpu(by_sequence);
+  std::vector<HeadValues> without(static_cast<std::size_t>(sums.k_shdd.size(0)));
+  parallel_for(without.size(), workers(), [&](std::size_t left_out) {
+    without[left_out] = rank_values(sums, k_gain, chosen, static_cast<std::int64_t>(left_out));
+  });
+  for (const auto& [metric, unused] : without.front()) {
+    std::vector<double>& means = replicates_[std::string(metric)].emplace_back();
+    for (const HeadValues& values : without) means.push_back(rough_mean(values.at(metric)));
+  }
+}
+
+RankErrors RankJackknife::errors() const {
+  RankErrors errors;
+  for (const auto& [metric, layers] : replicates_) {
+    std::vector<double> means(layers.front().size());
+    for (const std::vector<double>& layer : layers) {
+      errors.layers[metric].push_back(jackknife_error(layer));
+      for (std::size_t i = 0; i < means.size(); ++i) means[i] += layer[i] / static_cast<double>(layers.size());
+    }
+    errors.mean[metric] = jackknife_error(means);
+  }
+  return errors;
+}
+
 RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
                                const MetricSelection& chosen) {
   const at::NoGradGuard no_gradients;
   const Gains gains = gains_of(model);
-  RankErrors errors;
-  Replicates sums;  // over layers
-  const auto observe = [&](std::int64_t layer, const HeadVectors& vectors) {
-    const std::vector<double> gain = gains.k.empty() ? std::vector<double>() : gains.k[static_cast<std::size_t>(layer)];
-    for (const auto& [metric, replicates] : replicates_of(on_cpu(rank_sums(vectors, chosen)), gain, chosen)) {
-      errors.layers[metric].push_back(jackknife_error(replicates));
-      std::vector<double>& sum = sums[metric];
-      sum.resize(replicates.size());
-      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += replicates[i];
-    }
-  };
-  observe_heads(model, tokens_bt, type, model.config.layers - 1, observe);
-  for (auto& [metric, sum] : sums) {
-    for (double& replicate : sum) replicate /= static_cast<double>(model.config.layers);
-    errors.mean[metric] = jackknife_error(sum);
-  }
-  return errors;
+  RankJackknife jackknife;
+  observe_heads(model, tokens_bt, type, model.config.layers - 1, [&](std::int64_t layer, const HeadVectors& vectors) {
+    jackknife.add_layer(rank_sums(vectors, chosen, /*by_sequence=*/true), key_gain(gains, layer), chosen);
+  });
+  return jackknife.errors();
 }
 
 }  // namespace headscope

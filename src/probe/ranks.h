@@ -16,10 +16,11 @@ struct RankSums {
   at::Tensor k_sum_shd;
   std::int64_t seq_len = 0;
 };
-// On the device of the vectors.
-RankSums rank_sums(const HeadVectors& vectors, const MetricSelection& chosen);
-// All sequences as one.
-RankSums over_sequences(const RankSums& sums);
+// On the device of the vectors. `by_sequence`: otherwise all sequences of the batch count as one.
+RankSums rank_sums(const HeadVectors& vectors, const MetricSelection& chosen, bool by_sequence);
+
+// Of one layer; empty without QK-Norm.
+std::vector<double> key_gain(const Gains& gains, std::int64_t layer);
 
 // k_pr and the chosen measures of the group other_rank, over all sequences but `left_out` (none: over all). On the CPU.
 //   k_gain: the gain of QK-Norm that the keys were multiplied by, of one head or of all heads of the layer; empty:
@@ -35,7 +36,19 @@ struct RankErrors {
   std::map<std::string, double> mean;
   std::map<std::string, std::vector<double>> layers;
 };
-// By a forward pass in `type`. Layers are measured one by one: the Gram matrices of one are in memory.
+
+// Takes the layers one by one, so that the Gram matrices of one are in memory.
+class RankJackknife {
+ public:
+  void add_layer(const RankSums& by_sequence, const std::vector<double>& k_gain, const MetricSelection& chosen);
+  [[nodiscard]] RankErrors errors() const;
+
+ private:
+  std::map<std::string, std::vector<std::vector<double>>>
+      replicates_;  // by measure: [layer][sequence that is left out]
+};
+
+// The same by a forward pass in `type`.
 RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
                                const MetricSelection& chosen);
 

@@ -144,8 +144,8 @@ std::string Trainer::largest_gradient() const {
   return largest;
 }
 
-ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss) const {
-  return probe_model(model_, validation_, device_.type, chosen, with_loss);
+ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss, bool with_errors) const {
+  return probe_model(model_, validation_, device_.type, chosen, with_loss, with_errors);
 }
 
 RankErrors Trainer::rank_errors(const MetricSelection& chosen) const {

@@ -7,7 +7,6 @@
 #include "model/decoder.h"
 #include "optim/optimizers.h"
 #include "probe/probe.h"
-#include "probe/ranks.h"
 #include "settings/train_options.h"
 #include "train/device_updates.h"
 
@@ -53,8 +52,8 @@ class Trainer {
   // The last update if step() has not returned it.
   std::optional<StepRecord> wait();
 
-  [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
-  // Of what probe() measures.
+  [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss, bool with_errors = false) const;
+  // Those that probe() gives, by themselves.
   [[nodiscard]] RankErrors rank_errors(const MetricSelection& chosen) const;
 
   [[nodiscard]] const Decoder& model() const { return model_; }

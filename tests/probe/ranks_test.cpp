@@ -31,9 +31,9 @@ TEST(OtherRanks, AgreeWithNumpy) {
                             .q_rotated_bthd = oracle.get("q_rotated"),
                             .k_rotated_bthd = oracle.get("k_rotated")};
   const std::vector<double> gain = to_doubles(oracle.get("gain"));
-  const RankSums sums = rank_sums(vectors, all_ranks);
+  const RankSums sums = rank_sums(vectors, all_ranks, /*by_sequence=*/true);
   const HeadValues values = rank_values(sums, gain, all_ranks);
-  const HeadValues at_once = rank_values(over_sequences(sums), gain, all_ranks);
+  const HeadValues at_once = rank_values(rank_sums(vectors, all_ranks, /*by_sequence=*/false), gain, all_ranks);
   ASSERT_EQ(values.size(), 6U);
   for (const auto& [metric, of_heads] : values) {
     const std::vector<double> expected = to_doubles(oracle.get("expected." + std::string(metric)));
@@ -53,15 +53,15 @@ TEST(OtherRanks, OfKeysWithoutFullRankAreThoseOfTheirSpace) {
   at::manual_seed(1);
   const at::Tensor narrow = at::randn({2, 50, 1, 3}, at::kDouble), basis = at::randn({3, 8}, at::kDouble);
   const at::Tensor k = at::matmul(narrow, basis), q = at::randn({2, 50, 2, 8}, at::kDouble);
-  const HeadValues values = rank_values(rank_sums({q, k, k, q, k}, all_ranks), {}, all_ranks);
+  const HeadValues values = rank_values(rank_sums({q, k, k, q, k}, all_ranks, false), {}, all_ranks);
   for (const double pr : values.at("qk_pr")) {
     EXPECT_GT(pr, 1.5);
     EXPECT_LE(pr, 3 + 1e-6);
   }
   EXPECT_EQ(values.at("k_pr_before_gain"), values.at("k_pr"));
-  const HeadValues of_zero = rank_values(rank_sums({q, k * 0, k, q, k}, all_ranks), {}, all_ranks);
+  const HeadValues of_zero = rank_values(rank_sums({q, k * 0, k, q, k}, all_ranks, false), {}, all_ranks);
   EXPECT_TRUE(std::isnan(of_zero.at("qk_pr")[0]) && std::isnan(of_zero.at("k_pr_centred")[0]));
-  const HeadValues of_nan = rank_values(rank_sums({q, k * missing, k, q, k}, all_ranks), {}, all_ranks);
+  const HeadValues of_nan = rank_values(rank_sums({q, k * missing, k, q, k}, all_ranks, false), {}, all_ranks);
   EXPECT_TRUE(std::isnan(of_nan.at("qk_pr")[0]) && std::isnan(of_nan.at("k_pr")[0]));
 }
 
@@ -97,7 +97,7 @@ class Identifiable : public ::testing::Test {
     }
     std::vector<HeadValues> layers;
     observe_heads(mapped, tokens, at::kDouble, c.layers - 1, [&](std::int64_t, const HeadVectors& vectors) {
-      layers.push_back(rank_values(rank_sums(vectors, all_ranks), {}, all_ranks));
+      layers.push_back(rank_values(rank_sums(vectors, all_ranks, false), {}, all_ranks));
     });
     return layers;
   }
@@ -176,6 +176,10 @@ TEST(RankErrors, AreTheJackknifeOfTheMeanOverLayers) {
   const at::Tensor tokens = at::randint(config.vocabulary, {5, 32}, at::kLong);
   const RankErrors errors = measure_rank_errors(model, tokens, at::kFloat, all_ranks);
   ASSERT_EQ(errors.mean.size(), 6U);
+  const auto of_probe =
+      probe_model(model, {{tokens, tokens}}, at::kFloat, all_ranks, false, /*with_errors=*/true).rank_errors;
+  EXPECT_EQ(of_probe->mean, errors.mean);
+  EXPECT_EQ(of_probe->layers, errors.layers);
   // The same by probes of batches that lack a sequence.
   std::vector<double> means, of_first_layer;
   for (std::int64_t left_out = 0; left_out < 5; ++left_out) {
