@@ -1,5 +1,9 @@
 #include "data/blocks.h"
 
+#include <algorithm>
+#include <numeric>
+#include <set>
+
 #include "core/error.h"
 #include "core/random.h"
 
@@ -55,11 +59,34 @@ void check_fixed_batches(std::int64_t tokens, std::int64_t batches, std::int64_t
         tokens, batches, batch, seq_len, needed);
 }
 
-void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
-                      std::int64_t* inputs, std::int64_t* targets) {
-  check_fixed_batches(tokens.size(), index + 1, batch, seq_len);
-  for (std::int64_t row = 0; row < batch; ++row)
-    fill_block(tokens, index * batch + row, seq_len, inputs + row * seq_len, targets + row * seq_len);
+std::vector<std::int64_t> fixed_blocks(std::int64_t tokens, std::int64_t batches, std::int64_t batch,
+                                       std::int64_t seq_len, bool sampled) {
+  check_fixed_batches(tokens, batches, batch, seq_len);
+  constexpr std::uint64_t seed = 0;  // the same blocks for every seed of training
+  if (sampled) return NumpyGenerator(seed).choice((tokens - 1) / seq_len, batches * batch);
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(batches * batch));
+  std::iota(blocks.begin(), blocks.end(), 0);
+  return blocks;
+}
+
+void fill_blocks(const Tokens& tokens, std::span<const std::int64_t> blocks, std::int64_t seq_len, std::int64_t* inputs,
+                 std::int64_t* targets) {
+  for (const std::int64_t block : blocks) {
+    fill_block(tokens, block, seq_len, inputs, targets);
+    inputs += seq_len;
+    targets += seq_len;
+  }
+}
+
+std::int64_t count_documents(std::span<const std::int64_t> starts, std::span<const std::int64_t> blocks,
+                             std::int64_t seq_len) {
+  std::set<std::ptrdiff_t> documents;
+  for (const std::int64_t block : blocks) {
+    const auto first = std::ranges::upper_bound(starts, block * seq_len) - starts.begin() - 1;
+    const auto end = std::ranges::lower_bound(starts, (block + 1) * seq_len) - starts.begin();
+    for (auto document = first; document < end; ++document) documents.insert(document);
+  }
+  return static_cast<std::int64_t>(documents.size());
 }
 
 }  // namespace headscope

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "data/tokens.h"
@@ -40,9 +41,18 @@ std::int64_t tokens_for_batches(std::int64_t batches, std::int64_t batch, std::i
 // Throws Error(Fault::input) with the number of tokens needed when there are too few for so many fixed batches.
 void check_fixed_batches(std::int64_t tokens, std::int64_t batches, std::int64_t batch, std::int64_t seq_len);
 
-// Fixed batch number `index`: blocks in their order in the text, the same at every call. Throws as
-// check_fixed_batches(tokens, index + 1) does.
-void fill_fixed_batch(const Tokens& tokens, std::int64_t index, std::int64_t batch, std::int64_t seq_len,
-                      std::int64_t* inputs, std::int64_t* targets);
+// The blocks of the fixed batches, one batch after another, the same at every call: the first ones in their order in
+// the text, or of all blocks numpy.random.default_rng(0).choice(blocks, batches * batch, replace=False). Throws as
+// check_fixed_batches does.
+std::vector<std::int64_t> fixed_blocks(std::int64_t tokens, std::int64_t batches, std::int64_t batch,
+                                       std::int64_t seq_len, bool sampled);
+
+// These blocks as [blocks, seq_len] inputs and targets.
+void fill_blocks(const Tokens& tokens, std::span<const std::int64_t> blocks, std::int64_t seq_len, std::int64_t* inputs,
+                 std::int64_t* targets);
+
+// The documents that the inputs of these blocks are of, each counted once. `starts`: where documents begin, ascending.
+std::int64_t count_documents(std::span<const std::int64_t> starts, std::span<const std::int64_t> blocks,
+                             std::int64_t seq_len);
 
 }  // namespace headscope

@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 struct Wanted {
   double validation_share = 0;
   std::int64_t train = 0, validation = 0;
+  std::int64_t most_validation = 0;                                   // see load_corpus
   std::int64_t most_read = std::numeric_limits<std::int64_t>::max();  // tokens, also those that are left out
   std::int64_t range = 0;                                             // of a document, in tokens; 0: any number
 };
@@ -44,6 +45,17 @@ class DocumentCount {
   std::int64_t range_, all_ = 0, beyond_ = 0;
 };
 
+// Where each piece begins when they lie one after another.
+std::vector<std::int64_t> starts_of(std::span<const TokenRange> ranges) {
+  std::vector<std::int64_t> starts;
+  std::int64_t next = 0;
+  for (const TokenRange& range : ranges) {
+    starts.push_back(next);
+    next += range.count;
+  }
+  return starts;
+}
+
 // The two parts as views of the store.
 Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges& split, const std::string& origin,
                  bool cut) {
@@ -54,6 +66,8 @@ Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges
   corpus.validation = Tokens(std::move(owner), store, split.validation());
   corpus.train_documents = static_cast<std::int64_t>(split.train().size());
   corpus.validation_documents = static_cast<std::int64_t>(split.validation().size());
+  corpus.train_starts = starts_of(split.train());
+  corpus.validation_starts = starts_of(split.validation());
   corpus.source = origin;
   return corpus;
 }
@@ -63,7 +77,7 @@ class TextPacker {
  public:
   TextPacker(const Wanted& wanted, TextTokenizer& tokenizer)
       : tokenizer_(tokenizer),
-        split_(wanted.validation_share, wanted.train, wanted.validation),
+        split_(wanted.validation_share, wanted.train, wanted.validation, wanted.most_validation),
         buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())),
         left_to_read_(wanted.most_read),
         count_(wanted.range) {}
@@ -151,7 +165,7 @@ class TokenFileSplit {
  public:
   TokenFileSplit(TokenFile file, const Wanted& wanted)
       : file_(std::move(file)),
-        split_(wanted.validation_share, wanted.train, wanted.validation),
+        split_(wanted.validation_share, wanted.train, wanted.validation, wanted.most_validation),
         most_read_(wanted.most_read),
         count_(wanted.range) {}
 
@@ -221,14 +235,18 @@ Corpus load_path(const std::string& path, const DataOptions& options, const Want
 }
 
 Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
-  Corpus corpus = load_path(options.path, options, {0, wanted.train, 0, wanted.most_read}, tokenizer);
-  Corpus other =
-      load_path(options.validation, options, {0, wanted.validation, 0, wanted.most_read, wanted.range}, tokenizer);
+  Corpus corpus = load_path(options.path, options, {.train = wanted.train, .most_read = wanted.most_read}, tokenizer);
+  Corpus other = load_path(options.validation, options,
+                           {.train = std::max(wanted.validation, wanted.most_validation),
+                            .most_read = wanted.most_read,
+                            .range = wanted.range},
+                           tokenizer);
   if (other.tokenizer != corpus.tokenizer || other.vocabulary != corpus.vocabulary)
     fail_input("{} has tokenizer '{}' and vocabulary {}; {} has '{}' and {}: expected the same", options.validation,
                other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
   corpus.validation = std::move(other.train);
   corpus.validation_documents = other.train_documents;
+  corpus.validation_starts = std::move(other.train_starts);
   if (options.path != options.validation) corpus.source += ", validation " + other.source;
   corpus.cut = corpus.cut || other.cut;
   corpus.documents_read = other.documents_read;
@@ -281,12 +299,13 @@ void validate(const DataOptions& options) {
 }
 
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
-                   Console& console, std::int64_t range) {
+                   Console& console, std::int64_t range, std::int64_t most_validation_tokens) {
   validate(options);
   const Wanted wanted{
       .validation_share = options.validation_share,
       .train = wanted_train_tokens,
       .validation = wanted_validation_tokens,
+      .most_validation = most_validation_tokens,
       .range = range,
   };
   Corpus corpus =
@@ -303,7 +322,11 @@ Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tok
   constexpr std::int64_t most_read = 1 << 24;  // a fraction of a second
   validate(options);
   if (!options.path.empty())
-    return load_files(options, {options.validation_share, wanted_train_tokens, wanted_validation_tokens, most_read},
+    return load_files(options,
+                      {.validation_share = options.validation_share,
+                       .train = wanted_train_tokens,
+                       .validation = wanted_validation_tokens,
+                       .most_read = most_read},
                       nullptr);
   Corpus language;
   language.tokenizer = byte_tokenizer::name;

@@ -19,6 +19,7 @@ struct DataOptions {
   std::string tokenizer = "bytes";   // needs no file
   std::string text_column = "text";  // as most published corpora have it
   std::uint64_t language_seed = 0;
+  bool validation_sample = true;  // neighbouring blocks are of one or two documents
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
@@ -32,6 +33,8 @@ struct DataOptions {
           "theirs");
     visit("data.text_column", self.text_column, "Field or column that holds the text");
     visit("data.language_seed", self.language_seed, "Seed of the embedded language's documents");
+    visit("data.validation_sample", self.validation_sample,
+          "Validation and probes take a sample of blocks over the validation text; false: its first blocks");
   }
 };
 
@@ -48,6 +51,8 @@ struct Corpus {
   std::int64_t text_vocabulary = 0;  // without special tokens behind all others; of a token file the same
   // Documents; of those longer than 16384 tokens, pieces of that many.
   std::int64_t train_documents = 0, validation_documents = 0;
+  std::vector<std::int64_t> train_starts, validation_starts;  // where each begins in its part
+  bool sampled = false;  // fixed batches take a sample of the validation blocks, not the first ones
   // Nats per token: the unigram entropy, and exactly -log p of the validation documents over their tokens (start and
   // end-of-text included), the best loss any model can have. Of the embedded language; the unigram entropy of other
   // text is that of the training part, where a run trains.
@@ -62,10 +67,11 @@ struct Corpus {
 
 // Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. The number
 // wanted of one part does not change the other part; a larger number only appends. `range`: tokens of a document, for
-// documents_beyond_range; 0: any number. Throws Error(Fault::input) when there is no text, a file is damaged, or
-// validation would be empty.
+// documents_beyond_range; 0: any number. Where reading goes on for another reason, further documents are added to
+// validation up to `most_validation_tokens`; validation data of its own is read so far. Throws Error(Fault::input) when
+// there is no text, a file is damaged, or validation would be empty.
 Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
-                   Console& console, std::int64_t range = 0);
+                   Console& console, std::int64_t range = 0, std::int64_t most_validation_tokens = 0);
 
 // The same for a check before a run, without hash: reads some megabytes at most and throws the errors found in them.
 // Nothing is read of the embedded language, which never ends and has no errors.

@@ -22,11 +22,13 @@ bool in_validation(std::uint64_t hash, double validation_share) {
   return static_cast<double>(hash >> 11) * 0x1p-53 < validation_share;
 }
 
-SplitRanges::SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation)
+SplitRanges::SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation,
+                         std::int64_t most_validation)
     : share_(validation_share) {
   train_.wanted = wanted_train;
   if (share_ > 0) train_.least = 2;  // one may have to go to validation, and one must be left
   validation_.wanted = wanted_validation;
+  validation_.most = most_validation;
 }
 
 void SplitRanges::Part::add(TokenRange range) {
@@ -39,14 +41,14 @@ bool SplitRanges::in_validation(std::uint64_t hash) const {
 }
 
 bool SplitRanges::wants(std::uint64_t hash) const {
-  if (in_validation(hash)) return !validation_.full();
+  if (in_validation(hash)) return validation_.takes_more();
   const bool may_be_moved = share_ > 0 && validation_.ranges.empty() && (!smallest_ || hash < smallest_->hash);
   return !train_.full() || may_be_moved;
 }
 
 void SplitRanges::add(std::uint64_t hash, TokenRange range) {
   if (in_validation(hash)) {
-    if (!validation_.full()) validation_.add(range);
+    if (validation_.takes_more()) validation_.add(range);
     return;
   }
   if (!smallest_ || hash < smallest_->hash) smallest_ = Candidate{hash, range};

@@ -28,8 +28,9 @@ bool in_validation(std::uint64_t hash, double validation_share);
 // other part; a larger number only appends.
 class SplitRanges {
  public:
-  // A share of 0 leaves validation empty.
-  SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation);
+  // A share of 0 leaves validation empty. Validation goes on to take pieces that come, up to `most_validation` tokens.
+  SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation,
+              std::int64_t most_validation = 0);
 
   // Whether a piece of this hash is to be added, or can be left out.
   [[nodiscard]] bool wants(std::uint64_t hash) const;
@@ -46,8 +47,10 @@ class SplitRanges {
   struct Part {
     std::vector<TokenRange> ranges;
     std::int64_t wanted = 0, tokens = 0;
+    std::int64_t most = 0;  // tokens that are taken where they come, at least `wanted`
     std::size_t least = 0;  // pieces
     [[nodiscard]] bool full() const { return tokens >= wanted && ranges.size() >= least; }
+    [[nodiscard]] bool takes_more() const { return !full() || tokens < most; }
     void add(TokenRange range);
   };
   struct Candidate {

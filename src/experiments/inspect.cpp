@@ -263,8 +263,7 @@ class Inspector {
     }
     std::optional<Progress> progress;
     if (several()) progress.emplace(console_, "measuring", "models", revisions_.size(), models.size());
-    const auto batches =
-        with_short_torch_errors([&] { return validation_batches(setup_.train, corpus.validation, device_); });
+    const auto batches = with_short_torch_errors([&] { return validation_batches(setup_.train, corpus, device_); });
     while (models.size() < revisions_.size()) {
       const std::size_t i = models.size();
       if (i > 0) {

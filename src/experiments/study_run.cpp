@@ -7,6 +7,7 @@
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "experiments/training_run.h"
+#include "heads/baseline.h"
 #include "ops/torch_errors.h"
 #include "stats/sample_moments.h"
 #include "study/study_figures.h"
@@ -23,6 +24,50 @@ void add_divergence(ConditionResults& results, const Moment& moment) {
   for (Numbers* series : {&results.loss, &results.val_loss, &results.mean_pr}) series->push_back(missing);
   for (Numbers& layer : results.layer_pr) layer.push_back(missing);
   for (Numbers& layer : results.gamma_cv) layer.push_back(missing);
+  for (auto& [name, series] : results.measures) {
+    series.mean.push_back(missing);
+    for (Numbers& layer : series.layers) layer.push_back(missing);
+  }
+}
+
+// The mean over the lists of layers, for each probe.
+Numbers mean_over(const std::vector<Numbers>& layers) {
+  Numbers means;
+  for (std::size_t probe = 0; probe < layers.front().size(); ++probe) {
+    double sum = 0;
+    for (const Numbers& layer : layers) sum += layer[probe];
+    means.push_back(sum / static_cast<double>(layers.size()));
+  }
+  return means;
+}
+
+// The name of mean_pr in the tables.
+std::string measure_named(const std::string& metric) {
+  return metric == "k_pr" ? std::string(main_measure) : metric;
+}
+
+// The measures beside mean_pr, what Gaussian vectors give of each, and their errors.
+void add_measures(ConditionResults& results, const TrainResult& trained, const TrainJob& job) {
+  const Tracks& probes = trained.tracks.probe;
+  const BatchShape shape{job.options.seq_len, job.model.d_k, job.options.batch * job.options.seq_len};
+  const auto add_gaussian = [&](std::string_view metric) {
+    if (const auto null = baseline_of(metric, shape))
+      results.gaussian[measure_named(std::string(metric))] = null->value;
+  };
+  for (const std::string_view name : other_measures) {
+    if (!probes.has(name)) continue;
+    MeasureSeries& series = results.measures[std::string(name)];
+    for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)
+      series.layers.push_back(probes.of_layer(name, layer));
+    series.mean = mean_over(series.layers);
+    add_gaussian(name);
+  }
+  if (results.measures.empty()) return;
+  add_gaussian("k_pr");
+  if (!trained.rank_errors) return;
+  for (const auto& [metric, error] : trained.rank_errors->mean) results.jackknife_error[measure_named(metric)] = error;
+  for (const auto& [metric, errors] : trained.rank_errors->layers)
+    results.layer_jackknife_error[measure_named(metric)] = errors;
 }
 
 // What training measured, as the results of a condition.
@@ -41,11 +86,8 @@ ConditionResults results_of(const TrainResult& trained, const TrainJob& job, con
   }
   for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)
     results.layer_pr.push_back(probes.of_layer("k_pr", layer));
-  for (std::size_t probe = 0; probe < probes.moments.size(); ++probe) {
-    double sum = 0;
-    for (const Numbers& layer : results.layer_pr) sum += layer[probe];
-    results.mean_pr.push_back(sum / static_cast<double>(results.layer_pr.size()));
-  }
+  results.mean_pr = mean_over(results.layer_pr);
+  add_measures(results, trained, job);
   if (trained.tracks.gains.empty()) return results;
   results.gamma_cv.resize(results.layer_pr.size());
   std::vector<Numbers> last(results.layer_pr.size());

@@ -20,8 +20,26 @@ struct TrainingRun {
   Console& console;
 };
 
+// What the manifest says of the held-out text: all of it, the fixed batches, and the first of them, which probes
+// measure.
+inline nlohmann::ordered_json held_out_facts(const TrainOptions& options, const Corpus& corpus) {
+  const std::vector<std::int64_t> blocks = fixed_blocks(corpus.validation.size(), options.validation_batches,
+                                                        options.batch, options.seq_len, corpus.sampled);
+  const std::span probe = std::span(blocks).first(static_cast<std::size_t>(options.batch));
+  const auto documents = [&](std::span<const std::int64_t> some) {
+    return count_documents(corpus.validation_starts, some, options.seq_len);
+  };
+  return {{"tokens", corpus.validation.size()},
+          {"documents", corpus.validation_documents},
+          {"blocks", corpus.sampled ? "sample" : "first"},
+          {"documents_in_batches", documents(blocks)},
+          {"documents_in_probe", documents(probe)},
+          {"probe_blocks", std::vector(probe.begin(), probe.end())}};
+}
+
 // Opens the folder of the run when nothing is wrong with the job and its data. The job's device becomes the one that
-// was chosen. `facts` are for the manifest, which gets device_facts(), threads, parameters and seeds, too.
+// was chosen. `facts` are for the manifest, which gets device_facts(), threads, parameters, seeds and held_out_facts(),
+// too.
 template <class Options>
 TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohmann::ordered_json facts,
                            const std::vector<std::uint64_t>& seeds, Console& console) {
@@ -39,7 +57,8 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
                 {"nondeterministic", nondeterministic_operations(job.options.model, job.options.train, device.device)},
                 {"parameters", count_parameters(job.options.model).total},
                 {"seeds", seeds},
-                {"entropy", entropy_json(corpus.unigram_entropy, corpus.true_entropy)}});
+                {"entropy", entropy_json(corpus.unigram_entropy, corpus.true_entropy)},
+                {"held_out", held_out_facts(job.options.train, corpus)}});
   RunFolder folder(job.folder, {.command = command,
                                 .config = to_json(job.options),
                                 .facts = std::move(facts),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/random.h"
+#include "stats/spectrum.h"
 
 namespace headscope {
 namespace {
@@ -127,6 +128,43 @@ double share_of_top_dimension(std::string_view metric, std::int64_t tokens, std:
          (sum / static_cast<double>(rounds) - flat) * std::sqrt(static_cast<double>(n) / static_cast<double>(tokens));
 }
 
+// The Gram matrix of n Gaussian vectors of d dimensions without drawing them: RᵀR with the triangle R of Bartlett's
+// decomposition, whose diagonal has the square roots of χ² of n, n - 1, … degrees, and normal values right of it.
+std::vector<double> gaussian_gram(std::int64_t n, std::int64_t d, NumpyGenerator& generator) {
+  const std::int64_t rows = std::min(n, d);
+  std::vector<double> r(static_cast<std::size_t>(rows * d)), gram(static_cast<std::size_t>(d * d));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t degrees = n - i;
+    constexpr std::int64_t many = 256;  // the cube root of χ² is normal to 1e-4 from here on: Wilson and Hilferty 1931
+    double squared = 0;
+    for (std::int64_t j = 0; j < degrees && degrees < many; ++j) squared += std::pow(gaussian(generator), 2);
+    const double share = 2 / (9 * static_cast<double>(degrees));
+    if (degrees >= many)
+      squared = static_cast<double>(degrees) * std::pow(1 - share + std::sqrt(share) * gaussian(generator), 3);
+    r[static_cast<std::size_t>(i * d + i)] = std::sqrt(squared);
+    for (std::int64_t j = i + 1; j < d; ++j) r[static_cast<std::size_t>(i * d + j)] = gaussian(generator);
+  }
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t a = i; a < d; ++a)
+      for (std::int64_t b = i; b < d; ++b)
+        gram[static_cast<std::size_t>(a * d + b)] +=
+            r[static_cast<std::size_t>(i * d + a)] * r[static_cast<std::size_t>(i * d + b)];
+  return gram;
+}
+
+// The participation ratio of QKᵀ where queries and keys are Gaussian and independent: the mean of some draws, the same
+// every time. One draw is a mean over d singular values already.
+double product_of_gaussians(std::int64_t n, std::int64_t d) {
+  const std::int64_t draws = std::max<std::int64_t>(8, 1024 / d);
+  NumpyGenerator generator(0);
+  double sum = 0;
+  for (std::int64_t i = 0; i < draws; ++i) {
+    const std::vector<double> of_q = gaussian_gram(n, d, generator), of_k = gaussian_gram(n, d, generator);
+    sum += participation_ratio(singular_values_of_product(of_q, of_k, d));
+  }
+  return sum / static_cast<double>(draws);
+}
+
 std::optional<double> of_gaussian_keys(std::string_view metric, const BatchShape& shape) {
   constexpr std::int64_t many = 1'000'000;
   if (metric == "k_cosine") return 0;
@@ -134,7 +172,12 @@ std::optional<double> of_gaussian_keys(std::string_view metric, const BatchShape
   const std::int64_t tokens = shape.tokens > 0 ? shape.tokens : many;
   if (metric == "k_top_energy" || metric == "k_top_share") return share_of_top_dimension(metric, tokens, shape.d_k);
   if (metric == "k_axis" || metric == "k_pr_vector") return mean_over_directions(metric, shape.d_k);
-  return rank_of_gaussian_keys(metric, static_cast<double>(tokens), static_cast<double>(shape.d_k));
+  if (metric == "qk_pr" || metric == "qk_pr_rotated") return product_of_gaussians(tokens, shape.d_k);
+  // Rotated, they are Gaussian still; their mean takes one of n vectors away.
+  if (metric == "k_pr_rotated" || metric == "k_pr_before_gain") metric = "k_pr";
+  const std::int64_t free = metric == "k_pr_centred" ? std::max<std::int64_t>(1, tokens - 1) : tokens;
+  if (metric == "k_pr_centred") metric = "k_pr";
+  return rank_of_gaussian_keys(metric, static_cast<double>(free), static_cast<double>(shape.d_k));
 }
 
 }  // namespace

@@ -16,9 +16,16 @@ namespace headscope {
 constexpr const char* inspect_command = "inspect";
 
 // The keys of the setup that an inspection may change.
-constexpr std::array<std::string_view, 9> changeable_keys = {
-    "data.path",          "data.validation", "data.validation_share", "data.text_column",        "data.tokenizer",
-    "data.language_seed", "train.batch",     "train.seq_len",         "train.validation_batches"};
+constexpr std::array<std::string_view, 10> changeable_keys = {"data.path",
+                                                              "data.validation",
+                                                              "data.validation_share",
+                                                              "data.text_column",
+                                                              "data.tokenizer",
+                                                              "data.language_seed",
+                                                              "train.batch",
+                                                              "train.seq_len",
+                                                              "train.validation_batches",
+                                                              "data.validation_sample"};
 
 struct InspectOptions {
   // One, or several of one model: checkpoints of a run, or published revisions. A run stands for its newest.

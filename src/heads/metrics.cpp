@@ -45,6 +45,11 @@ constexpr std::array metrics = {
     Metric{"consistency", pattern, q, "", "1: the same attention in every sequence; 0: as different as can be"},
     Metric{"induction", induction, q, "", "attention to what followed the token's first occurrence; probes only"},
     Metric{"previous_random", induction, q, "", "attention to the token before, on random tokens; probes only"},
+    Metric{"k_pr_centred", other_rank, k, "dimensions", "k_pr of the keys less their mean; probes only"},
+    Metric{"k_pr_rotated", other_rank, k, "dimensions", "k_pr of the keys after RoPE; probes only"},
+    Metric{"k_pr_before_gain", other_rank, k, "dimensions", "k_pr of the keys over QK-Norm's gain; probes only"},
+    Metric{"qk_pr", other_rank, q, "dimensions", "participation ratio of QKᵀ before RoPE; probes only"},
+    Metric{"qk_pr_rotated", other_rank, q, "dimensions", "participation ratio of QKᵀ after RoPE; probes only"},
 };
 
 std::vector<std::string> names_of_metrics() {
@@ -84,8 +89,10 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
   for (const std::string& part : comma_separated(text)) {
     const auto group = std::ranges::find(metric_group_names, part);
     if (part == "all") {
-      for (const Metric& metric : metrics) metrics_.insert(metric.name);
-      for (std::size_t i = 0; i < metric_group_names.size(); ++i) groups_.insert(static_cast<MetricGroup>(i));
+      for (const Metric& metric : metrics)
+        if (metric.group != other_rank) metrics_.insert(metric.name);
+      for (std::size_t i = 0; i < metric_group_names.size(); ++i)
+        if (const auto one = static_cast<MetricGroup>(i); one != other_rank) groups_.insert(one);
     } else if (group != metric_group_names.end()) {
       const auto chosen = static_cast<MetricGroup>(group - metric_group_names.begin());
       groups_.insert(chosen);

@@ -16,9 +16,9 @@
 namespace headscope {
 
 // What is computed together, and what --track picks.
-enum class MetricGroup { norm, outlier, rank, redundancy, attention, pattern, induction, gain };
-constexpr std::array<std::string_view, 8> metric_group_names = {"norm",      "outlier", "rank",      "redundancy",
-                                                                "attention", "pattern", "induction", "gain"};
+enum class MetricGroup { norm, outlier, rank, redundancy, attention, pattern, induction, gain, other_rank };
+constexpr std::array<std::string_view, 9> metric_group_names = {
+    "norm", "outlier", "rank", "redundancy", "attention", "pattern", "induction", "gain", "other_rank"};
 
 enum class HeadKind { key, query };
 constexpr std::array<std::string_view, 2> head_kind_names = {"k", "q"};  // in the tables
@@ -44,7 +44,8 @@ const Metric& metric_named(std::string_view name, std::string_view where);
 // Which measurements to make.
 class MetricSelection {
  public:
-  // "all", or groups and names of metrics, comma-separated. Throws Error(Fault::input) naming what it does not know;
+  // "all", or groups and names of metrics, comma-separated. The group other_rank, which a study needs, is not in all:
+  // others name it. Throws Error(Fault::input) naming what it does not know;
   // `where` says who asked.
   MetricSelection(std::string_view text, std::string_view where);
 

@@ -88,6 +88,7 @@ fs::path checkpoint_at(const fs::path& place) {
 // The setup in the configuration of a run, which may hold more.
 Setup setup_of(const CheckpointReader& reader) {
   Setup setup;
+  setup.data.validation_sample = false;  // of runs that do not say it
   const std::string origin = reader.file().string();
   std::vector<std::string> known = field_names(setup);
   std::erase(known, "threads");  // of the machine that trained it
@@ -162,6 +163,7 @@ LoadedModel load_published(const fs::path& place, at::Device device, at::ScalarT
   loaded.architecture = architecture.model_type;
   loaded.setup.preset = architecture.model_type;
   loaded.setup.model = stored.config;
+  loaded.setup.data.validation_sample = false;  // it would read far more than is measured
   loaded.warnings = std::move(stored.warnings);
   if (!files.unlisted().empty())
     loaded.warnings.push_back(fmt::format("{}: {} tensors that the index does not list are not used, {} for example",

@@ -1,8 +1,10 @@
 #include "probe/probe.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "core/parallel.h"
 #include "core/random.h"
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
@@ -49,6 +51,15 @@ std::vector<std::vector<double>> rows_of(const at::Tensor& values_ln) {
   return rows;
 }
 
+void add_ranks(ProbeResult& result, const std::vector<RankSums>& ranks, const MetricSelection& chosen) {
+  std::vector<HeadValues> found(ranks.size());
+  parallel_for(ranks.size(), static_cast<std::size_t>(at::get_num_threads()), [&](std::size_t layer) {
+    found[layer] = rank_values(ranks[layer], key_gain(result.gains, static_cast<std::int64_t>(layer)), chosen);
+    std::erase_if(found[layer], [&](const auto& entry) { return !chosen.has(entry.first); });
+  });
+  for (std::size_t layer = 0; layer < ranks.size(); ++layer) result.layers[layer].merge(found[layer]);
+}
+
 at::Tensor repeated_tokens(std::int64_t vocabulary, std::int64_t period) {
   NumpyGenerator generator(0);
   const at::Tensor tokens_bt = at::empty({induction_sequences, period}, at::kLong);
@@ -72,11 +83,14 @@ Batch to_device(const Batch& batch, const ComputeDevice& device) {
   return {there(batch.tokens_bt), there(batch.targets_bt)};
 }
 
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device) {
+std::vector<Batch> validation_batches(const TrainOptions& options, const Corpus& corpus, const ComputeDevice& device) {
+  const std::vector<std::int64_t> blocks = fixed_blocks(corpus.validation.size(), options.validation_batches,
+                                                        options.batch, options.seq_len, corpus.sampled);
   std::vector<Batch> batches;
   for (std::int64_t i = 0; i < options.validation_batches; ++i) {
     const Batch batch = filled_batch(options, device, [&](std::int64_t* inputs, std::int64_t* targets) {
-      fill_fixed_batch(tokens, i, options.batch, options.seq_len, inputs, targets);
+      const auto first = static_cast<std::size_t>(i * options.batch), count = static_cast<std::size_t>(options.batch);
+      fill_blocks(corpus.validation, std::span(blocks).subspan(first, count), options.seq_len, inputs, targets);
     });
     batches.push_back(to_device(batch, device));
   }
@@ -212,11 +226,21 @@ double validation_loss(const Decoder& model, const std::vector<Batch>& batches, 
 }
 
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                        const MetricSelection& chosen, bool with_loss) {
+                        const MetricSelection& chosen, bool with_loss, bool with_errors) {
   const at::NoGradGuard no_gradients;
   ProbeResult result;
   HeadMeasurer measurer(chosen);
-  const Hooks measure = measurer.hooks();
+  const bool with_ranks = chosen.has(MetricGroup::other_rank);
+  if (chosen.has(MetricGroup::gain) || with_ranks) result.gains = gains_of(model);
+  std::vector<RankSums> ranks;
+  RankJackknife jackknife;
+  const Hooks measure{
+      .observe = [&, of_heads = measurer.hooks().observe](std::int64_t layer, const HeadVectors& heads) {
+        of_heads(layer, heads);
+        if (with_ranks) ranks.push_back(rank_sums(heads, chosen, /*by_sequence=*/false));
+        if (with_ranks && with_errors)
+          jackknife.add_layer(rank_sums(heads, chosen, /*by_sequence=*/true), key_gain(result.gains, layer), chosen);
+      }};
   // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
   if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, measure);
@@ -226,7 +250,9 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
     std::vector<HeadValues> induction = measure_induction(model, batches.front().tokens_bt.size(1));
     for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);
   }
-  if (chosen.has(MetricGroup::gain)) result.gains = gains_of(model);
+  if (with_ranks) add_ranks(result, ranks, chosen);
+  if (with_ranks && with_errors) result.rank_errors = jackknife.errors();
+  if (!chosen.has(MetricGroup::gain)) result.gains = {};
   return result;
 }
 

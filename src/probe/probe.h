@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "data/blocks.h"
+#include "data/corpus.h"
 #include "model/decoder.h"
 #include "ops/device.h"
 #include "probe/head_values.h"
+#include "probe/ranks.h"
 #include "settings/train_options.h"
 
 namespace headscope {
@@ -26,8 +28,8 @@ Batch training_batch(const TrainOptions& options, const Tokens& tokens, BlockOrd
 
 Batch to_device(const Batch& batch, const ComputeDevice& device);
 
-// The fixed batches of the validation loss, in their order in the text, on the device; probes measure the first.
-std::vector<Batch> validation_batches(const TrainOptions& options, const Tokens& tokens, const ComputeDevice& device);
+// The fixed batches of the validation loss (fixed_blocks) on the device; probes measure the first.
+std::vector<Batch> validation_batches(const TrainOptions& options, const Corpus& corpus, const ComputeDevice& device);
 
 // What a forward pass tells about heads.
 struct HeadMeasurements {
@@ -89,11 +91,12 @@ struct ProbeResult {
   std::vector<HeadValues> layers;  // of the first batch
   Gains gains;
   std::optional<double> val_loss;  // mean over all batches, nats
+  std::optional<RankErrors> rank_errors = {};
 };
 
-// Heads are measured in float32, the loss in `type`. Changes nothing: a run without
-// probes ends with the same weights.
+// Heads are measured in float32, the loss in `type`. `with_errors`: of the chosen measures of rank, if there are any.
+// Changes nothing: a run without probes ends with the same weights.
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                        const MetricSelection& chosen, bool with_loss);
+                        const MetricSelection& chosen, bool with_loss, bool with_errors = false);
 
 }  // namespace headscope

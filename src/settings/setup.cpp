@@ -37,11 +37,15 @@ std::array<Setup, 3> all_presets() {
 // What a run reads of its data.
 struct Wanted {
   std::int64_t train = 0, validation = 0;  // tokens
+  std::int64_t most_validation = 0;        // that a sample is taken of
 };
 
-Wanted wanted_of(const TrainOptions& train) {
+Wanted wanted_of(const Setup& setup) {
+  constexpr std::int64_t most_sampled = 1 << 22;  // tokens: a second or two to read, thousands of documents
+  const TrainOptions& train = setup.train;
   return {train.steps() * train.tokens_per_step() + 1,
-          tokens_for_batches(train.validation_batches, train.batch, train.seq_len)};
+          tokens_for_batches(train.validation_batches, train.batch, train.seq_len),
+          setup.data.validation_sample ? most_sampled : 0};
 }
 
 void check_vocabulary(const Setup& setup, const Corpus& corpus) {
@@ -184,6 +188,8 @@ nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
       config[part][key] = defaults[part][key];
   if (config.contains("study") && config["study"].is_object() && !config["study"].contains("own_conditions"))
     config["study"]["own_conditions"] = "";
+  if (config.contains("data") && config["data"].is_object() && !config["data"].contains("validation_sample"))
+    config["data"]["validation_sample"] = false;
   if (!config["model"].contains("qk_norm")) return config;  // a study varies it
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
@@ -233,8 +239,10 @@ std::vector<std::string> notices(const Setup& setup) {
 }
 
 Corpus load_corpus_for(const Setup& setup, Console& console) {
-  const Wanted wanted = wanted_of(setup.train);
-  Corpus corpus = load_corpus(setup.data, wanted.train, wanted.validation, console);
+  const Wanted wanted = wanted_of(setup);
+  Corpus corpus =
+      load_corpus(setup.data, wanted.train, wanted.validation, console, /*range=*/0, wanted.most_validation);
+  corpus.sampled = setup.data.validation_sample;
   check_fits(setup, corpus);
   std::string said = fmt::format("data: {}", corpus.source);
   if (!corpus.unigram_entropy) {
@@ -251,7 +259,7 @@ Corpus load_corpus_for(const Setup& setup, Console& console) {
 }
 
 void check_corpus_for(const Setup& setup) {
-  const Corpus start = start_of_corpus(setup.data, setup.train.seq_len + 1, wanted_of(setup.train).validation);
+  const Corpus start = start_of_corpus(setup.data, setup.train.seq_len + 1, wanted_of(setup).validation);
   if (start.cut)
     check_vocabulary(setup, start);
   else
@@ -259,17 +267,21 @@ void check_corpus_for(const Setup& setup) {
 }
 
 Corpus load_held_out(const Setup& setup, Console& console) {
-  Corpus corpus = load_corpus(setup.data, /*wanted_train_tokens=*/1, wanted_of(setup.train).validation, console,
-                              setup.model.longest);
+  const Wanted wanted = wanted_of(setup);
+  // A sample of the documents that are met on the way through the training part needs that way.
+  const bool reads_training = setup.data.validation_sample && setup.data.validation.empty();
+  Corpus corpus = load_corpus(setup.data, reads_training ? wanted.train : 1, wanted.validation, console,
+                              setup.model.longest, wanted.most_validation);
+  corpus.sampled = setup.data.validation_sample;
   if (corpus.text_vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);
   if (corpus.vocabulary > setup.model.vocabulary) check_ids(corpus, setup.model.vocabulary);
-  if (const std::int64_t needed = wanted_of(setup.train).validation;
-      setup.data.path == setup.data.validation && !setup.data.path.empty() && corpus.validation.size() < needed)
+  if (setup.data.path == setup.data.validation && !setup.data.path.empty() &&
+      corpus.validation.size() < wanted.validation)
     fail_input("{}: has {}; {} batches of {} x {} need {}: give more text, or measure less with --batch and --seq-len",
                corpus.source, tokens_text(corpus.validation.size()), setup.train.validation_batches, setup.train.batch,
-               setup.train.seq_len, needed);
+               setup.train.seq_len, wanted.validation);
   check_enough_validation(setup.train, corpus);
   if (corpus.documents_beyond_range > 0)
     console.warn(

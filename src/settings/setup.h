@@ -76,9 +76,9 @@ Corpus load_corpus_for(const Setup& setup, Console& console);
 // Throws what load_corpus_for would, as far as the start of the data tells: reads some megabytes at most.
 void check_corpus_for(const Setup& setup);
 
-// The validation part alone, for a model that is trained; next to nothing is read for training. A warning counts the
-// documents that are longer than the model's range. Throws Error(Fault::input) when its vocabulary is larger than the
-// model's, or it has not tokens enough.
+// The validation part for a model that is trained; where that can be, next to nothing is read for training. A warning
+// counts the documents that are longer than the model's range. Throws Error(Fault::input) when its vocabulary is larger
+// than the model's, or it has not tokens enough.
 Corpus load_held_out(const Setup& setup, Console& console);
 
 }  // namespace headscope

@@ -78,6 +78,11 @@ Quartiles quartiles(std::vector<double> values) {
   return {.low = at(0.25), .median = at(0.5), .high = at(0.75)};
 }
 
+double jackknife_error(std::span<const double> without_one) {
+  const SampleMoments sample = sample_moments(without_one);
+  return sample.n < 2 ? missing : std::sqrt(static_cast<double>(sample.n - 1) * sample.m2);
+}
+
 double coefficient_of_variation(const std::vector<double>& values) {
   const SampleMoments sample = sample_moments(values);
   return std::sqrt(sample.variance()) / std::abs(sample.mean);

@@ -65,6 +65,10 @@ struct Quartiles {
 };
 Quartiles quartiles(std::vector<double> values);
 
+// The standard error of a value over n groups, from the n values without one group each: √((n-1)/n · Σ (x - x̄)²). NaN
+// for n < 2.
+double jackknife_error(std::span<const double> without_one);
+
 // Coefficient of variation: standard deviation (n - 1) over |mean|. 0 for a uniform gain.
 double coefficient_of_variation(const std::vector<double>& values);
 

@@ -1,5 +1,6 @@
 #include "stats/spectrum.h"
 
+#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <cmath>
 
@@ -35,16 +36,39 @@ std::vector<double> normalised(std::span<const double> values, double unit) {
   return shares;
 }
 
+// The roots of the eigenvalues, largest first.
+std::vector<double> roots_of_eigenvalues(const Eigen::MatrixXd& matrix) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix, Eigen::EigenvaluesOnly);
+  std::vector<double> values;
+  for (Eigen::Index i = matrix.rows() - 1; i >= 0; --i)
+    values.push_back(std::sqrt(std::max(0.0, solver.eigenvalues()[i])));  // rounding leaves tiny negative ones
+  return values;
+}
+
 }  // namespace
 
 std::vector<double> singular_values_of_gram(std::span<const double> gram, std::int64_t d) {
   HEADSCOPE_CHECK(static_cast<std::int64_t>(gram.size()) == d * d, "{} values, d {}", gram.size(), d);
   const Eigen::Map<const Eigen::MatrixXd> matrix(gram.data(), d, d);
   if (!matrix.allFinite()) return std::vector<double>(static_cast<std::size_t>(d), missing);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(matrix, Eigen::EigenvaluesOnly);
-  std::vector<double> values;
-  for (Eigen::Index i = d - 1; i >= 0; --i)
-    values.push_back(std::sqrt(std::max(0.0, solver.eigenvalues()[i])));  // rounding leaves tiny negative ones
+  return roots_of_eigenvalues(matrix);
+}
+
+// KᵀK = FᵀF, so K = UF with orthonormal columns of U, as R of its QR factors; the squared singular values of QKᵀ are
+// the eigenvalues of F(QᵀQ)Fᵀ. F comes from LDLᵀ with pivots, which takes matrices without full rank, too.
+std::vector<double> singular_values_of_product(std::span<const double> gram_q, std::span<const double> gram_k,
+                                               std::int64_t d) {
+  HEADSCOPE_CHECK(static_cast<std::int64_t>(gram_q.size()) == d * d && gram_k.size() == gram_q.size(),
+                  "{} and {} values, d {}", gram_q.size(), gram_k.size(), d);
+  const Eigen::Map<const Eigen::MatrixXd> of_q(gram_q.data(), d, d), of_k(gram_k.data(), d, d);
+  if (!of_q.allFinite() || !of_k.allFinite()) return std::vector<double>(static_cast<std::size_t>(d), missing);
+  const double unit = of_k.diagonal().maxCoeff() > 0 ? of_k.diagonal().maxCoeff() : 1;  // squares stay in range
+  const Eigen::LDLT<Eigen::MatrixXd> factors(of_k / unit);
+  const Eigen::MatrixXd permuted = factors.transpositionsP() * Eigen::MatrixXd::Identity(d, d);
+  const Eigen::MatrixXd factor =
+      factors.vectorD().cwiseMax(0).cwiseSqrt().asDiagonal() * Eigen::MatrixXd(factors.matrixU() * permuted);
+  std::vector<double> values = roots_of_eigenvalues(factor * of_q * factor.transpose());
+  for (double& value : values) value *= std::sqrt(unit);
   return values;
 }
 

@@ -66,20 +66,62 @@ std::vector<double> over_seeds(const Study& study, const std::string& tag, Read 
   return values;
 }
 
-// The verdict of the mean over these probes.
-Verdict verdict_at(const Study& study, std::span<const std::int64_t> probes, double tau) {
+// Null where the run does not have it.
+const Numbers* series_of(const ConditionResults& run, const std::string& measure) {
+  if (measure == main_measure) return &run.mean_pr;
+  const auto found = run.measures.find(measure);
+  return found == run.measures.end() ? nullptr : &found->second.mean;
+}
+
+// The verdict of the mean over these probes. All runs that did not diverge have the measure.
+Verdict verdict_at(const Study& study, std::span<const std::int64_t> probes, double tau,
+                   const std::string& measure = std::string(main_measure)) {
   std::vector<ConditionValues> conditions;
   for (const Condition& condition : conditions_of(study)) {
     const auto end = [&](const ConditionResults& run) {
       double sum = 0;
-      for (const std::int64_t at : probes) sum += run.mean_pr[*probe_at(run, at)];
+      for (const std::int64_t at : probes) sum += (*series_of(run, measure))[*probe_at(run, at)];
       return sum / static_cast<double>(probes.size());
     };
-    const auto start = [](const ConditionResults& run) { return run.mean_pr.front(); };
+    const auto start = [&](const ConditionResults& run) { return series_of(run, measure)->front(); };
     conditions.push_back({condition, over_seeds(study, condition.tag, end), over_seeds(study, condition.tag, start),
                           runs_of(study, condition.tag).size()});
   }
   return decide(std::move(conditions), tau);
+}
+
+// The mean over the runs that did not diverge of the measure at the first probe; NaN where one of them lacks it.
+double start_of(const Study& study, const std::string& measure) {
+  double sum = 0, runs = 0;
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs) {
+      if (has_diverged(run)) continue;
+      const Numbers* series = series_of(run, measure);
+      sum += series == nullptr ? missing : series->front();
+      ++runs;
+    }
+  return sum / runs;
+}
+
+std::vector<MeasureVerdict> measure_verdicts(const Study& study, std::int64_t tokens, const Verdict& main) {
+  std::vector<MeasureVerdict> verdicts;
+  const double main_start = start_of(study, std::string(main_measure));
+  for (const std::string_view measure : other_measures) {
+    MeasureVerdict one{.name = std::string(measure), .start = start_of(study, std::string(measure)), .verdict = {}};
+    const double tau = main.tau * one.start / main_start;
+    if (!(tau > 0) || std::isinf(tau)) continue;
+    one.verdict = verdict_at(study, {&tokens, 1}, tau, one.name);
+    one.holds = one.verdict.conclusion == main.conclusion;
+    verdicts.push_back(std::move(one));
+  }
+  return verdicts;
+}
+
+ordered_json measure_json(const MeasureVerdict& measure) {
+  const ordered_json verdict = to_json(measure.verdict);
+  return {{"tau", measure.verdict.tau},    {"start", measure.start},
+          {"mean", verdict.at("mean_pr")}, {"conclusion", conclusion_name(measure.verdict.conclusion)},
+          {"holds", measure.holds},        {"effects", verdict.at("effects")}};
 }
 
 // The one value that value_of(run) has for all runs that did not diverge.
@@ -230,6 +272,7 @@ StudyResult analyze(const Study& study, double tau) {
     const auto loss = [&](const ConditionResults& run) { return run.val_loss[*probe_at(run, result.tokens)]; };
     result.val_loss.push_back(finite_mean(over_seeds(study, values.condition.tag, loss)));
   }
+  result.measures = measure_verdicts(study, result.tokens, result.verdict);
   result.diverged = diverged_runs(study, result.tokens);
   result.warnings = warnings_of(study, result);
   return result;
@@ -250,6 +293,7 @@ ordered_json verdict_json(const StudyResult& result) {
                              {"effects", to_json(*result.last_probes)["effects"]}};
   object["over_time"] = ordered_json::array();
   for (const Reading& reading : result.over_time) object["over_time"].push_back(reading_json(reading));
+  for (const MeasureVerdict& measure : result.measures) object["measures"][measure.name] = measure_json(measure);
   object["diverged"] = ordered_json::array();
   for (const auto& [seed, tag, tokens] : result.diverged)
     object["diverged"].push_back({{"seed", seed}, {"tag", tag}, {"tokens", tokens}});
@@ -279,8 +323,14 @@ std::string losses_text(const std::vector<MeanInterval>& val_loss, double unigra
 }
 
 ordered_json study_definitions() {
-  return {{"mean_pr",
-           "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"}};
+  return {
+      {"mean_pr",
+       "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"},
+      {"k_pr_centred", "the same of the keys less their mean"},
+      {"k_pr_rotated", "the same of the keys after RoPE"},
+      {"k_pr_before_gain", "the same of the keys before QK-Norm's gain"},
+      {"qk_pr", "mean over layers and query heads of (sum s)^2 / sum s^2, s the singular values of Q K^T before RoPE"},
+      {"qk_pr_rotated", "the same after RoPE"}};
 }
 
 void write_results(const ConditionResults& results, const RunFolder& folder, const std::filesystem::path& place) {

@@ -37,6 +37,14 @@ struct EffectDetails {
   [[nodiscard]] double noise_size() const;  // what it would be without any effect; NaN with one seed
 };
 
+// The verdict at the end by another measure of rank than mean_pr.
+struct MeasureVerdict {
+  std::string name;    // of other_measures
+  double start = 0;    // mean over the runs, at the first probe
+  Verdict verdict;     // its tau is that of mean_pr times the starts of the two: start / start of mean_pr
+  bool holds = false;  // the conclusion is that of mean_pr
+};
+
 // A run whose values are not finite from some probe on: it is left out of all pairs.
 struct DivergedRun {
   std::string seed, tag;
@@ -48,9 +56,10 @@ struct StudyResult {
   Verdict verdict;
   std::vector<EffectDetails> details;  // of each effect of the verdict
   std::vector<Reading> over_time;
-  std::int64_t held_since = 0;         // tokens from which on the conclusion is that of the end
-  std::optional<Verdict> last_probes;  // of the mean of the last `probes_of_second_reading`, where there are so many
-  std::vector<MeanInterval> val_loss;  // of each condition, there, over seeds; NaN where a seed has none
+  std::int64_t held_since = 0;           // tokens from which on the conclusion is that of the end
+  std::optional<Verdict> last_probes;    // of the mean of the last `probes_of_second_reading`, where there are so many
+  std::vector<MeanInterval> val_loss;    // of each condition, there, over seeds; NaN where a seed has none
+  std::vector<MeasureVerdict> measures;  // those that all runs have which did not diverge
   std::vector<DivergedRun> diverged;
   std::vector<std::string> warnings;  // what is missing or was left out
 };

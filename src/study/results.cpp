@@ -47,10 +47,28 @@ std::string in_quotes(const std::string& text) {
   return shown.size() > 40 ? shown.substr(0, 36) + "...\"" : shown;
 }
 
+constexpr std::string_view layer_prefix = "layer_";  // of a measure by layer
+
+bool is_other_measure(std::string_view name) {
+  return std::ranges::find(other_measures, name) != other_measures.end();
+}
+
 bool is_field(std::string_view name) {
-  constexpr std::string_view names[] = {"tag",      "tokens",   "loss",        "val_loss", "mean_pr",
-                                        "layer_pr", "gamma_cv", "gamma_final", "updates",  "adamw_lr"};
-  return std::ranges::find(names, name) != std::end(names);
+  constexpr std::string_view names[] = {"tag",
+                                        "tokens",
+                                        "loss",
+                                        "val_loss",
+                                        "mean_pr",
+                                        "layer_pr",
+                                        "gamma_cv",
+                                        "gamma_final",
+                                        "updates",
+                                        "adamw_lr",
+                                        "gaussian",
+                                        "jackknife_error",
+                                        "layer_jackknife_error"};
+  const std::string_view measure = name.starts_with(layer_prefix) ? name.substr(layer_prefix.size()) : name;
+  return std::ranges::find(names, name) != std::end(names) || is_other_measure(measure);
 }
 
 // Builds the document from the parser's events, without recursion. It keeps our fields only, and nothing that is nested
@@ -154,6 +172,11 @@ double rate_at(const std::string& place, const json& value) {
   return value.get<double>();
 }
 
+double number_at(const std::string& place, const json& value) {
+  if (!value.is_number() && !value.is_null()) refuse(place, value, "a number or null");
+  return value.is_null() ? missing : value.get<double>();
+}
+
 // A list that had values has none at its end.
 bool ends_missing(const Numbers& series) {
   return !std::isfinite(series.back()) &&
@@ -211,6 +234,18 @@ ordered_json results_json(const ConditionResults& results) {
   if (results.gamma_final) object["gamma_final"] = layers_json(*results.gamma_final);
   if (results.updates) object["updates"] = *results.updates;
   if (results.adamw_lr) object["adamw_lr"] = *results.adamw_lr;
+  for (const std::string_view name : other_measures) {
+    const auto found = results.measures.find(std::string(name));
+    if (found == results.measures.end()) continue;
+    object[found->first] = found->second.mean;
+    object[fmt::format("{}{}", layer_prefix, name)] = layers_json(found->second.layers);
+  }
+  const auto add = [&](const char* field, const auto& by_measure) {
+    for (const auto& [name, value] : by_measure) object[field][name] = value;
+  };
+  add("gaussian", results.gaussian);
+  add("jackknife_error", results.jackknife_error);
+  add("layer_jackknife_error", results.layer_jackknife_error);
   return object;
 }
 
@@ -258,6 +293,25 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
       fail_input("{}: updates has {} values; expected {}, as many as tokens", origin, results.updates->size(), probes);
   }
   if (document.contains("adamw_lr")) results.adamw_lr = field("adamw_lr", rate_at);
+  for (const std::string_view measure : other_measures) {
+    const std::string name(measure), of_layers = fmt::format("{}{}", layer_prefix, name);
+    if (!document.contains(name)) continue;
+    MeasureSeries& series = results.measures[name];
+    series.mean = field(name.c_str(), numbers_at, probes, "tokens");
+    series.layers = field(of_layers.c_str(), layers_at, probes);
+    check_layers(of_layers.c_str(), series.layers.size(), results.layer_pr.size());
+  }
+  const auto by_measure = [&](const char* name, auto& values, auto read, auto... length) {
+    if (!document.contains(name)) return;
+    const json& object = document.at(name);
+    if (!object.is_object()) refuse(fmt::format("{}: {}", origin, name), object, "an object of measures");
+    for (const auto& [measure, value] : object.items())
+      if (measure == main_measure || is_other_measure(measure))
+        values[measure] = read(fmt::format("{}: {}[\"{}\"]", origin, name, measure), value, length...);
+  };
+  by_measure("gaussian", results.gaussian, number_at);
+  by_measure("jackknife_error", results.jackknife_error, number_at);
+  by_measure("layer_jackknife_error", results.layer_jackknife_error, numbers_at, results.layer_pr.size(), "layers");
   return results;
 }
 

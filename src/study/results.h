@@ -1,7 +1,9 @@
 // The results of one condition of a study: the probes of one training run, in memory and as results.json.
 #pragma once
 
+#include <array>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +15,17 @@
 namespace headscope {
 
 constexpr const char* results_name = "results.json";
+
+// A measure of rank beside the key PR, over the course of a run.
+struct MeasureSeries {
+  Numbers mean;                 // over layers and heads
+  std::vector<Numbers> layers;  // [layer][probe]
+};
+
+// The measures beside mean_pr that results.json may have, by their names there.
+constexpr std::array<std::string_view, 5> other_measures = {"k_pr_centred", "k_pr_rotated", "k_pr_before_gain", "qk_pr",
+                                                            "qk_pr_rotated"};
+constexpr std::string_view main_measure = "mean_pr";
 
 // Series have one value for each probe; NaN is null in the file (there is no loss before the first step).
 struct ConditionResults {
@@ -26,6 +39,12 @@ struct ConditionResults {
   std::optional<std::vector<Numbers>> gamma_final;  // [layer][d_k]; where the gain is learned
   std::optional<Integers> updates;                  // made at each probe; absent in published results
   std::optional<double> adamw_lr;                   // where it is constant
+  // By names of other_measures; empty in published results.
+  std::map<std::string, MeasureSeries> measures;
+  // Also of mean_pr: the value for Gaussian queries and keys, the jackknife standard error over sequences at the last
+  // probe, and that of each layer. Empty where not known.
+  std::map<std::string, double> gaussian, jackknife_error;
+  std::map<std::string, Numbers> layer_jackknife_error;
 };
 
 // The run diverged: its last probe has no PR, or lacks a loss that earlier ones have.

@@ -81,6 +81,24 @@ std::string other_readings(const StudyResult& result) {
   return fmt::format("  {}\n", wrapped(fmt::format("{}", fmt::join(readings, " ")), line_width, 2, 2));
 }
 
+// Whether the conclusion holds under other measures of rank.
+std::string measures_text(const StudyResult& result) {
+  if (result.measures.empty()) return "";
+  std::string text = fmt::format("  {:<16}  {:>6}", "measure", "τ");
+  for (const ConditionValues& values : result.verdict.conditions)
+    text += fmt::format("  {:>{}}", values.condition.letter, 6);
+  text += "  conclusion\n";
+  for (const MeasureVerdict& measure : result.measures) {
+    text += fmt::format("  {:<16}  {:>6.2f}", measure.name, measure.verdict.tau);
+    for (std::size_t i = 0; i < measure.verdict.conditions.size(); ++i) {
+      const double mean = measure.verdict.mean_pr(i).mean;
+      text += fmt::format("  {:>6}", std::isnan(mean) ? "-" : fixed_text(mean, 2));
+    }
+    text += fmt::format("  {}: {}\n", conclusion_name(measure.verdict.conclusion), measure.holds ? "holds" : "differs");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string verdict_text(const StudyResult& result) {
@@ -88,8 +106,9 @@ std::string verdict_text(const StudyResult& result) {
   std::string text;
   if (verdict.descriptive)
     text = "descriptive: one seed describes one run of each condition; it does not test a difference\n\n";
-  return fmt::format("{}{}\n{}verdict: {}\n  {}\n{}", text, conditions_text(result), effects_text(verdict),
-                     conclusion_text(verdict), wrapped(verdict.sentence, line_width, 2, 2), other_readings(result));
+  return fmt::format("{}{}\n{}verdict: {}\n  {}\n{}{}", text, conditions_text(result), effects_text(verdict),
+                     conclusion_text(verdict), wrapped(verdict.sentence, line_width, 2, 2), other_readings(result),
+                     measures_text(result));
 }
 
 }  // namespace headscope

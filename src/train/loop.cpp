@@ -57,7 +57,12 @@ class TrainRun {
       divergence = {now, failure.found};
     }
     tables_.merge();
-    return {tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0, std::move(divergence)};
+    TrainResult result{tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0,
+                       std::move(divergence)};
+    if (!result.divergence &&
+        chosen_.has(MetricGroup::other_rank))  // a run that was stopped behind its last probe has none
+      result.rank_errors = rank_errors_ ? *rank_errors_ : trainer_.rank_errors(chosen_);
+    return result;
   }
 
  private:
@@ -121,7 +126,9 @@ class TrainRun {
     const bool with_loss = trainer_.steps_done() > 0;
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
     const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
-    const ProbeResult result = trainer_.probe(chosen_, with_loss);
+    const bool is_last = trainer_.steps_done() == job_.options.steps();
+    const ProbeResult result = trainer_.probe(chosen_, with_loss, /*with_errors=*/is_last);
+    if (is_last) rank_errors_ = result.rank_errors;
     tables_.add_probe({now.moment, loss, result.val_loss.value_or(missing)}, result.layers);
     tables_.add_heads(now, result.layers);
     tables_.add_gains(now, result.gains, /*with_vectors=*/true);
@@ -158,6 +165,7 @@ class TrainRun {
   CheckpointState state_;
   Clock::time_point recorded_ = Clock::now();
   double last_loss_ = missing, seconds_ = 0, tokens_ = 0;
+  std::optional<RankErrors> rank_errors_;  // of the last probe
 };
 
 // Torch says how much was asked for in the middle of a sentence.

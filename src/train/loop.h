@@ -41,6 +41,7 @@ struct TrainResult {
   std::vector<ProbeLosses> losses;
   double tokens_per_s = 0;  // of the steps of this process, without probes and checkpoints; 0: there were none
   std::optional<Divergence> divergence = {};
+  std::optional<RankErrors> rank_errors = {};  // at the end; empty: it diverged, or does not measure other_rank
 };
 
 // Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or

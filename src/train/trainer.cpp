@@ -53,7 +53,7 @@ Trainer::Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed,
       optimizers_(model_, options.optim),
       trained_(trained_parameters(model_)),
       order_(corpus.train.size(), options.seq_len, seed),
-      validation_(validation_batches(options, corpus.validation, device)),
+      validation_(validation_batches(options, corpus, device)),
       device_updates_(make_device_updates(model_, optimizers_, options_, device)) {
   check_device(model_.config, options_, device.device);
 }
@@ -147,8 +147,12 @@ std::string Trainer::largest_gradient() const {
   return largest;
 }
 
-ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss) const {
-  return probe_model(model_, validation_, device_.type, chosen, with_loss);
+ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss, bool with_errors) const {
+  return probe_model(model_, validation_, device_.type, chosen, with_loss, with_errors);
+}
+
+RankErrors Trainer::rank_errors(const MetricSelection& chosen) const {
+  return measure_rank_errors(model_, validation_.front().tokens_bt, at::kFloat, chosen);
 }
 
 void Trainer::go_to(std::int64_t steps_done) {

@@ -52,7 +52,9 @@ class Trainer {
   // The last update if step() has not returned it.
   std::optional<StepRecord> wait();
 
-  [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss) const;
+  [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss, bool with_errors = false) const;
+  // Those that probe() gives, by themselves.
+  [[nodiscard]] RankErrors rank_errors(const MetricSelection& chosen) const;
 
   [[nodiscard]] const Decoder& model() const { return model_; }
   [[nodiscard]] const TrainOptions& options() const { return options_; }

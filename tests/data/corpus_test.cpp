@@ -234,6 +234,38 @@ TEST(Corpus, ValidationCanBeOtherData) {
   expect_error(Fault::input, "c.bin has tokenizer 'mine' and vocabulary 300", [&] { load(options); });
 }
 
+// A sample is taken of the whole validation text, not of its start.
+TEST(Corpus, ValidationTakesWhatIsMetOnTheWay) {
+  Console console({.quiet = true});
+  const Corpus few = load({}, 200000, 1000), more = load_corpus({}, 200000, 1000, console, 0, everything);
+  EXPECT_EQ(test::all_tokens(more.train), test::all_tokens(few.train));
+  EXPECT_LT(few.validation.size(), 2000);
+  EXPECT_GT(more.validation.size(), 2500);  // 2 % of 200,000 are 4,000; documents vary
+  auto start = test::all_tokens(more.validation);
+  start.resize(static_cast<std::size_t>(few.validation.size()));
+  EXPECT_EQ(start, test::all_tokens(few.validation));
+  EXPECT_LT(load_corpus({}, 200000, 1000, console, 0, 2000).validation.size(), more.validation.size());
+  ASSERT_EQ(std::ssize(more.validation_starts), more.validation_documents);
+  const auto tokens = test::all_tokens(more.validation);
+  for (const std::int64_t start_of_document : more.validation_starts)
+    EXPECT_EQ(tokens[static_cast<std::size_t>(start_of_document)], byte_tokenizer::start);
+}
+
+TEST(Corpus, ValidationDataOfItsOwnIsReadUpToTheMost) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.txt", "train");
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += "{\"text\": \"0123456789\"}\n";
+  write_file(folder / "b.jsonl", text);
+  DataOptions options;
+  options.path = (folder / "a.txt").string();
+  options.validation = (folder / "b.jsonl").string();
+  Console console({.quiet = true});
+  EXPECT_EQ(load_corpus(options, 5, 20, console).validation_documents, 2);
+  EXPECT_EQ(load_corpus(options, 5, 20, console, 0, 120).validation_documents, 10);
+  EXPECT_EQ(load_corpus(options, 5, 20, console, 0, everything).validation_documents, 50);
+}
+
 // Documents with 1 to 4 and with 40,000 tokens, as text of bytes and as tokens.
 TEST(Corpus, CountsTheDocumentsThatAreLongerThanTheRange) {
   const TemporaryFolder folder;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -103,15 +104,37 @@ TEST(Batch, TargetsAreTheNextTokens) {
   }
 }
 
-TEST(Batch, FixedOnesAreInOrderAndNeverWrap) {
+TEST(Batch, FirstFixedBlocksAreInOrderAndNeverWrap) {
   const Tokens tokens = counting(49);
-  std::vector<std::int64_t> inputs(2 * 8), targets(2 * 8);
-  fill_fixed_batch(tokens, 2, 2, 8, inputs.data(), targets.data());
-  EXPECT_EQ(inputs.front(), 32);
+  std::vector<std::int64_t> inputs(6 * 8), targets(6 * 8);
+  fill_blocks(tokens, fixed_blocks(49, 3, 2, 8, /*sampled=*/false), 8, inputs.data(), targets.data());
+  for (std::int64_t i = 0; i < 48; ++i) EXPECT_EQ(inputs[i], i);
   EXPECT_EQ(targets.back(), 48);
   EXPECT_EQ(tokens_for_batches(3, 2, 8), 49);
-  expect_error(Fault::input, "the validation data has 49 tokens; 4 batches of 2 x 8 need 65",
-               [&] { fill_fixed_batch(tokens, 3, 2, 8, inputs.data(), targets.data()); });
+  for (const bool sampled : {false, true})
+    expect_error(Fault::input, "the validation data has 49 tokens; 4 batches of 2 x 8 need 65",
+                 [&] { fixed_blocks(49, 4, 2, 8, sampled); });
+}
+
+TEST(Batch, SampledBlocksAreThoseOfNumpy) {
+  // numpy.random.default_rng(0).choice(1000, 8, replace=False)
+  const std::vector<std::int64_t> expected = {844, 75, 16, 508, 306, 268, 40, 633};
+  EXPECT_EQ(fixed_blocks(8001, 4, 2, 8, /*sampled=*/true), expected);
+  // All blocks, where there are no more: each once.
+  std::vector<std::int64_t> all = fixed_blocks(49, 3, 2, 8, /*sampled=*/true);
+  std::ranges::sort(all);
+  EXPECT_EQ(all, fixed_blocks(49, 3, 2, 8, /*sampled=*/false));
+}
+
+TEST(Batch, CountsTheDocumentsOfBlocksOnce) {
+  const std::vector<std::int64_t> starts = {0, 5, 8, 20, 31};
+  const auto documents = [&](std::vector<std::int64_t> blocks) { return count_documents(starts, blocks, 8); };
+  EXPECT_EQ(documents({0}), 2);     // tokens 0 to 7: a document begins at 8, behind them
+  EXPECT_EQ(documents({1}), 1);     // 8 to 15
+  EXPECT_EQ(documents({1, 2}), 2);  // to 23
+  EXPECT_EQ(documents({2, 1, 2}), 2);
+  EXPECT_EQ(documents({3, 0, 1, 2}), 5);  // to 31
+  EXPECT_EQ(documents({9}), 1);
 }
 
 TEST(SplitRanges, PutsTheShareOfHashesIntoValidation) {

@@ -96,7 +96,7 @@ TEST(Initial, ModelsHaveNoRoles) {
   setup.train.batch = 4;
   const Corpus corpus = load_held_out(setup, quiet);
   const ComputeDevice device = choose_device("cpu");
-  const Batch batch = validation_batches(setup.train, corpus.validation, device).front();
+  const Batch batch = validation_batches(setup.train, corpus, device).front();
   const char* text = std::getenv("HEADSCOPE_INITIAL_SEEDS");
   const std::uint64_t seeds = text == nullptr ? 2 : std::stoull(text);
   for (const bool qk_norm : {true, false}) {

@@ -89,7 +89,9 @@ TEST(Metrics, AreChosenByGroupOrName) {
   EXPECT_FALSE(chosen.has("sink"));
   EXPECT_TRUE(chosen.has(MetricGroup::attention));
   EXPECT_FALSE(chosen.has(MetricGroup::pattern));
-  for (const Metric& metric : head_metrics()) EXPECT_TRUE(MetricSelection("all", "--track").has(metric.name));
+  for (const Metric& metric : head_metrics())
+    EXPECT_EQ(MetricSelection("all", "--track").has(metric.name), metric.group != MetricGroup::other_rank);
+  EXPECT_TRUE(MetricSelection("all,other_rank", "--track").has("qk_pr"));
 }
 
 TEST(Metrics, AreRefusedWithTheNearestName) {

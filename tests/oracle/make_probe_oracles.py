@@ -135,9 +135,44 @@ def in_second_half(q, k, scale, window, cap, to):
     return mean(values)
 
 
+def participation_ratio(matrix):
+    s = np.linalg.svd(matrix, compute_uv=False)
+    return s.sum() ** 2 / (s**2).sum()
+
+
+def other_ranks(q, k, q_rotated, k_rotated, gain):
+    """Of vectors [B, T, heads, D]: the participation ratio of each head by each measure. QKᵀ is built whole."""
+    rows = lambda x, head: x[:, :, head].reshape(-1, x.shape[-1])
+    key_heads, of_query = range(k.shape[2]), [(h, h * k.shape[2] // q.shape[2]) for h in range(q.shape[2])]
+    return {
+        "k_pr": [participation_ratio(rows(k, h)) for h in key_heads],
+        "k_pr_centred": [participation_ratio(rows(k, h) - rows(k, h).mean(0)) for h in key_heads],
+        "k_pr_rotated": [participation_ratio(rows(k_rotated, h)) for h in key_heads],
+        "k_pr_before_gain": [participation_ratio(rows(k, h) / gain[h]) for h in key_heads],
+        "qk_pr": [participation_ratio(rows(q, h) @ rows(k, of).T) for h, of in of_query],
+        "qk_pr_rotated": [participation_ratio(rows(q_rotated, h) @ rows(k_rotated, of).T) for h, of in of_query],
+    }
+
+
+def ranks_oracle():
+    """Values, and jackknife errors over sequences of their mean over heads."""
+    rng = np.random.default_rng(12)
+    mixed = lambda *shape: rng.normal(0, 1, shape) @ rng.normal(0, 1, (6, 6)) + rng.normal(0, 1, 6)
+    vectors = {"q": mixed(5, 17, 4, 6), "k": mixed(5, 17, 2, 6), "q_rotated": mixed(5, 17, 4, 6), "k_rotated": mixed(5, 17, 2, 6)}
+    gain = np.exp(rng.normal(0, 1, (2, 6)))
+    tensors = {**vectors, "gain": gain.flatten()}
+    tensors.update({f"expected.{name}": np.array(values) for name, values in other_ranks(**vectors, gain=gain).items()})
+    without = [other_ranks(**{name: np.delete(x, s, 0) for name, x in vectors.items()}, gain=gain) for s in range(5)]
+    for name in without[0]:
+        means = np.array([np.mean(values[name]) for values in without])
+        tensors[f"jackknife.{name}"] = np.array(math.sqrt(4 / 5 * ((means - means.mean()) ** 2).sum()))
+    return tensors
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
+    write_safetensors(folder / "ranks.safetensors", ranks_oracle(), {})
     for name, q, k, *more in cases():
         rule = {"window": 0, "cap": 0.0, **(more[0] if more else {})}
         scale = 1 / math.sqrt(q.shape[-1])

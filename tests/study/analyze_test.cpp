@@ -7,6 +7,7 @@
 
 #include "core/atomic_file.h"
 #include "run/names.h"
+#include "study/study_text.h"
 #include "study/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
@@ -225,6 +226,46 @@ TEST(Analyze, FurtherConditionsAreUnderTheirTags) {
   again.folder.overwrite = true;
   run_analysis(again);  // the folder of one's own condition is known as ours
   EXPECT_TRUE(fs::exists(folder / "run/mine/results.json"));
+}
+
+// PR starts at 90; the other measure at 45, so its tau is half as large.
+TEST(Analyze, SaysWhetherTheConclusionHoldsUnderOtherMeasures) {
+  Study study{.title = "t", .seeds = {{"seed_1", {}}}, .inputs = {}};
+  const auto add = [&](const char* tag, double pr, double same, double other) {
+    ConditionResults run = synthetic::results({tag, pr});
+    for (const auto& [name, end] : {std::pair("qk_pr", same), std::pair("k_pr_rotated", other)}) {
+      Numbers series = run.mean_pr;
+      series.front() = 45;
+      series.back() = end;
+      run.measures[name] = {series, {series, series, series}};
+    }
+    study.seeds.front().runs[tag] = run;
+  };
+  add("QK", 65, 30.0, 30.0);
+  add("QK_frozen", 60, 29.4, 30.4);  // 0.6 is above half of tau, 0.4 below
+  add("NoQK", 60.5, 29.3, 30.3);
+  const StudyResult result = analyze(study, 1.0);
+  EXPECT_EQ(conclusion_name(result.verdict.conclusion), "gamma");
+  ASSERT_EQ(result.measures.size(), 2U);
+  const MeasureVerdict &rotated = result.measures[0], &product = result.measures[1];
+  EXPECT_EQ(product.name, "qk_pr");
+  EXPECT_DOUBLE_EQ(product.verdict.tau, 0.5);
+  EXPECT_TRUE(product.holds);
+  EXPECT_EQ(rotated.name, "k_pr_rotated");
+  EXPECT_EQ(conclusion_name(rotated.verdict.conclusion), "none");
+  EXPECT_FALSE(rotated.holds);
+  const auto json = verdict_json(result)["measures"];
+  EXPECT_EQ(json["k_pr_rotated"]["conclusion"], "none");
+  EXPECT_EQ(json["k_pr_rotated"]["holds"], false);
+  EXPECT_NEAR(json["qk_pr"]["effects"]["gamma"]["difference"].get<double>(), 0.6, 1e-12);
+  EXPECT_NE(verdict_text(result).find("qk_pr               0.50   30.00   29.40   29.30  gamma: holds"),
+            std::string::npos)
+      << verdict_text(result);
+  // A measure that one run lacks is no measure of the study.
+  study.seeds.front().runs["NoQK"].measures.erase("qk_pr");
+  EXPECT_EQ(analyze(study, 1.0).measures.size(), 1U);
+  study.seeds.front().runs["NoQK"].measures.clear();
+  EXPECT_FALSE(verdict_json(analyze(study, 1.0)).contains("measures"));
 }
 
 TEST(Analyze, ADivergedRunIsListedAndItsPairsAreLeftOut) {

@@ -179,6 +179,34 @@ TEST(Results, UpdatesAndLearningRateMayBeThere) {
     expect_refused(with(&Fields::gamma_final, fmt::format(R"("adamw_lr": {})", rate)), "adamw_lr is ");
 }
 
+TEST(Results, OtherMeasuresMayBeThere) {
+  Fields fields;
+  fields.gamma_final +=
+      R"(, "qk_pr": [14.5, null], "layer_qk_pr": {"0": [14.0, null], "1": [15.0, 5.0]}, )"
+      R"("gaussian": {"mean_pr": 31.9, "qk_pr": 31.8}, "jackknife_error": {"mean_pr": null, "qk_pr": 0.5}, )"
+      R"("layer_jackknife_error": {"qk_pr": [0.25, 0.75]})";
+  const ConditionResults results = parse_results(fields.text(), "x");
+  EXPECT_EQ(results_text(results), fields.text());
+  ASSERT_EQ(results.measures.size(), 1U);
+  EXPECT_EQ(results.measures.at("qk_pr").mean.front(), 14.5);
+  EXPECT_EQ(results.measures.at("qk_pr").layers.at(1).back(), 5.0);
+  EXPECT_EQ(results.gaussian.at("mean_pr"), 31.9);
+  EXPECT_TRUE(std::isnan(results.jackknife_error.at("mean_pr")));
+  EXPECT_EQ(results.layer_jackknife_error.at("qk_pr").back(), 0.75);
+  const auto expect_more_refused = [](const std::string& more, const std::string& message) {
+    Fields damaged;
+    damaged.gamma_final += ", " + more;
+    expect_refused(damaged, message);
+  };
+  expect_more_refused(R"("qk_pr": [1.0, 2.0])", "field 'layer_qk_pr' is missing");
+  expect_more_refused(R"("qk_pr": [1.0], "layer_qk_pr": {})", "qk_pr has 1 values; expected 2, as many as tokens");
+  expect_more_refused(R"("qk_pr": [1.0, 2.0], "layer_qk_pr": {"0": [1.0, 2.0]})",
+                      "layer_qk_pr has 1 layers; expected 2");
+  expect_more_refused(R"("gaussian": [1.0])", "gaussian is a list; expected an object of measures");
+  expect_more_refused(R"("gaussian": {"qk_pr": "x"})", "gaussian[\"qk_pr\"] is a text; expected a number or null");
+  expect_more_refused(R"("layer_jackknife_error": {"qk_pr": [1.0]})", "layer_jackknife_error[\"qk_pr\"] has 1 values");
+}
+
 TEST(Results, RepeatedKeysAreRefused) {
   expect_refused(with(&Fields::loss, R"("loss": [null, 1], "loss": [null, 2])"), "field 'loss' is there twice");
   expect_refused(with(&Fields::layer_pr, R"("layer_pr": {"0": [1, 2], "0": [3, 4]})"),

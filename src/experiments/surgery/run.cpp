@@ -65,7 +65,7 @@ SurgeryInputs open_inputs(const SurgeryOptions& given, Console& console) {
   hold_out_all(inputs.saved, /*tokenizer_given=*/false);
   for (const std::string& warning : inputs.saved.warnings) console.warn(warning);
   inputs.corpus = load_held_out(inputs.saved.setup, console);
-  inputs.batches = validation_batches(inputs.saved.setup.train, inputs.corpus.validation, inputs.device);
+  inputs.batches = validation_batches(inputs.saved.setup.train, inputs.corpus, inputs.device);
   return inputs;
 }
 
