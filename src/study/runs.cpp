@@ -19,10 +19,14 @@ namespace fs = std::filesystem;
 std::set<std::string> tags_in(const fs::path& folder) {
   std::set<std::string> tags;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error))
-    if (const std::string name = entry.path().filename().string();
-        is_condition_tag(name) && fs::exists(entry.path() / results_name, error))
-      tags.insert(name);
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!is_condition_tag(name) || !fs::exists(entry.path() / results_name, error)) continue;
+    if (is_taken(name))
+      fail_input("{}: {} is the name of an effect or the letter of a condition; rename the folder, and tag in its {}",
+                 entry.path().string(), name, results_name);
+    tags.insert(name);
+  }
   return tags;
 }
 

@@ -228,7 +228,7 @@ TEST(OwnConditions, AreReadFromYaml) {
   EXPECT_EQ(own[1].letter, "sharp");
   EXPECT_EQ(own[1].changes.size(), 2u);
   EXPECT_EQ(text_of(parse_conditions(text_of(own), "again")), text_of(own));
-  const auto refused = [](const char* message, const char* text) {
+  const auto refused = [](const std::string& message, const std::string& text) {
     expect_error(Fault::input, message, [&] { parse_conditions(text, "own.yaml"); });
   };
   refused("own.yaml:1: 'a b' is no name for a condition", "a b: {changes: {optim.eps: 1}}");
@@ -236,6 +236,11 @@ TEST(OwnConditions, AreReadFromYaml) {
   refused("condition a: the letter B is taken", "a: {letter: B, changes: {optim.eps: 1}}");
   refused("condition b: the letter X is taken",
           "{a: {letter: X, changes: {optim.eps: 1}}, b: {letter: X, changes: {optim.eps: 1}}}");
+  refused("condition a: the letter b is taken",
+          "{a: {letter: b, changes: {optim.eps: 1}}, b: {letter: X, changes: {optim.eps: 1}}}");
+  for (const char* taken : {"A", "S", "gamma", "total"})
+    refused("own.yaml:1: " + std::string(taken) + " is the name of an effect or the letter of a condition",
+            std::string(taken) + ": {letter: X, changes: {optim.eps: 1}}");
   refused("condition a: unknown field 'chnges.optim.eps'", "a: {chnges: {optim.eps: 1}}");
   refused("condition a changes nothing", "a: {letter: X}");
   refused("'a' is a single value", "a: 1");

@@ -228,6 +228,32 @@ TEST(Analyze, FurtherConditionsAreUnderTheirTags) {
   EXPECT_TRUE(fs::exists(folder / "run/mine/results.json"));
 }
 
+TEST(Analyze, AnyTagThatIsLegalIsDrawn) {
+  const TemporaryFolder folder;
+  for (const char* seed : {"seed_1", "seed_2"}) {
+    synthetic::write_seed(folder / "data" / seed, 66, 60, 63);
+    for (const char* tag : {"warm-gain", "-", "QK-frozen", "layer", "A_low", "verdict", "elapsed_s", "conditions"})
+      synthetic::write(synthetic::results({tag, 61}), folder / "data" / seed);
+  }
+  run_analysis(job_of({folder / "data"}, folder / "run"));
+  expect_figures(folder / "run");
+  const ordered_json combined = json_of(folder / "run/combined.json");
+  EXPECT_TRUE(combined.at("verdict").at("effects").contains("warm-gain"));
+  EXPECT_TRUE(combined.at("elapsed_s").is_number());
+  EXPECT_EQ(combined.at("seeds")[0].at("conditions").at("verdict").at("tag"), "verdict");
+}
+
+TEST(Analyze, ATagThatResultsUseForAKeyIsRefused) {
+  for (const char* tag : {"A", "B", "C", "S", "gamma", "norm", "total", "norm_matched"}) {
+    const TemporaryFolder folder;
+    synthetic::write_seed(folder / "data", 66, 60, 63);
+    synthetic::write(synthetic::results({tag, 61}), folder / "data");
+    expect_error(Fault::input, fmt::format("data/{0}: {0} is the name of an effect or the letter of a condition", tag),
+                 [&] { run_analysis(job_of({folder / "data"}, folder / "run")); });
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
 // PR starts at 90; the other measure at 45, so its tau is half as large.
 TEST(Analyze, SaysWhetherTheConclusionHoldsUnderOtherMeasures) {
   Study study{.title = "t", .seeds = {{"seed_1", {}}}, .inputs = {}};

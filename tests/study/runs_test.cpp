@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "study/synthetic.h"
 #include "support/expect_error.h"
@@ -118,6 +119,15 @@ TEST(Study, OneMayHaveConditionsOfItsOwn) {
   EXPECT_EQ(conditions[3].letter, "S");  // a known one before
   EXPECT_EQ(conditions[4].tag, "warm-gain");
   EXPECT_EQ(conditions[4].letter, "warm-gain");
+}
+
+TEST(Study, ALetterIsThatOfOneCondition) {
+  const std::vector<Condition> own = {{"H", "half", "H half", {}, ""}, {"H", "other", "H other", {}, ""},
+                                      {"tag", "third", "third", {}, ""}};
+  std::set<std::string> letters;
+  for (const Condition& condition : conditions_with({"half", "other", "third", "tag"}, own))
+    EXPECT_TRUE(letters.insert(condition.letter).second) << condition.letter;
+  EXPECT_TRUE(letters.contains("H") && letters.contains("other") && letters.contains("third"));
 }
 
 TEST(Study, FoldersOfTheSameSeedWithOtherConditionsAreOneSeed) {
