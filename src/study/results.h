@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,8 @@
 namespace headscope {
 
 constexpr const char* results_name = "results.json";
+// Some ten million values, more than any study has. A longer file is refused before it fills the memory.
+constexpr std::size_t most_results_bytes = std::size_t{256} << 20;
 
 // A measure of rank beside the key PR, over the course of a run.
 struct MeasureSeries {
@@ -58,7 +61,7 @@ std::string results_text(const ConditionResults& results);
 nlohmann::ordered_json results_json(const ConditionResults& results);
 
 // Unknown fields are ignored. Throws Error(Fault::input), one line naming `origin` and the field, for anything that is
-// not as described above: hostile text is refused, however it is nested, repeated or long. The tag is
+// not as described above, and for a PR that no keys have: hostile text is refused, however it is nested, repeated or long. The tag is
 // `expected_tag` (the name of the file's folder) where that is given.
 ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag = {});
 

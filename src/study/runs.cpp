@@ -77,7 +77,7 @@ void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std:
   SeedRuns& seed = seed_of(study, folder);
   for (const std::string& tag : tags_in(folder)) {
     const fs::path file = folder / tag / results_name;
-    const std::string text = read_file(file);
+    const std::string text = read_file(file, most_results_bytes);
     study.inputs[file.string()] = content_hash(text);
     const std::size_t layers = (seed.runs[tag] = parse_results(text, file.string(), tag)).layer_pr.size();
     if (!first) first.emplace(file.string(), layers);

@@ -122,8 +122,8 @@ TEST(Study, OneMayHaveConditionsOfItsOwn) {
 }
 
 TEST(Study, ALetterIsThatOfOneCondition) {
-  const std::vector<Condition> own = {{"H", "half", "H half", {}, ""}, {"H", "other", "H other", {}, ""},
-                                      {"tag", "third", "third", {}, ""}};
+  const std::vector<Condition> own = {
+      {"H", "half", "H half", {}, ""}, {"H", "other", "H other", {}, ""}, {"tag", "third", "third", {}, ""}};
   std::set<std::string> letters;
   for (const Condition& condition : conditions_with({"half", "other", "third", "tag"}, own))
     EXPECT_TRUE(letters.insert(condition.letter).second) << condition.letter;
