@@ -47,10 +47,7 @@ std::vector<DivergedRun> diverged_runs(const Study& study, std::int64_t tokens) 
     for (const auto& [tag, run] : seed.runs) {
       const auto probe = probe_at(run, tokens);
       if (!has_diverged(run) && probe && std::isfinite(run.mean_pr[*probe])) continue;
-      std::int64_t sound = 0;
-      for (std::size_t i = 0; i < run.tokens.size(); ++i)
-        if (std::isfinite(run.mean_pr[i])) sound = run.tokens[i];
-      found.push_back({seed.name, tag, sound});
+      found.push_back({seed.name, tag, last_sound_tokens(run)});
     }
   return found;
 }
@@ -239,7 +236,7 @@ ordered_json config_of(const AnalyzeJob& job, const Study& study) {
 }  // namespace
 
 void check_tau(double tau) {
-  if (!(tau > 0) || std::isinf(tau)) fail_input("--tau {}: expected a number above 0", tau);
+  check_number("--tau", tau, tau_range);
 }
 
 double EffectDetails::mean_size() const {

@@ -255,6 +255,19 @@ bool has_diverged(const ConditionResults& results) {
   return !std::isfinite(results.mean_pr.back()) || ends_missing(results.loss) || ends_missing(results.val_loss);
 }
 
+std::int64_t last_sound_tokens(const ConditionResults& results) {
+  bool has_loss = false, has_val_loss = false;
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < results.tokens.size(); ++i) {
+    const bool loss = std::isfinite(results.loss[i]), val_loss = std::isfinite(results.val_loss[i]);
+    if (std::isfinite(results.mean_pr[i]) && (loss || !has_loss) && (val_loss || !has_val_loss))
+      tokens = results.tokens[i];
+    has_loss = has_loss || loss;
+    has_val_loss = has_val_loss || val_loss;
+  }
+  return tokens;
+}
+
 ordered_json results_json(const ConditionResults& results) {
   ordered_json object = {{"tag", results.tag},
                          {"tokens", results.tokens},

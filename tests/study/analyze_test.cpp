@@ -311,6 +311,20 @@ TEST(Analyze, ADivergedRunIsListedAndItsPairsAreLeftOut) {
   expect_figures(folder / "run");
 }
 
+// A last probe may have a PR and lack a loss: it is not sound, either.
+TEST(Analyze, ADivergedRunIsListedWithItsLastSoundProbe) {
+  for (Numbers ConditionResults::*series :
+       {&ConditionResults::mean_pr, &ConditionResults::loss, &ConditionResults::val_loss}) {
+    Study study;
+    ConditionResults run = synthetic::results({.tag = "QK", .probes = 4});
+    (run.*series).back() = std::nan("");
+    study.seeds.push_back({"seed_1", {{"QK", run}, {"NoQK", synthetic::results({.tag = "NoQK", .probes = 4})}}});
+    const StudyResult result = analyze(study, default_tau);
+    ASSERT_EQ(result.diverged.size(), 1u);
+    EXPECT_EQ(result.diverged[0].tokens, 2 * 983040);
+  }
+}
+
 TEST(Analyze, FoldersOfOtherNamesAreNumbered) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "first", 66, 60, 63);
@@ -355,7 +369,7 @@ TEST(Analyze, WrongUsageIsRefusedAndWritesNothing) {
     EXPECT_FALSE(fs::exists(folder / "run"));
   };
   refused("--analyze DIR is required", [](AnalyzeJob& job) { job.folders.clear(); });
-  for (const double tau : {0.0, -1.0, std::nan(""), HUGE_VAL})
+  for (const double tau : {0.0, -1.0, 1e-308, 1e308, std::nan(""), HUGE_VAL})
     refused("--tau", [&](AnalyzeJob& job) { job.tau = tau; });
   refused("unknown theme", [](AnalyzeJob& job) { job.theme = "blue"; });
   refused("nowhere", [&](AnalyzeJob& job) { job.folders = {folder / "nowhere"}; });
