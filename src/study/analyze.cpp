@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <set>
 #include <span>
@@ -21,8 +22,24 @@ using nlohmann::ordered_json;
 using nlohmann::literals::operator""_json_pointer;
 namespace fs = std::filesystem;
 
+// Runs of two seeds with the same values: "QK of seed_2 and seed_1".
+std::vector<std::string> repeated_runs(const Study& study) {
+  std::vector<std::string> found;
+  for (const Condition& condition : conditions_of(study)) {
+    std::map<std::string, std::string> seeds;  // by what was measured
+    for (const SeedRuns& seed : study.seeds) {
+      const ConditionResults* run = seed.find(condition.tag);
+      if (run == nullptr || has_diverged(*run)) continue;
+      const ordered_json measured = {run->tokens, run->loss, run->val_loss, run->mean_pr, run->layer_pr};
+      const auto [first, is_new] = seeds.emplace(measured.dump(), seed.name);  // NaN becomes null
+      if (!is_new) found.push_back(fmt::format("{} of {} and {}", condition.tag, seed.name, first->second));
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> warnings_of(const Study& study, const StudyResult& result) {
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = study.warnings;
   std::int64_t longest = 0;
   for (const SeedRuns& seed : study.seeds) {
     for (const ConditionValues& values : result.verdict.conditions)
@@ -33,6 +50,9 @@ std::vector<std::string> warnings_of(const Study& study, const StudyResult& resu
   }
   for (const auto& [seed, tag, tokens] : result.diverged)
     warnings.push_back(fmt::format("{}: {} diverged after {} and is left out", seed, tag, tokens_text(tokens)));
+  if (const auto repeated = repeated_runs(study); !repeated.empty())
+    warnings.push_back(fmt::format("runs with the same values: {}; they are not independent, and tests are too sure",
+                                   excerpt(fmt::format("{}", fmt::join(repeated, ", ")))));
   if (longest > result.tokens)
     warnings.push_back(
         fmt::format("runs end at different numbers of tokens; compared after {}, the last probe that all have",

@@ -325,6 +325,18 @@ TEST(Analyze, ADivergedRunIsListedWithItsLastSoundProbe) {
   }
 }
 
+TEST(Analyze, RunsWithTheSameValuesAreNamed) {
+  const TemporaryFolder folder;
+  synthetic::write_seed(folder / "data/seed_1", 66, 60, 63);
+  synthetic::write_seed(folder / "data/seed_2", 66, 60.5, 63);
+  const auto warnings = [&] { return analyze(load_study({folder / "data"}), default_tau).warnings; };
+  EXPECT_EQ(warnings(),
+            (std::vector<std::string>{"runs with the same values: QK of seed_2 and seed_1, NoQK of seed_2 and seed_1; "
+                                      "they are not independent, and tests are too sure"}));
+  synthetic::write_seed(folder / "data/seed_2", 66.25, 60.5, 63.5);
+  EXPECT_EQ(warnings(), std::vector<std::string>{});
+}
+
 TEST(Analyze, FoldersOfOtherNamesAreNumbered) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "first", 66, 60, 63);
