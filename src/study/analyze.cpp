@@ -389,10 +389,12 @@ AnalyzeOutcome run_analysis(const AnalyzeJob& job) {
                                 .facts = {{"definitions", study_definitions()}, {"device", "cpu"}},
                                 .inputs = job.folders});
   outcome.out = folder.path();
-  if (folder.already_complete()) return outcome;
+  const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
   return folder.live([&] {
-    write_results(study, folder);
-    draw(study_figures(figure_data(study, outcome.result)), folder.place(), theme_named(job.theme));
+    if (!folder.already_complete()) write_results(study, folder);
+    if (!folder.already_complete() || !are_drawn(figures, folder.path()))
+      draw(figures, folder.place(), theme_named(job.theme));
+    if (folder.already_complete()) return outcome;
     outcome.seconds = seconds_since(start);
     write_combined(study, outcome.result, outcome.seconds, folder);
     folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},

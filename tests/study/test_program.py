@@ -151,6 +151,14 @@ class Study(unittest.TestCase):
         self.refuse("--analyze", self.data, "--out", self.out, words=("--overwrite",))
         self.assertEqual(run("study", "--analyze", self.data, "--out", self.out, "--overwrite").returncode, DONE)
 
+    def test_resuming_a_complete_run_draws_what_is_missing(self) -> None:
+        run("study", "--analyze", self.data, "--out", self.out)
+        before = (self.out / "1_loss.svg").read_bytes()
+        (self.out / "1_loss.svg").unlink()
+        done = run("study", "--resume", "--out", self.out)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual((self.out / "1_loss.svg").read_bytes(), before)
+
     def test_plot_draws_the_run_again(self) -> None:
         run("study", "--analyze", self.data, "--out", self.out)
         before = (self.out / "1_loss.svg").read_bytes()
