@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shlex
 import shutil
 import signal
@@ -393,6 +394,21 @@ class BadInput(Program):
         self.refused("to go on from the start, since there is no earlier one", "study", "--out", out, "--resume")
         shutil.rmtree(kept[-1])
         self.assertEqual(run("study", "--out", out, "--resume").returncode, DONE)
+
+    def test_TooLittleMemory_SaysWhatWasNeededAndWhatHelps(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+        def run_in_little(*arguments: object) -> subprocess.CompletedProcess:
+            return subprocess.run([str(headscope), *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                                  preexec_fn=limit)
+        if run_in_little("study", "--dry-run").returncode != DONE:
+            self.skipTest("the program itself needs more address space, as with a sanitizer")
+        result = run_in_little("study", *settings("train.batch=32768", "train.tokens=2097152", "train.validation_batches=1"),
+                               "--conditions", "NoQK", "--out", self.folder / "run")
+        self.assertEqual(result.returncode, FAILED, result.stderr)
+        self.assertRegex(result.stderr.splitlines()[-1],
+                         r"C NoQK: out of memory on .*: [0-9.]+ GiB more were needed at once; a smaller train\.batch")
 
     def test_ADamagedResult(self):
         out = self.study("run")
