@@ -125,7 +125,7 @@ std::vector<ConfigEntry> with_own_conditions(const std::vector<ConfigEntry>& ent
       nested.push_back(std::move(entry));
     } else if (entry.key == own_key) {
       where = entry.where;
-      put(own, parse_conditions(entry.value, entry.where));
+      put(own, parse_conditions(entry.value, fmt::format("{}: {}", entry.where, own_key)));
     } else {
       result.push_back(std::move(entry));
     }
