@@ -46,7 +46,7 @@ int power_only(const StudyFlags& flags, const CommonFlags& common) {
     fail_input("--power trains nothing; it goes with --tau, --json and --analyze alone");
   const double tau = flags.tau.value_or(default_tau);
   check_tau(tau);
-  fmt::print("{}", common.json ? json_text(power_table(tau)) : power_table_text(tau));
+  fmt::print("{}", common.json ? json_text({{"tau", tau}, {"power", power_table(tau)}}) : power_table_text(tau));
   return 0;
 }
 

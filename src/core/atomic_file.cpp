@@ -95,8 +95,10 @@ void write_file(const fs::path& file, std::string_view content) {
   out.commit();
 }
 
-std::string read_file(const fs::path& file) {
+std::string read_file(const fs::path& file, std::size_t most) {
   const RegularFile opened = open_regular_file(file);
+  if (opened.size > most)
+    fail_input("{}: has {} bytes; expected at most {} in such a file", file.string(), opened.size, most);
   std::string content(opened.size, '\0');
   content.resize(opened.read(std::as_writable_bytes(std::span(content))));  // the file may have become shorter
   return content;

@@ -2,8 +2,10 @@
 // the old content or the new, never a part; a full disk leaves the old file as it was.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,8 +46,9 @@ std::optional<std::string_view> name_of_temporary(std::string_view name);
 // Throws Error(Fault::runtime) naming the file and the system's reason.
 void write_file(const std::filesystem::path& file, std::string_view content);
 
-// The whole content. Throws Error(Fault::input) naming the file when it cannot be read or is not a regular file.
-std::string read_file(const std::filesystem::path& file);
+// The whole content. Throws Error(Fault::input) naming the file when it cannot be read, is not a regular file, or has
+// more than `most` bytes: then nothing of it is read.
+std::string read_file(const std::filesystem::path& file, std::size_t most = std::numeric_limits<std::size_t>::max());
 
 // Makes the folder and the folders above it. Throws Error(Fault::runtime).
 void make_folder(const std::filesystem::path& folder);

@@ -226,7 +226,8 @@ void apply(Options& options, const ConfigEntry& entry) {
     if constexpr (std::is_enum_v<T>)
       fail_input("{}: {}", entry.where, unknown_name(entry.key, entry.value, EnumNames<T>::names));
     else
-      fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, entry.value, expected_value<T>());
+      fail_input("{}: '{}' is '{}'; expected {}{}", entry.where, entry.key, entry.value, expected_value<T>(),
+                 (std::string() + ... + (", " + range_text(range))));
   });
   if (!known) fail_unknown_key(entry, field_names(options), usual_words_of<Options>());
 }

@@ -172,10 +172,11 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   study.own = own_conditions_of(job.options);
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
+  const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
+  if (!folder.already_complete() || !are_drawn(figures, folder.path()))
+    draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console,
+                 [&] { draw(figures, folder.place(), theme_named(job.theme)); });
   if (folder.already_complete()) return outcome;
-  draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console, [&] {
-    draw(study_figures(figure_data(study, outcome.result)), folder.place(), theme_named(job.theme));
-  });
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);
   folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},

@@ -216,6 +216,12 @@ Drawn draw(std::vector<Figure> figures, const fs::path& folder, const Theme& the
   return draw(scripts, folder);
 }
 
+bool are_drawn(const std::vector<Figure>& figures, const fs::path& folder) {
+  return std::ranges::all_of(figures, [&](const Figure& figure) {
+    return is_whole(folder / (figure.name + ".png")) && is_whole(folder / (figure.name + ".svg"));
+  });
+}
+
 void draw_or_warn(const fs::path& run, const std::string& if_interrupted, Console& console,
                   const std::function<void()>& draw) {
   console.info("drawing figures");

@@ -214,6 +214,9 @@ struct Drawn {
 // Throws Error(Fault::runtime), with the figure's name and gnuplot's message, when a figure cannot be drawn.
 Drawn draw(std::vector<Figure> figures, const std::filesystem::path& folder, const Theme& theme);
 
+// Whether the folder has the images of all of them.
+bool are_drawn(const std::vector<Figure>& figures, const std::filesystem::path& folder);
+
 // Calls draw() at the end of a run that has taken hours. Nothing computed is lost for want of gnuplot: a failure
 // becomes a warning.
 void draw_or_warn(const std::filesystem::path& run, const std::string& if_interrupted, Console& console,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "core/atomic_file.h"
 #include "core/config.h"
@@ -17,8 +18,22 @@ using nlohmann::ordered_json;
 constexpr const char* prefix = "step-";
 constexpr const char* hash_key = "xxh3_128";
 
+// Returns body(), which reads a file of a checkpoint. What it refuses is damage, unless the file is there and cannot be
+// read.
+template <class Body>
+auto as_damage(const fs::path& file, Body&& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    std::error_code ignored;
+    const std::string said = error.what(), name = file.string() + ": ";
+    if (said.starts_with("cannot read") && fs::exists(file, ignored)) throw;
+    fail_damaged(file, said.starts_with(name) ? said.substr(name.size()) : said);
+  }
+}
+
 ordered_json unsealed(const fs::path& file) {
-  ordered_json object = parse_json(read_file(file));
+  ordered_json object = parse_json(as_damage(file, [&] { return read_file(file); }));
   if (!object.is_object() || !object.contains(hash_key)) fail_damaged(file, "is not valid");
   const ordered_json hash = object[hash_key];
   object.erase(hash_key);
@@ -54,7 +69,14 @@ std::string sealed(ordered_json object) {
 }
 
 void fail_damaged(const fs::path& file, std::string_view what) {
-  fail_input("{}: {}: the checkpoint is damaged; remove its folder to go on from an earlier one", file.string(), what);
+  const fs::path checkpoint = file.parent_path();
+  const std::vector<fs::path> complete = complete_checkpoints(checkpoint.parent_path());
+  const auto found = std::ranges::find(complete, checkpoint);
+  const std::string earlier = found == complete.end()     ? "an earlier one"
+                              : found == complete.begin() ? "the start, since there is no earlier one"
+                                                          : std::prev(found)->filename().string();
+  fail_input("{}: {}: the checkpoint is damaged; remove the folder {} to go on from {}", file.string(), what,
+             checkpoint.string(), earlier);
 }
 
 CheckpointReader::CheckpointReader(const fs::path& checkpoint)
@@ -90,7 +112,7 @@ const ordered_json& CheckpointReader::object(const char* key) const {
 
 Safetensors CheckpointReader::tensors(const char* name) const {
   const fs::path file = file_.parent_path() / name;
-  Safetensors tensors(file);
+  Safetensors tensors = as_damage(file, [&] { return Safetensors(file); });
   const ordered_json& hashes = object("hashes");
   if (!hashes.contains(name) || hashes[name] != tensors.hash())
     fail_damaged(file, fmt::format("its content does not match the hash in {}", state_name));

@@ -32,7 +32,8 @@ std::vector<std::filesystem::path> complete_checkpoints(const std::filesystem::p
 // The text of state.json: the object with its hash.
 std::string sealed(nlohmann::ordered_json object);
 
-// Throws Error(Fault::input): `what` is wrong with a file of a checkpoint.
+// Throws Error(Fault::input): `what` is wrong with a file of a checkpoint. Says which folder to remove, and from where
+// training goes on then.
 [[noreturn]] void fail_damaged(const std::filesystem::path& file, std::string_view what);
 
 // The members of state.json. A hash that fits does not make a file that we wrote: each member must have its type.

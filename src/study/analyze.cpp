@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <set>
 #include <span>
@@ -21,8 +22,24 @@ using nlohmann::ordered_json;
 using nlohmann::literals::operator""_json_pointer;
 namespace fs = std::filesystem;
 
+// Runs of two seeds with the same values: "QK of seed_2 and seed_1".
+std::vector<std::string> repeated_runs(const Study& study) {
+  std::vector<std::string> found;
+  for (const Condition& condition : conditions_of(study)) {
+    std::map<std::string, std::string> seeds;  // by what was measured
+    for (const SeedRuns& seed : study.seeds) {
+      const ConditionResults* run = seed.find(condition.tag);
+      if (run == nullptr || has_diverged(*run)) continue;
+      const ordered_json measured = {run->tokens, run->loss, run->val_loss, run->mean_pr, run->layer_pr};
+      const auto [first, is_new] = seeds.emplace(measured.dump(), seed.name);  // NaN becomes null
+      if (!is_new) found.push_back(fmt::format("{} of {} and {}", condition.tag, seed.name, first->second));
+    }
+  }
+  return found;
+}
+
 std::vector<std::string> warnings_of(const Study& study, const StudyResult& result) {
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = study.warnings;
   std::int64_t longest = 0;
   for (const SeedRuns& seed : study.seeds) {
     for (const ConditionValues& values : result.verdict.conditions)
@@ -33,6 +50,9 @@ std::vector<std::string> warnings_of(const Study& study, const StudyResult& resu
   }
   for (const auto& [seed, tag, tokens] : result.diverged)
     warnings.push_back(fmt::format("{}: {} diverged after {} and is left out", seed, tag, tokens_text(tokens)));
+  if (const auto repeated = repeated_runs(study); !repeated.empty())
+    warnings.push_back(fmt::format("runs with the same values: {}; they are not independent, and tests are too sure",
+                                   excerpt(fmt::format("{}", fmt::join(repeated, ", ")))));
   if (longest > result.tokens)
     warnings.push_back(
         fmt::format("runs end at different numbers of tokens; compared after {}, the last probe that all have",
@@ -47,10 +67,7 @@ std::vector<DivergedRun> diverged_runs(const Study& study, std::int64_t tokens) 
     for (const auto& [tag, run] : seed.runs) {
       const auto probe = probe_at(run, tokens);
       if (!has_diverged(run) && probe && std::isfinite(run.mean_pr[*probe])) continue;
-      std::int64_t sound = 0;
-      for (std::size_t i = 0; i < run.tokens.size(); ++i)
-        if (std::isfinite(run.mean_pr[i])) sound = run.tokens[i];
-      found.push_back({seed.name, tag, sound});
+      found.push_back({seed.name, tag, last_sound_tokens(run)});
     }
   return found;
 }
@@ -239,7 +256,7 @@ ordered_json config_of(const AnalyzeJob& job, const Study& study) {
 }  // namespace
 
 void check_tau(double tau) {
-  if (!(tau > 0) || std::isinf(tau)) fail_input("--tau {}: expected a number above 0", tau);
+  check_number("--tau", tau, tau_range);
 }
 
 double EffectDetails::mean_size() const {
@@ -372,10 +389,12 @@ AnalyzeOutcome run_analysis(const AnalyzeJob& job) {
                                 .facts = {{"definitions", study_definitions()}, {"device", "cpu"}},
                                 .inputs = job.folders});
   outcome.out = folder.path();
-  if (folder.already_complete()) return outcome;
+  const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
   return folder.live([&] {
-    write_results(study, folder);
-    draw(study_figures(figure_data(study, outcome.result)), folder.place(), theme_named(job.theme));
+    if (!folder.already_complete()) write_results(study, folder);
+    if (!folder.already_complete() || !are_drawn(figures, folder.path()))
+      draw(figures, folder.place(), theme_named(job.theme));
+    if (folder.already_complete()) return outcome;
     outcome.seconds = seconds_since(start);
     write_combined(study, outcome.result, outcome.seconds, folder);
     folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},

@@ -1,7 +1,6 @@
 #include "study/conditions.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace headscope {
 namespace {
@@ -58,6 +57,11 @@ std::string key_of(const std::string& tag) {
   return is_main(tag) ? std::ranges::find(known_conditions(), tag, &Condition::tag)->letter : tag;
 }
 
+bool is_taken(std::string_view name) {
+  return std::ranges::find(known_conditions(), name, &Condition::letter) != known_conditions().end() ||
+         std::ranges::find(known_contrasts(), name, &Contrast::name) != known_contrasts().end();
+}
+
 std::vector<Condition> conditions_with(const std::vector<std::string>& tags, const std::vector<Condition>& own) {
   const auto is_there = [&](const Condition& condition) {
     return std::ranges::find(tags, condition.tag) != tags.end();
@@ -65,7 +69,13 @@ std::vector<Condition> conditions_with(const std::vector<std::string>& tags, con
   std::vector<Condition> found;
   for (const Condition& condition : known_conditions())
     if (is_main(condition.tag) || is_there(condition)) found.push_back(condition);
-  std::ranges::copy_if(own, std::back_inserter(found), is_there);
+  for (Condition condition : own) {
+    if (!is_there(condition)) continue;
+    const bool is_given = std::ranges::find(found, condition.letter, &Condition::letter) != found.end() ||
+                          std::ranges::find(tags, condition.letter) != tags.end();
+    if (is_given) condition.letter = condition.tag;
+    found.push_back(std::move(condition));
+  }
   for (const std::string& tag : tags)
     if (!holds(found, tag)) found.push_back({tag, tag, tag, {}, ""});
   return found;

@@ -25,10 +25,12 @@ constexpr std::size_t n_main_conditions = 3;
 bool is_main(std::string_view tag);
 // The letter of A, B and C, the tag of others: how combined.json names them.
 std::string key_of(const std::string& tag);
+// A letter of the known conditions, or the name of one of their contrasts: results have it for a key, so it is no tag.
+bool is_taken(std::string_view name);
 constexpr std::string_view learned_gain_tag = condition_tags[0];  // A
 
 // The main conditions and those of the tags, in the order of the table. Others come last: as `own` has them, or with
-// their tag for a name.
+// their tag for a name. A letter is given once: where an own one is that of another condition, the tag stands for it.
 std::vector<Condition> conditions_with(const std::vector<std::string>& tags, const std::vector<Condition>& own = {});
 
 // Two conditions that differ in one thing. Its effect is the value of the first less that of the second.

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/bounds.h"
 #include "stats/paired_test.h"
 #include "study/conditions.h"
 
@@ -12,6 +13,8 @@ namespace headscope {
 
 // The study plan's kill criterion: a difference of mean PR below 1 is none.
 constexpr double default_tau = 1.0;
+// No PR is larger than this end of the range, and no run is measured as finely as the other.
+constexpr NumberRange tau_range = {1e-6, 1e6};
 constexpr double significance = 0.05;
 // With fewer, no choice of signs has a share below 5 %.
 constexpr std::size_t fewest_flips = 6;

@@ -21,6 +21,8 @@ Condition& condition_of(std::vector<Condition>& conditions, const std::string& t
     fail_input("{}: '{}' is no name for a condition; expected letters, digits, - and _", where, tag);
   if (std::ranges::find(known_conditions(), tag, &Condition::tag) != known_conditions().end())
     fail_input("{}: there is a condition {} already; choose another name", where, tag);
+  if (is_taken(tag))
+    fail_input("{}: {} is the name of an effect or the letter of a condition; choose another name", where, tag);
   return conditions.emplace_back(Condition{.letter = "", .tag = tag, .name = "", .changes = {}, .isolates = ""});
 }
 
@@ -48,7 +50,7 @@ std::vector<Condition> conditions_in(const std::vector<ConfigEntry>& entries, co
   std::vector<Condition> conditions;
   for (const ConfigEntry& entry : entries) add(conditions, entry);
   std::vector<std::string> letters;
-  for (const Condition& known : known_conditions()) letters.push_back(known.letter);
+  for (const Condition& known : known_conditions()) letters.insert(letters.end(), {known.letter, known.tag});
   for (Condition& condition : conditions) {
     if (condition.changes.empty())
       fail_input("{}: condition {} changes nothing; expected 'changes' with keys of the configuration", origin,
@@ -56,7 +58,8 @@ std::vector<Condition> conditions_in(const std::vector<ConfigEntry>& entries, co
     if (condition.letter.empty()) condition.letter = condition.tag;
     if (condition.name.empty())
       condition.name = condition.letter == condition.tag ? condition.tag : condition.letter + " " + condition.tag;
-    if (std::ranges::find(letters, condition.letter) != letters.end())
+    const auto has_it = [&](const Condition& other) { return &other != &condition && other.tag == condition.letter; };
+    if (std::ranges::find(letters, condition.letter) != letters.end() || std::ranges::any_of(conditions, has_it))
       fail_input("{}: condition {}: the letter {} is taken", origin, condition.tag, condition.letter);
     letters.push_back(condition.letter);
   }
@@ -122,7 +125,7 @@ std::vector<ConfigEntry> with_own_conditions(const std::vector<ConfigEntry>& ent
       nested.push_back(std::move(entry));
     } else if (entry.key == own_key) {
       where = entry.where;
-      put(own, parse_conditions(entry.value, entry.where));
+      put(own, parse_conditions(entry.value, fmt::format("{}: {}", entry.where, own_key)));
     } else {
       result.push_back(std::move(entry));
     }

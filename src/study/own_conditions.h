@@ -14,7 +14,7 @@
 
 namespace headscope {
 
-// In order of appearance. Throws Error(Fault::input) naming the line: a tag that is no name of a folder, or known
+// In order of appearance. Throws Error(Fault::input) naming the line: a tag that is no name of a folder, or taken
 // already, a letter that is taken, an unknown key, nothing that is changed.
 std::vector<Condition> parse_conditions(const std::string& text, const std::string& origin);
 

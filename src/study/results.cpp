@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/atomic_file.h"
+#include "core/bounds.h"
 #include "core/config.h"
 #include "core/missing.h"
 #include "run/names.h"
@@ -192,6 +193,9 @@ Numbers numbers_at(const std::string& place, const json& list, std::size_t lengt
     if (!value.is_number() && !value.is_null())
       refuse(fmt::format("{}[{}]", place, numbers.size()), value, "a number or null");
     numbers.push_back(value.is_null() ? missing : value.get<double>());
+    if (std::fabs(numbers.back()) > largest_float)  // sums over layers and seeds stay finite
+      fail_input("{}[{}] is {}; expected a number of at most {} in size", place, numbers.size() - 1, numbers.back(),
+                 largest_float);
   }
   return numbers;
 }
@@ -217,10 +221,50 @@ std::vector<Numbers> layers_at(const std::string& place, const json& object, std
   return layers;
 }
 
+// The participation ratio of n singular values is from 1 to n.
+void check_pr(const std::string& place, const Numbers& series, double most) {
+  constexpr double rounding = 1e-3;  // relative; far above that of float32
+  for (std::size_t i = 0; i < series.size(); ++i)
+    if (series[i] < 1 - rounding || series[i] > most * (1 + rounding))
+      fail_input("{}[{}] is {}; expected a participation ratio, from 1 to {}", place, i, series[i], most);
+}
+
+// d_k where the file says it, otherwise more than any model has.
+double most_pr(const ConditionResults& results) {
+  constexpr double any_model = 1e6;
+  const bool has_gains = results.gamma_final && !results.gamma_final->empty() && !results.gamma_final->front().empty();
+  return has_gains ? static_cast<double>(results.gamma_final->front().size()) : any_model;
+}
+
+void check_prs(const std::string& origin, const ConditionResults& results) {
+  const double most = most_pr(results);
+  const auto check = [&](std::string_view field, std::string_view of_layers, const Numbers& mean, const auto& layers) {
+    check_pr(fmt::format("{}: {}", origin, field), mean, most);
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      check_pr(fmt::format("{}: {}[\"{}\"]", origin, of_layers, layer), layers[layer], most);
+  };
+  check(main_measure, "layer_pr", results.mean_pr, results.layer_pr);
+  for (const auto& [name, series] : results.measures)
+    if (name != score_spread) check(name, fmt::format("{}{}", layer_prefix, name), series.mean, series.layers);
+}
+
 }  // namespace
 
 bool has_diverged(const ConditionResults& results) {
   return !std::isfinite(results.mean_pr.back()) || ends_missing(results.loss) || ends_missing(results.val_loss);
+}
+
+std::int64_t last_sound_tokens(const ConditionResults& results) {
+  bool has_loss = false, has_val_loss = false;
+  std::int64_t tokens = 0;
+  for (std::size_t i = 0; i < results.tokens.size(); ++i) {
+    const bool loss = std::isfinite(results.loss[i]), val_loss = std::isfinite(results.val_loss[i]);
+    if (std::isfinite(results.mean_pr[i]) && (loss || !has_loss) && (val_loss || !has_val_loss))
+      tokens = results.tokens[i];
+    has_loss = has_loss || loss;
+    has_val_loss = has_val_loss || val_loss;
+  }
+  return tokens;
 }
 
 ordered_json results_json(const ConditionResults& results) {
@@ -254,10 +298,13 @@ std::string results_text(const ConditionResults& results) {
 }
 
 ConditionResults read_results(const std::filesystem::path& file, std::string_view expected_tag) {
-  return parse_results(read_file(file), file.string(), expected_tag);
+  return parse_results(read_file(file, most_results_bytes), file.string(), expected_tag);
 }
 
 ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag) {
+  // The library takes a zero byte for the end.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    fail_input("{}: not valid JSON at byte {}: it holds a zero byte; copy the file again", origin, zero);
   DocumentBuilder builder(origin);
   json::sax_parse(text.begin(), text.end(), &builder);
   const json& document = builder.document;
@@ -312,6 +359,7 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
   by_measure("gaussian", results.gaussian, number_at);
   by_measure("jackknife_error", results.jackknife_error, number_at);
   by_measure("layer_jackknife_error", results.layer_jackknife_error, numbers_at, results.layer_pr.size(), "layers");
+  check_prs(origin, results);
   return results;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -16,6 +18,8 @@
 namespace headscope {
 
 constexpr const char* results_name = "results.json";
+// Some ten million values, more than any study has. A longer file is refused before it fills the memory.
+constexpr std::size_t most_results_bytes = std::size_t{256} << 20;
 
 // A measure of rank beside the key PR, over the course of a run.
 struct MeasureSeries {
@@ -54,6 +58,9 @@ struct ConditionResults {
 // The run diverged: its last probe has no PR, or lacks a loss that earlier ones have.
 bool has_diverged(const ConditionResults& results);
 
+// Tokens of the last probe that has a PR and every loss that earlier ones have; 0 where there is none.
+std::int64_t last_sound_tokens(const ConditionResults& results);
+
 // The text of results.json, byte for byte as Python's json.dump writes the same values: one line, numbers in shortest
 // round-trip form. Reading it and writing it again gives the same bytes.
 std::string results_text(const ConditionResults& results);
@@ -62,8 +69,8 @@ std::string results_text(const ConditionResults& results);
 nlohmann::ordered_json results_json(const ConditionResults& results);
 
 // Unknown fields are ignored. Throws Error(Fault::input), one line naming `origin` and the field, for anything that is
-// not as described above: hostile text is refused, however it is nested, repeated or long. The tag is
-// `expected_tag` (the name of the file's folder) where that is given.
+// not as described above, and for a PR that no keys have: hostile text is refused, however it is nested, repeated or
+// long. The tag is `expected_tag` (the name of the file's folder) where that is given.
 ConditionResults parse_results(std::string_view text, const std::string& origin, std::string_view expected_tag = {});
 
 ConditionResults read_results(const std::filesystem::path& file, std::string_view expected_tag);

@@ -6,6 +6,7 @@
 #include "core/atomic_file.h"
 #include "core/config.h"
 #include "core/json_text.h"
+#include "core/text.h"
 #include "formats/content_hash.h"
 #include "run/manifest.h"
 #include "study/own_conditions.h"
@@ -31,7 +32,39 @@ std::optional<std::uint64_t> seed_number(std::string_view name) {
   constexpr std::string_view prefix = "seed_";
   std::uint64_t number = 0;
   if (!name.starts_with(prefix) || !parse_value(name.substr(prefix.size()), number)) return std::nullopt;
+  if (fmt::format("{}{}", prefix, number) != name) return std::nullopt;  // seed_007 is not seed_7
   return number;
+}
+
+// Folders that look like a seed or a condition and cannot be taken: by their names, or because they lack results.
+std::vector<std::string> left_out_of(const fs::path& folder, const std::vector<Condition>& own) {
+  const auto is_tag_of = [](const std::vector<Condition>& conditions, const std::string& name) {
+    return std::ranges::find(conditions, name, &Condition::tag) != conditions.end();
+  };
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_directory(error) || name.starts_with('.')) continue;
+    const bool has_results = fs::exists(entry.path() / results_name, error);
+    const bool is_seed = seed_number(name).has_value(), has_seed = !has_results && !tags_in(entry.path()).empty();
+    const bool is_condition = is_tag_of(known_conditions(), name) || is_tag_of(own, name);
+    if (is_condition_tag(name) && has_results) continue;
+    if (is_seed && has_seed) continue;
+    if (is_main(name)) continue;  // analyze() says that it is missing
+    if (has_results || has_seed || is_condition || is_seed || lower_case(name).starts_with("seed"))
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void warn_of_left_out(Study& study, const fs::path& folder) {
+  const std::vector<std::string> names = left_out_of(folder, study.own);
+  if (names.empty()) return;
+  study.warnings.push_back(
+      fmt::format("{}: left out: {}; expected folders seed_N, or names of letters, digits, - and _, with {}",
+                  folder.string(), excerpt(fmt::format("{}", fmt::join(names, ", "))), results_name));
 }
 
 // The folders of single seeds, in order of their numbers.
@@ -72,8 +105,11 @@ SeedRuns& seed_of(Study& study, const fs::path& folder) {
 void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std::string, std::size_t>>& first) {
   SeedRuns& seed = seed_of(study, folder);
   for (const std::string& tag : tags_in(folder)) {
+    if (is_taken(tag))
+      fail_input("{}: {} is the name of an effect or the letter of a condition; rename the folder, and tag in its {}",
+                 (folder / tag).string(), tag, results_name);
     const fs::path file = folder / tag / results_name;
-    const std::string text = read_file(file);
+    const std::string text = read_file(file, most_results_bytes);
     study.inputs[file.string()] = content_hash(text);
     const std::size_t layers = (seed.runs[tag] = parse_results(text, file.string(), tag)).layer_pr.size();
     if (!first) first.emplace(file.string(), layers);
@@ -111,9 +147,12 @@ Study load_study(const std::vector<fs::path>& folders) {
   std::optional<std::pair<std::string, std::size_t>> first;
   for (const fs::path& given : folders) {
     add_own_conditions(study, given);
-    for (const fs::path& folder : seed_folders(given)) {
+    const std::vector<fs::path> seeds = seed_folders(given);
+    warn_of_left_out(study, given);
+    for (const fs::path& folder : seeds) {
       if (!seen.insert(fs::weakly_canonical(folder)).second)
         fail_input("--analyze {}: is given twice; a seed counts once", folder.string());
+      if (folder != given) warn_of_left_out(study, folder);
       add_seed(study, folder, first);
     }
   }

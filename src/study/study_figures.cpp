@@ -171,7 +171,8 @@ Figure layer_figure(const StudyFigureData& data) {
     const StudyCurves& condition = data.conditions[i];
     const SeedMeans& means = condition.layer_pr;
     if (finite_count(means.mean) == 0) continue;
-    const std::string column = key_of(condition.tag);
+    // A tag may hold what the name of a column may not.
+    const std::string column = is_main(condition.tag) ? key_of(condition.tag) : fmt::format("condition{}", i);
     const double shift = (static_cast<double>(i) - middle) * distance;
     add_means(table, column, means);
     const Mark link = Mark::segment("layers", "layer", before, column).coloured(muted).wide(0.6);

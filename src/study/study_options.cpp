@@ -72,7 +72,9 @@ std::vector<Condition> conditions_of(const StudyOptions& options) {
     const auto found = std::ranges::find_if(
         known, [&](const Condition& condition) { return part == condition.tag || part == condition.letter; });
     if (found == known.end()) fail_input("study.conditions: {}", unknown_name("condition", part, names));
-    chosen.insert(static_cast<std::size_t>(found - known.begin()));
+    if (!chosen.insert(static_cast<std::size_t>(found - known.begin())).second)
+      fail_input("study.conditions is '{}'; {} is there twice, a condition counts once", options.conditions,
+                 found->tag);
   }
   std::vector<Condition> conditions;
   for (const std::size_t i : chosen) conditions.push_back(known[i]);

@@ -22,6 +22,8 @@ struct StudyOptions : Setup {
   std::string conditions = fmt::format("{},{},{}", condition_tags[0], condition_tags[1], condition_tags[2]);
   std::string own_conditions = {};  // of the user: study/own_conditions.h
   double tau = default_tau;         // smaller differences of the mean key PR count as none
+  std::string own_conditions = {};  // of the user: study/own_conditions.h
+  double tau = default_tau;         // smaller differences of the mean key PR count as none
   TrackOptions track{.every = 0, .metrics = "k_pr,other_rank,score_std,gain"};  // what the verdict needs
 
   template <class Self, class Visit>
@@ -34,7 +36,7 @@ struct StudyOptions : Setup {
           "Conditions to train: tags or files (.yaml) with your own, comma-separated");
     visit("study.own_conditions", self.own_conditions,
           "Your own conditions: YAML, TAG: {letter, name, changes, isolates}");
-    visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none", positive_up_to(largest_float));
+    visit("study.tau", self.tau, "Smaller differences of the mean key PR count as none", tau_range);
     TrackOptions::fields(self.track, visit);
   }
 };

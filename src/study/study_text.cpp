@@ -25,7 +25,7 @@ std::string conditions_text(const StudyResult& result) {
                         mean_text(verdict.mean_pr(i), 2), mean_text(result.val_loss[i], 3),
                         std::isnan(collapse) ? "-" : fixed_text(collapse, 2));
   }
-  if (!verdict.descriptive) text += fmt::format("  ±: 95 % interval over {}\n", seeds_text(verdict));
+  if (text.find("±") != std::string::npos) text += fmt::format("  ±: 95 % interval over {}\n", seeds_text(verdict));
   return text;
 }
 

@@ -81,7 +81,8 @@ std::string found_text(const Verdict& verdict, const Effect& effect) {
 std::string effect_text(const Verdict& verdict, const Effect& effect) {
   const auto value_of = [&](const std::string& tag) {
     const ConditionValues& values = values_of(verdict.conditions, tag);
-    return fmt::format("{} {}", values.condition.letter, pr_text(finite_mean(values.end).mean));
+    const double mean = finite_mean(values.end).mean;
+    return fmt::format("{} {}", values.condition.letter, std::isnan(mean) ? "diverged" : pr_text(mean));
   };
   const double p = effect.is_equivalent() ? effect.test.p_equivalence : effect.p_holm;
   return fmt::format("{} {} ({} → {}{})", effect.contrast.cause, found_text(verdict, effect),
@@ -133,6 +134,8 @@ std::pair<std::size_t, std::size_t> seeds_of(const Verdict& verdict) {
 // What the verdict rests on.
 std::string basis(const Verdict& verdict) {
   if (verdict.descriptive) return fmt::format("τ = {:g}, one seed: chance is not estimated", verdict.tau);
+  if (seeds_of(verdict).second <= 1)
+    return fmt::format("τ = {:g}, {} with sound runs: nothing is tested", verdict.tau, seeds_text(verdict));
   return fmt::format("τ = {:g}, {}, paired t tests with Holm's adjustment and equivalence tests at 5 %", verdict.tau,
                      seeds_text(verdict));
 }
@@ -201,6 +204,8 @@ std::string conclusion_text(const Verdict& verdict) {
 
 std::string seeds_text(const Verdict& verdict) {
   const auto [least, most] = seeds_of(verdict);
+  const std::size_t all = verdict.conditions.front().end.size();
+  if (most <= 1 && all > 1) return fmt::format("{} of {} seeds", most == 0 ? "none" : "one", all);
   if (most <= 1) return "one seed";
   return least == most ? fmt::format("{} seeds", most) : fmt::format("{} to {} seeds", least, most);
 }

@@ -52,7 +52,7 @@ std::string pair_text(const Verdict& verdict, const Contrast& contrast);
 // "none (no difference of at least τ = 1)"
 std::string conclusion_text(const Verdict& verdict);
 
-// "one seed", "3 seeds", "2 to 3 seeds"
+// Those with a value: "one seed", "3 seeds", "2 to 3 seeds"; "one of 2 seeds" where the runs of the others diverged.
 std::string seeds_text(const Verdict& verdict);
 
 // The mean of the finite values with its interval.

@@ -8,6 +8,7 @@
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "model/checkpoint_files.h"
+#include "ops/torch_errors.h"
 #include "train/checkpoint.h"
 
 namespace headscope {
@@ -189,6 +190,13 @@ TrainResult train(const TrainJob& job, const Corpus& corpus, const ComputeDevice
     return TrainRun(job, corpus, device, observer).run();
   } catch (const c10::OutOfMemoryError& error) {
     throw Error(Fault::runtime, out_of_memory(job, device, error.what_without_backtrace()));
+  } catch (const c10::Error& error) {
+    const auto bytes = bytes_that_did_not_fit(error);
+    if (!bytes) throw;
+    fail_runtime(
+        "{}: out of memory on {}: {} were needed at once; a smaller train.batch with a larger train.accumulation needs "
+        "less; checkpoints are as they were",
+        job.label, device.description, more_memory_text(*bytes));
   }
 }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import shlex
 import shutil
 import signal
@@ -239,6 +240,15 @@ class Stopped(Program):
         self.assertIn("verdict: ", result.stdout)
         self.assertEqual({path: path.read_bytes() for path in out.rglob("*") if path.is_file()}, before)
 
+    def test_ACompleteRun_GetsTheFiguresThatAreMissing(self):
+        out = self.study("run")
+        before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        (out / "2_key_pr_causal.png").unlink()
+        (out / "5_gamma_cv.svg").write_bytes(before[out / "5_gamma_cv.svg"][:100])  # a full disk left a part
+        result = run("study", "--out", out, "--resume")
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        self.assertEqual({path: path.read_bytes() for path in out.rglob("*") if path.is_file()}, before)
+
     def test_KilledAtRandomMomentsAndResumed_EndsBitForBitTheSame(self):
         kills = int(os.environ.get("HEADSCOPE_KILLS", "8"))
         chosen = os.environ.get("HEADSCOPE_KILL_SET")
@@ -367,11 +377,39 @@ class BadInput(Program):
         process.kill()
         process.wait()
         process.stderr.close()
-        damaged = sorted(out.glob("QK/checkpoints/step-*"))[-1] / "model.safetensors"
-        content = bytearray(damaged.read_bytes())
-        content[len(content) // 2] ^= 1
-        damaged.write_bytes(content)
-        self.refused("the checkpoint is damaged", "study", *settings("train.tokens=25600"), "--out", out, "--resume")
+        kept = sorted(out.glob("QK/checkpoints/step-*"))
+        advice = f"the checkpoint is damaged; remove the folder {kept[-1]} to go on from {kept[-2].name}"
+        for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
+            damaged = kept[-1] / name
+            content = damaged.read_bytes()
+            middle = len(content) // 2
+            for change in (content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:], content[:middle], b""):
+                damaged.write_bytes(change)
+                self.refused(advice, "study", "--out", out, "--resume")
+            damaged.unlink()
+            self.refused(advice, "study", "--out", out, "--resume")
+            damaged.write_bytes(content)
+        for checkpoint in kept[:-1]:
+            shutil.rmtree(checkpoint)
+        (kept[-1] / "state.json").write_text("{}")
+        self.refused("to go on from the start, since there is no earlier one", "study", "--out", out, "--resume")
+        shutil.rmtree(kept[-1])
+        self.assertEqual(run("study", "--out", out, "--resume").returncode, DONE)
+
+    def test_TooLittleMemory_SaysWhatWasNeededAndWhatHelps(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+
+        def run_in_little(*arguments: object) -> subprocess.CompletedProcess:
+            return subprocess.run([str(headscope), *map(str, arguments)], capture_output=True, text=True, timeout=300,
+                                  preexec_fn=limit)
+        if run_in_little("study", "--dry-run").returncode != DONE:
+            self.skipTest("the program itself needs more address space, as with a sanitizer")
+        result = run_in_little("study", *settings("train.batch=32768", "train.tokens=2097152", "train.validation_batches=1"),
+                               "--conditions", "NoQK", "--out", self.folder / "run")
+        self.assertEqual(result.returncode, FAILED, result.stderr)
+        self.assertRegex(result.stderr.splitlines()[-1],
+                         r"C NoQK: out of memory on .*: [0-9.]+ GiB more were needed at once; a smaller train\.batch")
 
     def test_ADamagedResult(self):
         out = self.study("run")

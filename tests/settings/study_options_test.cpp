@@ -217,6 +217,17 @@ sharp:
   changes: {model.qk_norm: false, model.qk_scale: 2}
 )";
 
+TEST(StudyOptions, ANumberBeyondItsTypeIsRefusedWithItsRange) {
+  for (const char* tokens : {"1e18", "1e400", "99999999999999999999", "many"})
+    expect_error(Fault::input,
+                 fmt::format("--set: 'train.tokens' is '{}'; expected a whole number, such as 42, 1e5 or 100k, 1 to "
+                             "1000000000000000",
+                             tokens),
+                 [&] {
+                   resolve_setup<StudyOptions>({{"train.tokens", tokens, "--set"}});
+                 });
+}
+
 TEST(OwnConditions, AreReadFromYaml) {
   const auto own = parse_conditions(own_text, "own.yaml");
   ASSERT_EQ(own.size(), 2u);
@@ -228,7 +239,7 @@ TEST(OwnConditions, AreReadFromYaml) {
   EXPECT_EQ(own[1].letter, "sharp");
   EXPECT_EQ(own[1].changes.size(), 2u);
   EXPECT_EQ(text_of(parse_conditions(text_of(own), "again")), text_of(own));
-  const auto refused = [](const char* message, const char* text) {
+  const auto refused = [](const std::string& message, const std::string& text) {
     expect_error(Fault::input, message, [&] { parse_conditions(text, "own.yaml"); });
   };
   refused("own.yaml:1: 'a b' is no name for a condition", "a b: {changes: {optim.eps: 1}}");
@@ -236,6 +247,11 @@ TEST(OwnConditions, AreReadFromYaml) {
   refused("condition a: the letter B is taken", "a: {letter: B, changes: {optim.eps: 1}}");
   refused("condition b: the letter X is taken",
           "{a: {letter: X, changes: {optim.eps: 1}}, b: {letter: X, changes: {optim.eps: 1}}}");
+  refused("condition a: the letter b is taken",
+          "{a: {letter: b, changes: {optim.eps: 1}}, b: {letter: X, changes: {optim.eps: 1}}}");
+  for (const char* taken : {"A", "S", "gamma", "total"})
+    refused("own.yaml:1: " + std::string(taken) + " is the name of an effect or the letter of a condition",
+            std::string(taken) + ": {letter: X, changes: {optim.eps: 1}}");
   refused("condition a: unknown field 'chnges.optim.eps'", "a: {chnges: {optim.eps: 1}}");
   refused("condition a changes nothing", "a: {letter: X}");
   refused("'a' is a single value", "a: 1");
@@ -245,9 +261,9 @@ TEST(OwnConditions, AreTrainedBesideTheOthers) {
   const test::TemporaryFolder folder;
   write_file(folder / "own.yaml", own_text);
   const std::string file = (folder / "own.yaml").string();
-  const auto entries = with_own_conditions({{"study.conditions", "sharp,QK," + file, "--conditions"}});
+  const auto entries = with_own_conditions({{"study.conditions", "QK," + file, "--conditions"}});
   const StudyOptions options = resolve_setup<StudyOptions>(entries);
-  EXPECT_EQ(options.conditions, "sharp,QK,half,sharp");
+  EXPECT_EQ(options.conditions, "QK,half,sharp");
   validate(options);
   const auto conditions = conditions_of(options);
   ASSERT_EQ(conditions.size(), 3u);
@@ -260,6 +276,11 @@ TEST(OwnConditions, AreTrainedBesideTheOthers) {
   const auto inside = with_own_conditions(
       parse_yaml("study: {conditions: half, own_conditions: {half: {changes: {optim.gain_decay: 0.1}}}}", "c.yaml"));
   EXPECT_EQ(conditions_of(resolve_setup<StudyOptions>(inside))[0].tag, "half");
+  for (const char* twice : {"QK,QK", "QK,A", "NoQK,QK,C", "half,QK,H"}) {
+    StudyOptions repeated = options;
+    repeated.conditions = twice;
+    expect_error(Fault::input, fmt::format("study.conditions is '{}'; ", twice), [&] { conditions_of(repeated); });
+  }
 }
 
 TEST(OwnConditions, ChangeWhatConditionsMayDifferIn) {

@@ -228,6 +228,32 @@ TEST(Analyze, FurtherConditionsAreUnderTheirTags) {
   EXPECT_TRUE(fs::exists(folder / "run/mine/results.json"));
 }
 
+TEST(Analyze, AnyTagThatIsLegalIsDrawn) {
+  const TemporaryFolder folder;
+  for (const char* seed : {"seed_1", "seed_2"}) {
+    synthetic::write_seed(folder / "data" / seed, 66, 60, 63);
+    for (const char* tag : {"warm-gain", "-", "QK-frozen", "layer", "A_low", "verdict", "elapsed_s", "conditions"})
+      synthetic::write(synthetic::results({tag, 61}), folder / "data" / seed);
+  }
+  run_analysis(job_of({folder / "data"}, folder / "run"));
+  expect_figures(folder / "run");
+  const ordered_json combined = json_of(folder / "run/combined.json");
+  EXPECT_TRUE(combined.at("verdict").at("effects").contains("warm-gain"));
+  EXPECT_TRUE(combined.at("elapsed_s").is_number());
+  EXPECT_EQ(combined.at("seeds")[0].at("conditions").at("verdict").at("tag"), "verdict");
+}
+
+TEST(Analyze, ATagThatResultsUseForAKeyIsRefused) {
+  for (const char* tag : {"A", "B", "C", "S", "gamma", "norm", "total", "norm_matched"}) {
+    const TemporaryFolder folder;
+    synthetic::write_seed(folder / "data", 66, 60, 63);
+    synthetic::write(synthetic::results({tag, 61}), folder / "data");
+    expect_error(Fault::input, fmt::format("data/{0}: {0} is the name of an effect or the letter of a condition", tag),
+                 [&] { run_analysis(job_of({folder / "data"}, folder / "run")); });
+    EXPECT_FALSE(fs::exists(folder / "run"));
+  }
+}
+
 // PR starts at 90; the other measure at 45, so its tau is half as large.
 TEST(Analyze, SaysWhetherTheConclusionHoldsUnderOtherMeasures) {
   Study study{.title = "t", .seeds = {{"seed_1", {}}}, .inputs = {}};
@@ -285,6 +311,32 @@ TEST(Analyze, ADivergedRunIsListedAndItsPairsAreLeftOut) {
   expect_figures(folder / "run");
 }
 
+// A last probe may have a PR and lack a loss: it is not sound, either.
+TEST(Analyze, ADivergedRunIsListedWithItsLastSoundProbe) {
+  for (Numbers ConditionResults::*series :
+       {&ConditionResults::mean_pr, &ConditionResults::loss, &ConditionResults::val_loss}) {
+    Study study;
+    ConditionResults run = synthetic::results({.tag = "QK", .probes = 4});
+    (run.*series).back() = std::nan("");
+    study.seeds.push_back({"seed_1", {{"QK", run}, {"NoQK", synthetic::results({.tag = "NoQK", .probes = 4})}}});
+    const StudyResult result = analyze(study, default_tau);
+    ASSERT_EQ(result.diverged.size(), 1u);
+    EXPECT_EQ(result.diverged[0].tokens, 2 * 983040);
+  }
+}
+
+TEST(Analyze, RunsWithTheSameValuesAreNamed) {
+  const TemporaryFolder folder;
+  synthetic::write_seed(folder / "data/seed_1", 66, 60, 63);
+  synthetic::write_seed(folder / "data/seed_2", 66, 60.5, 63);
+  const auto warnings = [&] { return analyze(load_study({folder / "data"}), default_tau).warnings; };
+  EXPECT_EQ(warnings(),
+            (std::vector<std::string>{"runs with the same values: QK of seed_2 and seed_1, NoQK of seed_2 and seed_1; "
+                                      "they are not independent, and tests are too sure"}));
+  synthetic::write_seed(folder / "data/seed_2", 66.25, 60.5, 63.5);
+  EXPECT_EQ(warnings(), std::vector<std::string>{});
+}
+
 TEST(Analyze, FoldersOfOtherNamesAreNumbered) {
   const TemporaryFolder folder;
   synthetic::write_seed(folder / "first", 66, 60, 63);
@@ -329,7 +381,7 @@ TEST(Analyze, WrongUsageIsRefusedAndWritesNothing) {
     EXPECT_FALSE(fs::exists(folder / "run"));
   };
   refused("--analyze DIR is required", [](AnalyzeJob& job) { job.folders.clear(); });
-  for (const double tau : {0.0, -1.0, std::nan(""), HUGE_VAL})
+  for (const double tau : {0.0, -1.0, 1e-308, 1e308, std::nan(""), HUGE_VAL})
     refused("--tau", [&](AnalyzeJob& job) { job.tau = tau; });
   refused("unknown theme", [](AnalyzeJob& job) { job.theme = "blue"; });
   refused("nowhere", [&](AnalyzeJob& job) { job.folders = {folder / "nowhere"}; });

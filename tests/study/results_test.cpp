@@ -9,6 +9,7 @@
 #include "study/synthetic.h"
 #include "support/expect_error.h"
 #include "support/shared_folder.h"
+#include "support/temporary_folder.h"
 
 namespace headscope {
 namespace {
@@ -21,8 +22,8 @@ struct Fields {
   std::string tokens = R"("tokens": [0, 983040])";
   std::string loss = R"("loss": [null, 10.23])";
   std::string val_loss = R"("val_loss": [null, 10.31])";
-  std::string mean_pr = R"("mean_pr": [85.2, 72.1])";
-  std::string layer_pr = R"("layer_pr": {"0": [85.0, 72.0], "1": [85.4, 72.2]})";
+  std::string mean_pr = R"("mean_pr": [1.95, 1.5])";
+  std::string layer_pr = R"("layer_pr": {"0": [1.9, 1.4], "1": [2.0, 1.6]})";
   std::string gamma_cv = R"("gamma_cv": {"0": [0.0, 0.01], "1": [0.0, 0.02]})";
   std::string gamma_final = R"("gamma_final": {"0": [1.0, 0.9], "1": [1.1, 1.0]})";
 
@@ -52,8 +53,8 @@ TEST(Results, AreReadFieldByField) {
   EXPECT_TRUE(std::isnan(results.loss[0]) && std::isnan(results.val_loss[0]));
   EXPECT_EQ(results.loss[1], 10.23);
   EXPECT_EQ(results.val_loss[1], 10.31);
-  EXPECT_EQ(results.mean_pr, (Numbers{85.2, 72.1}));
-  EXPECT_EQ(results.layer_pr, (std::vector<Numbers>{{85.0, 72.0}, {85.4, 72.2}}));
+  EXPECT_EQ(results.mean_pr, (Numbers{1.95, 1.5}));
+  EXPECT_EQ(results.layer_pr, (std::vector<Numbers>{{1.9, 1.4}, {2.0, 1.6}}));
   EXPECT_EQ(results.gamma_cv, (std::vector<Numbers>{{0, 0.01}, {0, 0.02}}));
   ASSERT_TRUE(results.gamma_final.has_value());
   EXPECT_EQ(*results.gamma_final, (std::vector<Numbers>{{1, 0.9}, {1.1, 1}}));
@@ -70,10 +71,10 @@ TEST(Results, AreWrittenAsTheyWereRead) {
 
 TEST(Results, RoundTripKeepsEveryByteOfHardNumbers) {
   ConditionResults results = synthetic::results({.layers = 12, .probes = 7});
-  results.mean_pr = {0.1, 1e-5, 1.7976931348623157e308, 5e-324, -0.0, 1e22, std::nan("")};
+  results.gamma_cv[0] = {0.1, 1e-5, 1.7976931348623156e38, 5e-324, -0.0, 1e22, std::nan("")};
   const std::string text = results_text(results);
   EXPECT_EQ(results_text(parse_results(text, "file")), text);
-  EXPECT_NE(text.find("[0.1, 1e-05, 1.7976931348623157e+308, 5e-324, -0.0, 1e+22, null]"), std::string::npos) << text;
+  EXPECT_NE(text.find("[0.1, 1e-05, 1.7976931348623156e+38, 5e-324, -0.0, 1e+22, null]"), std::string::npos) << text;
 }
 
 TEST(Results, PublishedFilesAreWrittenByteForByteAsPythonWroteThem) {
@@ -86,7 +87,7 @@ TEST(Results, PublishedFilesAreWrittenByteForByteAsPythonWroteThem) {
 }
 
 TEST(Results, LayersMayComeInAnyOrderAndUnknownFieldsAreIgnored) {
-  Fields fields = with(&Fields::layer_pr, R"("layer_pr": {"1": [85.4, 72.2], "0": [85.0, 72.0]})");
+  Fields fields = with(&Fields::layer_pr, R"("layer_pr": {"1": [2.0, 1.6], "0": [1.9, 1.4]})");
   fields.gamma_final += R"(, "note": {"tag": [1, {"tokens": "x"}], "": null}, "": [[]], "tags": "QK")";
   EXPECT_EQ(results_text(parse_results(fields.text(), "file")), Fields().text());
 }
@@ -182,14 +183,14 @@ TEST(Results, UpdatesAndLearningRateMayBeThere) {
 TEST(Results, OtherMeasuresMayBeThere) {
   Fields fields;
   fields.gamma_final +=
-      R"(, "qk_pr": [14.5, null], "layer_qk_pr": {"0": [14.0, null], "1": [15.0, 5.0]}, )"
+      R"(, "qk_pr": [1.5, null], "layer_qk_pr": {"0": [1.25, null], "1": [1.75, 1.0]}, )"
       R"("gaussian": {"mean_pr": 31.9, "qk_pr": 31.8}, "jackknife_error": {"mean_pr": null, "qk_pr": 0.5}, )"
       R"("layer_jackknife_error": {"qk_pr": [0.25, 0.75]})";
   const ConditionResults results = parse_results(fields.text(), "x");
   EXPECT_EQ(results_text(results), fields.text());
   ASSERT_EQ(results.measures.size(), 1U);
-  EXPECT_EQ(results.measures.at("qk_pr").mean.front(), 14.5);
-  EXPECT_EQ(results.measures.at("qk_pr").layers.at(1).back(), 5.0);
+  EXPECT_EQ(results.measures.at("qk_pr").mean.front(), 1.5);
+  EXPECT_EQ(results.measures.at("qk_pr").layers.at(1).back(), 1.0);
   EXPECT_EQ(results.gaussian.at("mean_pr"), 31.9);
   EXPECT_TRUE(std::isnan(results.jackknife_error.at("mean_pr")));
   EXPECT_EQ(results.layer_jackknife_error.at("qk_pr").back(), 0.75);
@@ -225,6 +226,44 @@ TEST(Results, HostileTextIsRefusedInOneLine) {
   for (const std::string text :
        {"", " ", "null", "7", "\"QK\"", "{", "{}", "{\"tag\"", "{}{}", "\xff\xfe{}", "{\"tag\": NaN}"})
     expect_error(Fault::input, "file: ", [&] { parse_results(text, "file"); });
+}
+
+// d_k is 2, the length of gamma_final; without it any model's.
+TEST(Results, APrThatNoKeysHaveIsRefused) {
+  for (const char* pr : {"-3.0", "0", "0.9", "2.1", "90", "1e300", "-1e300"})
+    expect_refused(with(&Fields::mean_pr, fmt::format(R"("mean_pr": [1.5, {}])", pr)), "mean_pr[1] is ");
+  expect_refused(with(&Fields::layer_pr, R"("layer_pr": {"0": [1.9, 1.4], "1": [2.0, 0.0]})"),
+                 R"(layer_pr["1"][1] is 0; expected a participation ratio, from 1 to 2)");
+  Fields other;
+  other.gamma_final += R"(, "qk_pr": [1.5, 1.5], "layer_qk_pr": {"0": [1.5, 1.5], "1": [7.0, 1.5]})";
+  expect_refused(other, R"(layer_qk_pr["1"][0] is 7; expected a participation ratio)");
+  Fields without = with(&Fields::gamma_final, "");
+  without.mean_pr = R"("mean_pr": [1000.0, 0.9999])";
+  EXPECT_EQ(parse_results(without.text(), "file").mean_pr[0], 1000);
+  without.mean_pr = R"("mean_pr": [1.5, 2e6])";
+  expect_refused(without, "mean_pr[1] is 2000000; expected a participation ratio, from 1 to 1000000");
+}
+
+TEST(Results, ANumberWhoseSumsOverflowIsRefused) {
+  expect_refused(with(&Fields::val_loss, R"("val_loss": [null, 1e308])"),
+                 "val_loss[1] is 1e+308; expected a number of");
+  expect_refused(with(&Fields::loss, R"("loss": [null, -1e308])"), "loss[1] is -1e+308; expected a number of");
+}
+
+TEST(Results, NothingMayStandBehindTheDocument) {
+  const std::string text = Fields().text();
+  for (const std::string& more : {std::string(1, '\0'), std::string("\0{}", 3), std::string("x"), std::string("{}")})
+    expect_error(Fault::input, "file: not valid JSON at byte", [&] { parse_results(text + more, "file"); });
+  EXPECT_EQ(parse_results(text + " \n\n", "file").tokens.size(), 2u);
+}
+
+// A sparse file: it takes no place on the disk.
+TEST(Results, AFileOfGigabytesIsRefusedBeforeItIsRead) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "results.json", Fields().text());
+  std::filesystem::resize_file(folder / "results.json", std::uintmax_t{1} << 40);
+  expect_error(Fault::input, "results.json: has 1099511627776 bytes; expected at most 268435456",
+               [&] { read_results(folder / "results.json", "QK"); });
 }
 
 TEST(Results, TruncatedAnywhereAreRefused) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "study/synthetic.h"
 #include "support/expect_error.h"
@@ -31,10 +32,28 @@ TEST(Study, SeveralSeedsComeInOrderOfTheirNumbers) {
   fs::create_directories(folder / "seed_5");     // without results
   fs::create_directories(folder / "seed_x/QK");  // not a number
   const Study study = load_study({folder.path()});
+  EXPECT_EQ(study.warnings.size(), 1u);
   ASSERT_EQ(study.seeds.size(), 3u);
   EXPECT_EQ(study.seeds[0].name, "seed_7");
   EXPECT_EQ(study.seeds[1].name, "seed_42");
   EXPECT_EQ(study.seeds[2].name, "seed_100");
+}
+
+TEST(Study, FoldersThatAreLeftOutAreNamed) {
+  const TemporaryFolder folder;
+  const fs::path data = folder / "data";
+  for (const char* name : {"seed_1", "seed_7", "seed_007", "seed_4x", "Seed_42", "first"})
+    synthetic::write_seed(data / name, 65, 60, 63);
+  for (const char* name : {"seed_1/QK_scalar", "seed_1/plots", "seed_1/notes", "logs", ".hidden"})
+    fs::create_directories(data / name);
+  synthetic::write_seed(folder / "aside", 65, 60, 63);
+  fs::rename(folder / "aside/QK", data / "seed_1/QK (copy)");
+  const Study study = load_study({data});
+  EXPECT_EQ(study.seeds.size(), 2u);
+  const std::string expected = "; expected folders seed_N, or names of letters, digits, - and _, with results.json";
+  EXPECT_EQ(study.warnings,
+            (std::vector<std::string>{data.string() + ": left out: Seed_42, first, seed_007, seed_4x" + expected,
+                                      (data / "seed_1").string() + ": left out: QK (copy), QK_scalar" + expected}));
 }
 
 TEST(Study, AListOfFoldersIsAListOfSeeds) {
@@ -118,6 +137,15 @@ TEST(Study, OneMayHaveConditionsOfItsOwn) {
   EXPECT_EQ(conditions[3].letter, "S");  // a known one before
   EXPECT_EQ(conditions[4].tag, "warm-gain");
   EXPECT_EQ(conditions[4].letter, "warm-gain");
+}
+
+TEST(Study, ALetterIsThatOfOneCondition) {
+  const std::vector<Condition> own = {
+      {"H", "half", "H half", {}, ""}, {"H", "other", "H other", {}, ""}, {"tag", "third", "third", {}, ""}};
+  std::set<std::string> letters;
+  for (const Condition& condition : conditions_with({"half", "other", "third", "tag"}, own))
+    EXPECT_TRUE(letters.insert(condition.letter).second) << condition.letter;
+  EXPECT_TRUE(letters.contains("H") && letters.contains("other") && letters.contains("third"));
 }
 
 TEST(Study, FoldersOfTheSameSeedWithOtherConditionsAreOneSeed) {

@@ -38,7 +38,10 @@ inline ConditionResults results(const Run& run) {
     for (std::size_t layer = 0; layer < results.gamma_cv.size(); ++layer)
       results.gamma_cv[layer].push_back(run.tag == "QK" ? 0.01 * at * static_cast<double>(layer + 1) : 0);
   }
-  if (run.tag == "QK") results.gamma_final = std::vector<Numbers>(run.layers, Numbers{1, 0.5, 1.25, 1e-5});
+  Numbers gain(128, 1);  // d_k: no PR is larger
+  gain[1] = 0.5;
+  gain[2] = 1e-5;
+  if (run.tag == "QK") results.gamma_final = std::vector<Numbers>(run.layers, gain);
   return results;
 }
 

@@ -112,7 +112,9 @@ class Study(unittest.TestCase):
         self.assertEqual((table.returncode, table.stderr), (DONE, ""))
         self.assertRegex(table.stdout, r"0\.42 +5 +92 % +100 % +99 %")  # simulated by others
         self.assertRegex(table.stdout, r"0\.6 +5 +70 % +98 % +84 %")
-        rows = json.loads(run("study", "--power", "--json").stdout)
+        plan = json.loads(run("study", "--power", "--json").stdout)
+        self.assertEqual((list(plan), plan["tau"]), (["tau", "power"], 1))
+        rows = plan["power"]
         page = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
         for row in rows:
             for chance in row["chances"]:
@@ -120,7 +122,9 @@ class Study(unittest.TestCase):
                 self.assertIn(f"| {' | '.join(cells)} |", page)
             self.assertIn(f"| {row['seeds_for_different']}, {row['seeds_for_equivalent']} |", page)
         self.refuse("--power", "--seeds", "1,2", words=("--power",))
-        self.refuse("--power", "--tau", "0", words=("--tau",))
+        for tau in ("0", "1e308", "1e-308", "nan"):
+            self.refuse("--power", "--tau", tau, words=("--tau",))
+        self.assertNotRegex(run("study", "--power", "--tau", "1e-6").stdout, "nan|inf|-0 ")
 
     def test_no_difference_is_said_in_words(self) -> None:
         same = self.folder / "same"
@@ -146,6 +150,14 @@ class Study(unittest.TestCase):
         self.assertEqual(run("study", "--analyze", self.data, "--out", self.out).returncode, DONE)
         self.refuse("--analyze", self.data, "--out", self.out, words=("--overwrite",))
         self.assertEqual(run("study", "--analyze", self.data, "--out", self.out, "--overwrite").returncode, DONE)
+
+    def test_resuming_a_complete_run_draws_what_is_missing(self) -> None:
+        run("study", "--analyze", self.data, "--out", self.out)
+        before = (self.out / "1_loss.svg").read_bytes()
+        (self.out / "1_loss.svg").unlink()
+        done = run("study", "--resume", "--out", self.out)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual((self.out / "1_loss.svg").read_bytes(), before)
 
     def test_plot_draws_the_run_again(self) -> None:
         run("study", "--analyze", self.data, "--out", self.out)

@@ -144,6 +144,20 @@ TEST(Verdict, DivergedRunsLeaveTheirPairsOut) {
   EXPECT_THAT(verdict.sentence, HasSubstr("with one pair"));
 }
 
+TEST(Verdict, AConditionWhoseRunsAllDivergedHasNoNumber) {
+  const Verdict verdict = decided({{none, none}, {60, 60.5}, {63, 63.5}});
+  EXPECT_THAT(verdict.sentence, Not(HasSubstr("nan")));
+  EXPECT_THAT(verdict.sentence,
+              HasSubstr("learning γ is not known, no seed has a sound run of both (B 60.25 → A diverged)"));
+  EXPECT_EQ(seeds_text(verdict), "0 to 2 seeds");
+  const Verdict nothing = decided({{none, none}, {none, none}, {none, none}});
+  EXPECT_THAT(nothing.sentence, Not(HasSubstr("nan")));
+  EXPECT_THAT(nothing.sentence, HasSubstr("none of 2 seeds with sound runs: nothing is tested"));
+  EXPECT_EQ(seeds_text(nothing), "none of 2 seeds");
+  EXPECT_EQ(seeds_text(decided({{66, none}, {none, 60}, {63, none}})), "one of 2 seeds");
+  EXPECT_EQ(seeds_text(decided({{66}, {60}, {63}})), "one seed");
+}
+
 TEST(Verdict, ControlsAreAFamilyOfTheirOwn) {
   const Values a = {60, 60.2, 60.1}, b = {62, 62.3, 62.2}, c = {62, 62.1, 62.3};
   const Verdict alone = decided({a, b, c});
