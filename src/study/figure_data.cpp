@@ -71,9 +71,10 @@ StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_
 
 std::vector<std::string> notes_of(const StudyResult& result) {
   const Reading& last = result.over_time.back();
-  std::vector<std::string> notes = {fmt::format(
-      "conclusion: {}, since {}; {}", conclusion_name(result.verdict.conclusion), tokens_text(result.held_since),
-      result.verdict.descriptive ? "one seed describes" : "only the last probe is the test")};
+  std::vector<std::string> notes = {
+      fmt::format("conclusion: {}, since {}", conclusion_name(result.verdict.conclusion),
+                  tokens_text(result.held_since)),
+      result.verdict.descriptive ? "one seed describes, it does not test" : "only the last probe is the test"};
   if (const auto product = last.updates_x_adamw_lr())
     notes.push_back(
         fmt::format("end: {} updates, updates × adamw_lr = {:g}", with_separators(*last.updates), *product));

@@ -326,6 +326,8 @@ std::vector<Figure> study_figures(const StudyFigureData& data) {
                                  effects_by_layer(data)};
   Figure spread = curves_figure(data, {"8_score_spread", "Spread of the scores", data.title},
                                 "standard deviation of a query's scores", {{"score_std", &StudyCurves::score_std, 2}});
+  spread.panels[0].y.kind = Axis::doubling;
+  spread.panels[0].y.padding = 0;
   if (!spread.data.empty()) figures.push_back(std::move(spread));
   return figures;
 }

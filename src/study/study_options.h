@@ -22,8 +22,6 @@ struct StudyOptions : Setup {
   std::string conditions = fmt::format("{},{},{}", condition_tags[0], condition_tags[1], condition_tags[2]);
   std::string own_conditions = {};  // of the user: study/own_conditions.h
   double tau = default_tau;         // smaller differences of the mean key PR count as none
-  std::string own_conditions = {};  // of the user: study/own_conditions.h
-  double tau = default_tau;         // smaller differences of the mean key PR count as none
   TrackOptions track{.every = 0, .metrics = "k_pr,other_rank,score_std,gain"};  // what the verdict needs
 
   template <class Self, class Visit>
