@@ -31,7 +31,7 @@ ordered_json json_of(const AnalyzeOutcome& outcome) {
 }
 
 void print_verdict(const AnalyzeOutcome& outcome) {
-  fmt::print("{}\nfigures (1_loss.png to 7_effects_by_layer.png) and combined.json: {}\n", verdict_text(outcome.result),
+  fmt::print("{}\nfigures (1_loss.png, 2_key_pr_causal.png, ...) and combined.json: {}\n", verdict_text(outcome.result),
              visible(outcome.out));
 }
 

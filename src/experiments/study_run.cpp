@@ -46,7 +46,7 @@ std::string measure_named(const std::string& metric) {
   return metric == "k_pr" ? std::string(main_measure) : metric;
 }
 
-// The measures beside mean_pr, what Gaussian vectors give of each, and their errors.
+// The series beside mean_pr, what Gaussian vectors give of each rank, and the errors of ranks.
 void add_measures(ConditionResults& results, const TrainResult& trained, const TrainJob& job) {
   const Tracks& probes = trained.tracks.probe;
   const BatchShape shape{job.options.seq_len, job.model.d_k, job.options.batch * job.options.seq_len};
@@ -54,7 +54,7 @@ void add_measures(ConditionResults& results, const TrainResult& trained, const T
     if (const auto null = baseline_of(metric, shape))
       results.gaussian[measure_named(std::string(metric))] = null->value;
   };
-  for (const std::string_view name : other_measures) {
+  for (const std::string_view name : further_series) {
     if (!probes.has(name)) continue;
     MeasureSeries& series = results.measures[std::string(name)];
     for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)

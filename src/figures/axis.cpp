@@ -147,9 +147,12 @@ void fit_course(Axis& axis, const Extent& shown, int steps) {
 
 void fit_doubling(Axis& axis, const Extent& shown) {
   axis.log = true;
-  axis.low = 0.95;
-  axis.high = std::max(shown.high, 2.0) * 1.05;
-  for (double at = 1; at <= shown.high; at *= 2) axis.tics.push_back({at, tic_text(at)});
+  constexpr double least = 1.0 / 64;
+  double first = 1;
+  while (first > shown.low && first > least) first /= 2;
+  axis.low = 0.95 * first;
+  axis.high = std::max(shown.high, 2 * first) * 1.05;
+  for (double at = first; at <= shown.high; at *= 2) axis.tics.push_back({at, tic_text(at)});
 }
 
 }  // namespace

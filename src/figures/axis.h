@@ -31,7 +31,7 @@ struct Axis {
     tokens,    // ends at the last value, or a little beyond at a round number; the label names the unit
     updates,   // the same
     around,    // `middle` and what lies on either side, to round ends; both sides when that is less than `least`
-    doubling,  // from 1 on, logarithmic, tics at powers of two
+    doubling,  // logarithmic, tics at powers of two, the first at 1 or below the values (1/64 at least); no padding
     fixed,     // low, high and tics are as they are
   };
   Kind kind = any;

@@ -50,7 +50,13 @@ constexpr std::array metrics = {
     Metric{"k_pr_before_gain", other_rank, k, "dimensions", "k_pr of the keys over QK-Norm's gain; probes only"},
     Metric{"qk_pr", other_rank, q, "dimensions", "participation ratio of QKᵀ before RoPE; probes only"},
     Metric{"qk_pr_rotated", other_rank, q, "dimensions", "participation ratio of QKᵀ after RoPE; probes only"},
+    Metric{"score_std", score, q, "", "spread of a query's scaled scores over keys; probes only"},
 };
+
+// What "all" leaves out.
+bool is_of_studies(MetricGroup group) {
+  return group == other_rank || group == score;
+}
 
 std::vector<std::string> names_of_metrics() {
   std::vector<std::string> names;
@@ -90,9 +96,9 @@ MetricSelection::MetricSelection(std::string_view text, std::string_view where) 
     const auto group = std::ranges::find(metric_group_names, part);
     if (part == "all") {
       for (const Metric& metric : metrics)
-        if (metric.group != other_rank) metrics_.insert(metric.name);
+        if (!is_of_studies(metric.group)) metrics_.insert(metric.name);
       for (std::size_t i = 0; i < metric_group_names.size(); ++i)
-        if (const auto one = static_cast<MetricGroup>(i); one != other_rank) groups_.insert(one);
+        if (const auto one = static_cast<MetricGroup>(i); !is_of_studies(one)) groups_.insert(one);
     } else if (group != metric_group_names.end()) {
       const auto chosen = static_cast<MetricGroup>(group - metric_group_names.begin());
       groups_.insert(chosen);

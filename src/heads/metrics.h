@@ -16,9 +16,9 @@
 namespace headscope {
 
 // What is computed together, and what --track picks.
-enum class MetricGroup { norm, outlier, rank, redundancy, attention, pattern, induction, gain, other_rank };
-constexpr std::array<std::string_view, 9> metric_group_names = {
-    "norm", "outlier", "rank", "redundancy", "attention", "pattern", "induction", "gain", "other_rank"};
+enum class MetricGroup { norm, outlier, rank, redundancy, attention, pattern, induction, gain, other_rank, score };
+constexpr std::array<std::string_view, 10> metric_group_names = {
+    "norm", "outlier", "rank", "redundancy", "attention", "pattern", "induction", "gain", "other_rank", "score"};
 
 enum class HeadKind { key, query };
 constexpr std::array<std::string_view, 2> head_kind_names = {"k", "q"};  // in the tables
@@ -44,9 +44,8 @@ const Metric& metric_named(std::string_view name, std::string_view where);
 // Which measurements to make.
 class MetricSelection {
  public:
-  // "all", or groups and names of metrics, comma-separated. The group other_rank, which a study needs, is not in all:
-  // others name it. Throws Error(Fault::input) naming what it does not know;
-  // `where` says who asked.
+  // "all", or groups and names of metrics, comma-separated. The groups other_rank and score, which a study needs, are
+  // not in all: others name them. Throws Error(Fault::input) naming what it does not know; `where` says who asked.
   MetricSelection(std::string_view text, std::string_view where);
 
   [[nodiscard]] bool has(std::string_view metric) const { return metrics_.contains(metric); }

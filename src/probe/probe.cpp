@@ -8,6 +8,7 @@
 #include "core/random.h"
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
+#include "probe/score_spread.h"
 
 namespace headscope {
 namespace {
@@ -58,6 +59,11 @@ void add_ranks(ProbeResult& result, const std::vector<RankSums>& ranks, const Me
     std::erase_if(found[layer], [&](const auto& entry) { return !chosen.has(entry.first); });
   });
   for (std::size_t layer = 0; layer < ranks.size(); ++layer) result.layers[layer].merge(found[layer]);
+}
+
+void add_spreads(ProbeResult& result, const std::vector<at::Tensor>& spreads) {
+  const auto by_layer = rows_of(at::stack(spreads).cpu());
+  for (std::size_t layer = 0; layer < by_layer.size(); ++layer) result.layers[layer]["score_std"] = by_layer[layer];
 }
 
 at::Tensor repeated_tokens(std::int64_t vocabulary, std::int64_t period) {
@@ -233,6 +239,7 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
   const bool with_ranks = chosen.has(MetricGroup::other_rank);
   if (chosen.has(MetricGroup::gain) || with_ranks) result.gains = gains_of(model);
   std::vector<RankSums> ranks;
+  std::vector<at::Tensor> spreads;
   RankJackknife jackknife;
   const Hooks measure{
       .observe = [&, of_heads = measurer.hooks().observe](std::int64_t layer, const HeadVectors& heads) {
@@ -240,6 +247,7 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
         if (with_ranks) ranks.push_back(rank_sums(heads, chosen, /*by_sequence=*/false));
         if (with_ranks && with_errors)
           jackknife.add_layer(rank_sums(heads, chosen, /*by_sequence=*/true), key_gain(result.gains, layer), chosen);
+        if (chosen.has(MetricGroup::score)) spreads.push_back(score_std(heads));
       }};
   // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
@@ -250,6 +258,7 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
     std::vector<HeadValues> induction = measure_induction(model, batches.front().tokens_bt.size(1));
     for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);
   }
+  if (!spreads.empty()) add_spreads(result, spreads);
   if (with_ranks) add_ranks(result, ranks, chosen);
   if (with_ranks && with_errors) result.rank_errors = jackknife.errors();
   if (!chosen.has(MetricGroup::gain)) result.gains = {};

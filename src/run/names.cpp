@@ -26,7 +26,7 @@ constexpr const char* of_a_capture[] = {"{,data/}l#h#{q,k}/data.parquet",
                                         "{,data/}{parts/part-#.safetensors,_saver_state.json}"};
 constexpr const char* study_figures =
     "{1_loss,2_key_pr_causal,3_per_layer,4_causal_decomposition,5_gamma_cv,"
-    "6_effects_over_time,7_effects_by_layer}";
+    "6_effects_over_time,7_effects_by_layer,8_score_spread}";
 
 // Of one training, in a run or in a condition of a study.
 constexpr const char* of_a_training[] = {

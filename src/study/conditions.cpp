@@ -7,7 +7,7 @@ namespace {
 
 const std::vector<Contrast>& known_contrasts() {
   static const std::vector<Contrast> contrasts = {
-      {"gamma", "learning γ", "QK", "QK_frozen"},
+      {"gamma", "training γ", "QK", "QK_frozen"},
       {"norm", "normalisation", "QK_frozen", "NoQK"},
       {"total", "QK-Norm as a whole", "QK", "NoQK"},
       {"gamma_learning", "learning γ without decay", "QK_nodecay", "QK_frozen", true},
@@ -41,7 +41,7 @@ const std::vector<Condition>& known_conditions() {
        "the scale of γ from its shape"},
       {"C′",
        "NoQK_scaled",
-       "C′ scores as spread as B's",
+       "C′ scores spread as B's at the start",
        {{"model.qk_norm", "false"}, {"model.qk_scale", "matched"}},
        "the temperature of the scores from normalisation"},
   };

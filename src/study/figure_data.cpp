@@ -42,6 +42,13 @@ std::vector<SeedMeans> gamma_curves(Runs runs, const Integers& tokens) {
   return curves;
 }
 
+SeedMeans spread_curve(Runs runs, const Integers& tokens) {
+  const std::string name(score_spread);
+  std::erase_if(runs, [&](const ConditionResults* run) { return !run->measures.contains(name); });
+  if (runs.empty()) return {};
+  return curve_of(runs, tokens, [&](const auto& run) -> const Numbers& { return run.measures.at(name).mean; });
+}
+
 // Runs that diverged end the curves of their condition early, unless all did.
 StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_tokens) {
   if (!std::ranges::all_of(runs, [](const auto* run) { return has_diverged(*run); }))
@@ -54,6 +61,7 @@ StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_
   curves.loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::loss));
   curves.val_loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::val_loss));
   curves.mean_pr = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::mean_pr));
+  curves.score_std = spread_curve(runs, curves.tokens);
   for (std::size_t layer = 0; layer < runs.front()->layer_pr.size(); ++layer)
     append(curves.layer_pr,
            mean_at(runs, final_tokens, [&](const auto& run) -> const Numbers& { return run.layer_pr[layer]; }));
@@ -63,9 +71,10 @@ StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_
 
 std::vector<std::string> notes_of(const StudyResult& result) {
   const Reading& last = result.over_time.back();
-  std::vector<std::string> notes = {fmt::format(
-      "conclusion: {}, since {}; {}", conclusion_name(result.verdict.conclusion), tokens_text(result.held_since),
-      result.verdict.descriptive ? "one seed describes" : "only the last probe is the test")};
+  std::vector<std::string> notes = {
+      fmt::format("conclusion: {}, since {}", conclusion_name(result.verdict.conclusion),
+                  tokens_text(result.held_since)),
+      result.verdict.descriptive ? "one seed describes, it does not test" : "only the last probe is the test"};
   if (const auto product = last.updates_x_adamw_lr())
     notes.push_back(
         fmt::format("end: {} updates, updates × adamw_lr = {:g}", with_separators(*last.updates), *product));

@@ -50,8 +50,8 @@ std::string in_quotes(const std::string& text) {
 
 constexpr std::string_view layer_prefix = "layer_";  // of a measure by layer
 
-bool is_other_measure(std::string_view name) {
-  return std::ranges::find(other_measures, name) != other_measures.end();
+bool is_further_series(std::string_view name) {
+  return std::ranges::find(further_series, name) != further_series.end();
 }
 
 bool is_field(std::string_view name) {
@@ -69,7 +69,7 @@ bool is_field(std::string_view name) {
                                         "jackknife_error",
                                         "layer_jackknife_error"};
   const std::string_view measure = name.starts_with(layer_prefix) ? name.substr(layer_prefix.size()) : name;
-  return std::ranges::find(names, name) != std::end(names) || is_other_measure(measure);
+  return std::ranges::find(names, name) != std::end(names) || is_further_series(measure);
 }
 
 // Builds the document from the parser's events, without recursion. It keeps our fields only, and nothing that is nested
@@ -245,8 +245,7 @@ void check_prs(const std::string& origin, const ConditionResults& results) {
   };
   check(main_measure, "layer_pr", results.mean_pr, results.layer_pr);
   for (const auto& [name, series] : results.measures)
-    if (name.find("pr") != std::string::npos)
-      check(name, fmt::format("{}{}", layer_prefix, name), series.mean, series.layers);
+    if (name != score_spread) check(name, fmt::format("{}{}", layer_prefix, name), series.mean, series.layers);
 }
 
 }  // namespace
@@ -279,7 +278,7 @@ ordered_json results_json(const ConditionResults& results) {
   if (results.gamma_final) object["gamma_final"] = layers_json(*results.gamma_final);
   if (results.updates) object["updates"] = *results.updates;
   if (results.adamw_lr) object["adamw_lr"] = *results.adamw_lr;
-  for (const std::string_view name : other_measures) {
+  for (const std::string_view name : further_series) {
     const auto found = results.measures.find(std::string(name));
     if (found == results.measures.end()) continue;
     object[found->first] = found->second.mean;
@@ -341,7 +340,7 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
       fail_input("{}: updates has {} values; expected {}, as many as tokens", origin, results.updates->size(), probes);
   }
   if (document.contains("adamw_lr")) results.adamw_lr = field("adamw_lr", rate_at);
-  for (const std::string_view measure : other_measures) {
+  for (const std::string_view measure : further_series) {
     const std::string name(measure), of_layers = fmt::format("{}{}", layer_prefix, name);
     if (!document.contains(name)) continue;
     MeasureSeries& series = results.measures[name];
@@ -354,7 +353,7 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
     const json& object = document.at(name);
     if (!object.is_object()) refuse(fmt::format("{}: {}", origin, name), object, "an object of measures");
     for (const auto& [measure, value] : object.items())
-      if (measure == main_measure || is_other_measure(measure))
+      if (measure == main_measure || is_further_series(measure))
         values[measure] = read(fmt::format("{}: {}[\"{}\"]", origin, name, measure), value, length...);
   };
   by_measure("gaussian", results.gaussian, number_at);

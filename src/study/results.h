@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,9 +27,12 @@ struct MeasureSeries {
   std::vector<Numbers> layers;  // [layer][probe]
 };
 
-// The measures beside mean_pr that results.json may have, by their names there.
-constexpr std::array<std::string_view, 5> other_measures = {"k_pr_centred", "k_pr_rotated", "k_pr_before_gain", "qk_pr",
-                                                            "qk_pr_rotated"};
+// The series beside mean_pr that results.json may have, by their names there: five measures of rank, and the spread of
+// the scores.
+constexpr std::array<std::string_view, 6> further_series = {"k_pr_centred", "k_pr_rotated",  "k_pr_before_gain",
+                                                            "qk_pr",        "qk_pr_rotated", "score_std"};
+constexpr std::span<const std::string_view> other_measures = std::span(further_series).first(5);
+constexpr std::string_view score_spread = further_series[5];
 constexpr std::string_view main_measure = "mean_pr";
 
 // Series have one value for each probe; NaN is null in the file (there is no loss before the first step).
@@ -43,7 +47,7 @@ struct ConditionResults {
   std::optional<std::vector<Numbers>> gamma_final;  // [layer][d_k]; where the gain is learned
   std::optional<Integers> updates;                  // made at each probe; absent in published results
   std::optional<double> adamw_lr;                   // where it is constant
-  // By names of other_measures; empty in published results.
+  // By names of further_series; empty in published results.
   std::map<std::string, MeasureSeries> measures;
   // Also of mean_pr: the value for Gaussian queries and keys, the jackknife standard error over sequences at the last
   // probe, and that of each layer. Empty where not known.

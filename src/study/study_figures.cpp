@@ -316,14 +316,20 @@ Figure effects_by_layer(const StudyFigureData& data) {
 }  // namespace
 
 std::vector<Figure> study_figures(const StudyFigureData& data) {
-  return {loss_figure(data),
-          curves_figure(data, {"2_key_pr_causal", "Key participation ratio", data.title}, "key PR, mean over layers",
-                        {{"mean_pr", &StudyCurves::mean_pr, 2}}),
-          layer_figure(data),
-          effect_figure(data),
-          gamma_cv_figure(data),
-          effects_over_time(data),
-          effects_by_layer(data)};
+  std::vector<Figure> figures = {loss_figure(data),
+                                 curves_figure(data, {"2_key_pr_causal", "Key participation ratio", data.title},
+                                               "key PR, mean over layers", {{"mean_pr", &StudyCurves::mean_pr, 2}}),
+                                 layer_figure(data),
+                                 effect_figure(data),
+                                 gamma_cv_figure(data),
+                                 effects_over_time(data),
+                                 effects_by_layer(data)};
+  Figure spread = curves_figure(data, {"8_score_spread", "Spread of the scores", data.title},
+                                "standard deviation of a query's scores", {{"score_std", &StudyCurves::score_std, 2}});
+  spread.panels[0].y.kind = Axis::doubling;
+  spread.panels[0].y.padding = 0;
+  if (!spread.data.empty()) figures.push_back(std::move(spread));
+  return figures;
 }
 
 }  // namespace headscope

@@ -21,6 +21,7 @@ struct StudyCurves {
   std::size_t colour = 0;  // its place among the conditions of the study
   Integers tokens;         // at each probe
   SeedMeans loss, val_loss, mean_pr;
+  SeedMeans score_std;              // may be empty
   SeedMeans layer_pr;               // of each layer, at the end
   std::vector<SeedMeans> gamma_cv;  // of each layer; may be empty
 };
@@ -56,6 +57,7 @@ StudyFigureData figure_data(const Study& study, const StudyResult& result);
 //   5_gamma_cv               coefficient of variation of the gain of A, a curve for each layer
 //   6_effects_over_time      each effect on the mean key PR against tokens, beside ± tau
 //   7_effects_by_layer       each effect in each layer with its interval: a forest plot, a panel for each
+//   8_score_spread           spread of the scores against tokens; left out where no run has it
 // A condition has the same colour everywhere. What is absent is left out.
 std::vector<Figure> study_figures(const StudyFigureData& data);
 

@@ -22,7 +22,7 @@ struct StudyOptions : Setup {
   std::string conditions = fmt::format("{},{},{}", condition_tags[0], condition_tags[1], condition_tags[2]);
   std::string own_conditions = {};  // of the user: study/own_conditions.h
   double tau = default_tau;         // smaller differences of the mean key PR count as none
-  TrackOptions track{.every = 0, .metrics = "k_pr,other_rank,gain"};  // what the verdict needs
+  TrackOptions track{.every = 0, .metrics = "k_pr,other_rank,score_std,gain"};  // what the verdict needs
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {

@@ -77,7 +77,7 @@ std::string found_text(const Verdict& verdict, const Effect& effect) {
                      difference_text(low, tau), difference_text(high, tau));
 }
 
-// "learning γ protects rank, A − B = +6.15 (B 59.55 → A 65.70, p = 0.003)"
+// "training γ protects rank, A − B = +6.15 (B 59.55 → A 65.70, p = 0.003)"
 std::string effect_text(const Verdict& verdict, const Effect& effect) {
   const auto value_of = [&](const std::string& tag) {
     const ConditionValues& values = values_of(verdict.conditions, tag);
@@ -140,7 +140,17 @@ std::string basis(const Verdict& verdict) {
                      seeds_text(verdict));
 }
 
-// What was found, in one sentence with its numbers. The total stands where it decides.
+// Where A₀ is there: what A − B is made of.
+std::string parts_of_gamma(const Verdict& verdict) {
+  std::vector<std::string> parts;
+  for (const Effect& effect : verdict.effects)
+    if (effect.contrast.name == "gamma_learning" || effect.contrast.name == "gamma_decay")
+      parts.push_back(effect_text(verdict, effect));
+  return parts.size() < 2 ? "" : fmt::format(" A − B has two parts: {}.", fmt::join(parts, "; "));
+}
+
+// What was found, in one sentence with its numbers, and another about γ where there is more to say. The total stands
+// where it decides.
 std::string verdict_sentence(const Verdict& verdict) {
   std::vector<std::string> parts;
   const bool with_total = verdict.conclusion == Conclusion::inconclusive || verdict.conclusion == Conclusion::opposed;
@@ -154,7 +164,7 @@ std::string verdict_sentence(const Verdict& verdict) {
     parts.push_back(text);
   }
   parts.push_back(basis(verdict));
-  return fmt::format("{}: {}.", headline(verdict), fmt::join(parts, "; "));
+  return fmt::format("{}: {}.{}", headline(verdict), fmt::join(parts, "; "), parts_of_gamma(verdict));
 }
 
 }  // namespace

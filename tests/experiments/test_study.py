@@ -25,7 +25,8 @@ import pyarrow.parquet as parquet
 
 DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
 TAGS = ("QK", "QK_frozen", "NoQK")
-FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv", "6_effects_over_time", "7_effects_by_layer")
+FIGURES = ("1_loss", "2_key_pr_causal", "3_per_layer", "4_causal_decomposition", "5_gamma_cv", "6_effects_over_time", "7_effects_by_layer",
+           "8_score_spread")
 # A study of seconds: 10 steps of 4 x 64 tokens, a checkpoint every second step.
 SMALL = ("train.tokens=2560", "train.batch=4", "train.seq_len=64", "train.probe_every=5", "train.checkpoint_every=2",
          "model.layers=2", "model.d_model=64", "model.heads=4", "model.d_k=16", "model.d_ff=128")

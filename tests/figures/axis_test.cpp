@@ -124,6 +124,10 @@ TEST(DoublingAxis, HasTicsAtPowersOfTwo) {
   const Axis axis = axis_of({.kind = Axis::doubling}, {1, 20});
   EXPECT_TRUE(axis.log && axis.low > 0 && axis.low < 1 && axis.high > 20);
   EXPECT_THAT(texts_of(axis), ElementsAre("1", "2", "4", "8", "16"));
+  const Axis below = axis_of({.kind = Axis::doubling}, {0.2, 5});
+  EXPECT_TRUE(below.low > 0 && below.low < 0.125 && below.high > 5);
+  EXPECT_THAT(texts_of(below), ElementsAre("0.125", "0.25", "0.5", "1", "2", "4"));
+  EXPECT_GT(axis_of({.kind = Axis::doubling}, {-3, 5}).low, 0);
 }
 
 TEST(Axis, IncludesWhatItMustIsPaddedAndKeepsTheTicsThatAreGiven) {

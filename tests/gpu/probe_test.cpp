@@ -203,7 +203,7 @@ TEST(GpuProbe, MeasurerGivesWhatTheMeasurementsGive) {
     const HeadMeasurements measured = measurer.finish();
     ASSERT_EQ(measured.layers.size(), 3U);
     for (std::size_t layer = 0; layer < 3; ++layer) {
-      EXPECT_EQ(measured.layers[layer].size(), head_metrics().size() - 7);  // not those of induction and other_rank
+      EXPECT_EQ(measured.layers[layer].size(), head_metrics().size() - 8);  // not those of induction, other_rank, score
       expect_values(measured.layers[layer], expected[layer], exactly);
     }
     EXPECT_TRUE(measured.gains.q.empty());

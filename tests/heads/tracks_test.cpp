@@ -90,7 +90,8 @@ TEST(Metrics, AreChosenByGroupOrName) {
   EXPECT_TRUE(chosen.has(MetricGroup::attention));
   EXPECT_FALSE(chosen.has(MetricGroup::pattern));
   for (const Metric& metric : head_metrics())
-    EXPECT_EQ(MetricSelection("all", "--track").has(metric.name), metric.group != MetricGroup::other_rank);
+    EXPECT_EQ(MetricSelection("all", "--track").has(metric.name),
+              metric.group != MetricGroup::other_rank && metric.group != MetricGroup::score);
   EXPECT_TRUE(MetricSelection("all,other_rank", "--track").has("qk_pr"));
 }
 

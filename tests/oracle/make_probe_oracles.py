@@ -154,6 +154,15 @@ def other_ranks(q, k, q_rotated, k_rotated, gain):
     }
 
 
+def score_std(q, k, scale):
+    """The scores are built whole."""
+    values = []
+    for h in range(q.shape[2]):
+        scores = scale * np.einsum("btd,bsd->bts", q[:, :, h], k[:, :, h * k.shape[2] // q.shape[2]])
+        values.append(math.sqrt(scores.var(axis=2).mean()))
+    return values
+
+
 def ranks_oracle():
     """Values, and jackknife errors over sequences of their mean over heads."""
     rng = np.random.default_rng(12)
@@ -163,6 +172,8 @@ def ranks_oracle():
     tensors = {**vectors, "gain": gain.flatten()}
     tensors.update({f"expected.{name}": np.array(values) for name, values in other_ranks(**vectors, gain=gain).items()})
     without = [other_ranks(**{name: np.delete(x, s, 0) for name, x in vectors.items()}, gain=gain) for s in range(5)]
+    tensors["scale"] = np.array(0.3)
+    tensors["expected.score_std"] = np.array(score_std(vectors["q_rotated"], vectors["k_rotated"], 0.3))
     for name in without[0]:
         means = np.array([np.mean(values[name]) for values in without])
         tensors[f"jackknife.{name}"] = np.array(math.sqrt(4 / 5 * ((means - means.mean()) ** 2).sum()))

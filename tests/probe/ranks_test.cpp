@@ -4,6 +4,7 @@
 
 #include "core/missing.h"
 #include "probe/probe.h"
+#include "probe/score_spread.h"
 #include "settings/setup.h"
 #include "stats/sample_moments.h"
 #include "support/tensor_oracle.h"
@@ -47,6 +48,13 @@ TEST(OtherRanks, AgreeWithNumpy) {
     const double error = oracle.get("jackknife." + std::string(metric)).item<double>();
     EXPECT_NEAR(jackknife_error(means), error, 1e-7 * error) << metric;
   }
+}
+
+TEST(ScoreSpread, AgreesWithNumpy) {
+  const TensorOracle oracle("ranks.safetensors");
+  const at::Tensor q = oracle.get("q_rotated"), k = oracle.get("k_rotated");
+  const std::vector<double> found = to_doubles(score_std({q, k, k, q, k, {oracle.get("scale").item<double>()}}));
+  EXPECT_LT(largest_relative_difference(found, to_doubles(oracle.get("expected.score_std"))), 1e-12);
 }
 
 TEST(OtherRanks, OfKeysWithoutFullRankAreThoseOfTheirSpace) {

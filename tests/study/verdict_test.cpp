@@ -89,7 +89,7 @@ TEST(Verdict, WithoutAConditionIsInconclusiveButSaysWhatIsKnown) {
   EXPECT_EQ(without_c.kill_criterion, false);
   EXPECT_EQ(without_c.find("norm"), nullptr);
   EXPECT_THAT(without_c.sentence, HasSubstr("Inconclusive without condition C (NoQK)"));
-  EXPECT_THAT(without_c.sentence, HasSubstr("learning γ protects rank, A − B = +6.00"));
+  EXPECT_THAT(without_c.sentence, HasSubstr("training γ protects rank, A − B = +6.00"));
   const Verdict diverged = decided({{none}, {60}, {63}});  // A was run
   EXPECT_EQ(diverged.conclusion, Conclusion::inconclusive);
   EXPECT_FALSE(diverged.kill_criterion || diverged.kill_supported);
@@ -148,7 +148,7 @@ TEST(Verdict, AConditionWhoseRunsAllDivergedHasNoNumber) {
   const Verdict verdict = decided({{none, none}, {60, 60.5}, {63, 63.5}});
   EXPECT_THAT(verdict.sentence, Not(HasSubstr("nan")));
   EXPECT_THAT(verdict.sentence,
-              HasSubstr("learning γ is not known, no seed has a sound run of both (B 60.25 → A diverged)"));
+              HasSubstr("training γ is not known, no seed has a sound run of both (B 60.25 → A diverged)"));
   EXPECT_EQ(seeds_text(verdict), "0 to 2 seeds");
   const Verdict nothing = decided({{none, none}, {none, none}, {none, none}});
   EXPECT_THAT(nothing.sentence, Not(HasSubstr("nan")));
@@ -171,6 +171,9 @@ TEST(Verdict, ControlsAreAFamilyOfTheirOwn) {
   EXPECT_NEAR(with.find("mine")->difference(), 0.1 / 3, 1e-9);  // one's own condition is compared with A
   EXPECT_EQ(with.find("gamma_scale"), nullptr);
   EXPECT_EQ(to_json(with).at("mean_pr").at("QK_nodecay"), with.mean_pr(3).mean);
+  EXPECT_THAT(with.sentence, HasSubstr(" A − B has two parts: learning γ without decay "));
+  EXPECT_THAT(with.sentence, HasSubstr("; decay of γ worsens rank, A − A₀ = −3.13"));
+  EXPECT_THAT(decide(values_of({a, b, c}, {})).sentence, Not(HasSubstr("two parts")));
 }
 
 TEST(Verdict, PrintsADifferenceOnItsSideOfTau) {
@@ -191,12 +194,12 @@ TEST(MeanText, HasDigitsForItsHalf) {
 
 TEST(Verdict, SentenceNamesSignsAndNumbers) {
   EXPECT_EQ(decided({{65.7}, {59.55}, {63.25}}).sentence,
-            "Both γ and normalisation change the rank of keys: learning γ protects rank, A − B = +6.15 (B 59.55 → A "
+            "Both γ and normalisation change the rank of keys: training γ protects rank, A − B = +6.15 (B 59.55 → A "
             "65.70); normalisation worsens rank, B − C = −3.70 (C 63.25 → B 59.55); τ = 1, one seed: chance is not "
             "estimated.");
   const std::string null_result = decided({{60}, {60.43}, {66}}).sentence;
   EXPECT_THAT(null_result, HasSubstr("Normalisation changes the rank of keys, γ does not"));
-  EXPECT_THAT(null_result, HasSubstr("learning γ does nothing, A − B = −0.43, less than τ = 1 (B 60.43 → A 60.00), a "
+  EXPECT_THAT(null_result, HasSubstr("training γ does nothing, A − B = −0.43, less than τ = 1 (B 60.43 → A 60.00), a "
                                      "null result for γ by the kill criterion"));
   const std::string tested = decided({{65.9, 66, 66.1}, {59.9, 60, 60.2}, {62.9, 63, 63.1}}).sentence;
   EXPECT_THAT(tested, HasSubstr("(B 60.03 → A 66.00, p < 0.001)"));

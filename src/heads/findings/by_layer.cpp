@@ -10,7 +10,7 @@ using enum MetricGroup;
 
 // Groups of metrics that share a table: a page is some seven columns wide.
 const std::vector<std::vector<MetricGroup>> metric_tables = {
-    {norm}, {outlier}, {rank, redundancy}, {attention}, {pattern, induction}, {other_rank}};
+    {norm}, {outlier}, {rank, redundancy}, {attention}, {pattern, induction}, {other_rank, score}};
 
 std::vector<double> layer_means(const Tracks& tracks, std::string_view metric, std::size_t moment) {
   std::vector<double> means;
