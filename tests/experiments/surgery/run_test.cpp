@@ -12,7 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::expect_error;
-using test::small_corpus;
 using test::small_job;
 using test::TemporaryFolder;
 
@@ -25,7 +24,8 @@ void train_small(const fs::path& folder, bool qk_norm = true, QkGainShape gain =
   setup.model = job.model;
   setup.train = job.options;
   job.config = to_json(setup);
-  train(job, small_corpus(job.options), choose_device("cpu"));
+  Console quiet({.quiet = true});
+  train(job, load_corpus_for(setup, quiet), choose_device("cpu"));
 }
 
 class Surgery : public ::testing::Test {
