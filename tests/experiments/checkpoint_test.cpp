@@ -121,6 +121,10 @@ TEST(OpenCheckpoint, OfAnEarlierVersionOpens) {
   }
   write_state(checkpoint, [](nlohmann::ordered_json& state) { state["config"]["model"]["qk_norm"] = "none"; });
   EXPECT_FALSE(load_model(checkpoint, cpu().device).setup.model.qk_norm);
+  EXPECT_TRUE(load_model(checkpoint, cpu().device).setup.data.validation_sample);
+  // Without the key, measurements were of the first blocks.
+  write_state(checkpoint, [](nlohmann::ordered_json& state) { state["config"]["data"].erase("validation_sample"); });
+  EXPECT_FALSE(load_model(checkpoint, cpu().device).setup.data.validation_sample);
 }
 
 TEST(OpenCheckpoint, OfAStudyNamesItsConditions) {

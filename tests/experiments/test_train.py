@@ -343,6 +343,39 @@ class Running(Program):
         timed = {"manifest.json", "steps.parquet/part-00000.parquet"}
         self.assertEqual(set(differing(first, again)) - timed, set())
 
+    def test_ARunOfAnEarlierVersion_GoesOnWithTheFirstBlocks(self):
+        # The keys that a configuration did not have then. Validation and probes took the first blocks, no sample.
+        later = {"data": ["validation_sample"], "train": ["deterministic", "recompute"],
+                 "model": ["qk_gain", "qk_scale"], "optim": ["gain_decay", "gain_decay_target", "embedding_decay"]}
+        flags, of_first = settings(*self.LONG), ("--set", "data.validation_sample=false")
+        whole, sampled, old = (self.folder / name / "run" for name in ("whole", "sampled", "old"))
+        self.done("train", *flags, *of_first, "--out", whole)
+        self.done("train", *flags, "--out", sampled)
+        self.assertNotEqual(repr(rows(whole, "probes")), repr(rows(sampled, "probes")))
+        process = start("train", *flags, *of_first, "--out", old)
+        while not newest_checkpoint(old):
+            self.assertIsNone(process.poll())
+            time.sleep(0.002)
+        process.kill()
+        process.wait()
+        manifest = json.loads((old / "manifest.json").read_text())
+        self.assertEqual(manifest["status"], "running")
+        del manifest["held_out"]
+        for part, keys in later.items():
+            for key in keys:
+                del manifest["config"][part][key]
+        (old / "manifest.json").write_text(json.dumps(manifest))
+        (old / "config.yaml").unlink()  # written again
+        self.done("train", "--resume", "--out", old)
+        self.assert_same_training(whole, old)
+        for table in ("probes", "heads"):
+            self.assertEqual(repr(rows(old, table)), repr(rows(whole, table)), table)
+        before, after = (json.loads((out / "manifest.json").read_text()) for out in (whole, old))
+        for key in ("config", "held_out", "val_loss"):
+            self.assertEqual(after[key], before[key])
+        self.assertEqual(after["held_out"]["blocks"], "first")
+        self.assertEqual((old / "config.yaml").read_text(), (whole / "config.yaml").read_text())
+
     def test_ACompleteRun_IsShownAgainAndLeftAsItIs(self):
         out = self.copy_of_run("run")
         mine = self.folder / "mine.yaml"
