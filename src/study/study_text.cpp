@@ -56,14 +56,29 @@ std::string effects_text(const Verdict& verdict) {
     text +=
         fmt::format(fmt::runtime(row), names[i], width, interval_text(effect.test.difference, verdict.tau), p, outcome);
   }
+  const bool has_equivalence = std::ranges::any_of(verdict.effects, &Effect::is_equivalent);
+  if (has_equivalence && !verdict.descriptive)
+    text += "  equivalent: the 90 % interval lies within ± τ (two one-sided tests)\n";
   return text + "\n";
+}
+
+// "Key PR falls by 24.32 without QK-Norm (C), by 26.27 with it (A)."
+std::string collapse_reading(const Verdict& verdict) {
+  const auto collapse = [&](std::size_t i) { return finite_mean(verdict.conditions[i].collapse()).mean; };
+  const double with = collapse(0), without = collapse(n_main_conditions - 1);
+  if (!(with > 0 && without > 0)) return "";
+  return fmt::format("From the first probe on key PR falls by {} without QK-Norm (C), by {} with it (A).",
+                     fixed_text(without, 2), fixed_text(with, 2));
 }
 
 // Since when the conclusion has held, and what two other ways to read the same runs give.
 std::string other_readings(const StudyResult& result) {
   std::vector<std::string> readings;
+  if (const std::string collapse = collapse_reading(result.verdict); !collapse.empty()) readings.push_back(collapse);
   if (result.verdict.conclusion != Conclusion::inconclusive)
-    readings.push_back(fmt::format("The conclusion has held since {}.", tokens_text(result.held_since)));
+    readings.push_back(result.held_since == result.tokens
+                           ? "The conclusion is that of the last probe alone."
+                           : fmt::format("The conclusion has held since {}.", tokens_text(result.held_since)));
   if (result.last_probes)
     readings.push_back(fmt::format("The mean of the last {} probes gives: {}.", probes_of_second_reading,
                                    conclusion_name(result.last_probes->conclusion)));
