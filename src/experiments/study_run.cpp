@@ -111,6 +111,7 @@ TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& con
   train.model = setup.model;
   train.options = setup.train;
   train.diverges_to_result = true;
+  train.with_rank_errors = true;
   train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
   train.seed = seed;
