@@ -1,5 +1,6 @@
 #include "probe/probe.h"
 
+#include <ATen/core/grad_mode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 

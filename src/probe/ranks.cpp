@@ -1,5 +1,7 @@
 #include "probe/ranks.h"
 
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 #include <array>
 #include <initializer_list>

@@ -1,5 +1,6 @@
 #include "probe/ranks.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "core/missing.h"
