@@ -35,17 +35,12 @@ std::array<Setup, 3> all_presets() {
 }
 
 // What a run reads of its data.
-struct Wanted {
-  std::int64_t train = 0, validation = 0;  // tokens
-  std::int64_t most_validation = 0;        // that a sample is taken of
-};
-
-Wanted wanted_of(const Setup& setup) {
+WantedTokens wanted_of(const Setup& setup) {
   constexpr std::int64_t most_sampled = 1 << 22;  // tokens: a second or two to read, thousands of documents
   const TrainOptions& train = setup.train;
-  return {train.steps() * train.tokens_per_step() + 1,
-          tokens_for_batches(train.validation_batches, train.batch, train.seq_len),
-          setup.data.validation_sample ? most_sampled : 0};
+  return {.train = train.steps() * train.tokens_per_step() + 1,
+          .validation = tokens_for_batches(train.validation_batches, train.batch, train.seq_len),
+          .most_validation = setup.data.validation_sample ? most_sampled : 0};
 }
 
 void check_vocabulary(const Setup& setup, const Corpus& corpus) {
@@ -239,10 +234,8 @@ std::vector<std::string> notices(const Setup& setup) {
 }
 
 Corpus load_corpus_for(const Setup& setup, Console& console) {
-  const Wanted wanted = wanted_of(setup);
-  Corpus corpus =
-      load_corpus(setup.data, wanted.train, wanted.validation, console, /*range=*/0, wanted.most_validation);
-  corpus.sampled = setup.data.validation_sample;
+  const WantedTokens wanted = wanted_of(setup);
+  Corpus corpus = load_corpus(setup.data, wanted, console);
   check_fits(setup, corpus);
   std::string said = fmt::format("data: {}", corpus.source);
   if (!corpus.unigram_entropy) {
@@ -259,7 +252,8 @@ Corpus load_corpus_for(const Setup& setup, Console& console) {
 }
 
 void check_corpus_for(const Setup& setup) {
-  const Corpus start = start_of_corpus(setup.data, setup.train.seq_len + 1, wanted_of(setup).validation);
+  const Corpus start =
+      start_of_corpus(setup.data, {.train = setup.train.seq_len + 1, .validation = wanted_of(setup).validation});
   if (start.cut)
     check_vocabulary(setup, start);
   else
@@ -267,12 +261,14 @@ void check_corpus_for(const Setup& setup) {
 }
 
 Corpus load_held_out(const Setup& setup, Console& console) {
-  const Wanted wanted = wanted_of(setup);
-  // A sample of the documents that are met on the way through the training part needs that way.
-  const bool reads_training = setup.data.validation_sample && setup.data.validation.empty();
-  Corpus corpus = load_corpus(setup.data, reads_training ? wanted.train : 1, wanted.validation, console,
-                              setup.model.longest, wanted.most_validation);
-  corpus.sampled = setup.data.validation_sample;
+  WantedTokens wanted = wanted_of(setup);
+  wanted.range = setup.model.longest;
+  // A sample is taken of the documents that are met on the way through the training part. That part is not kept.
+  if (setup.data.validation_sample && setup.data.validation.empty())
+    wanted.keeps_train = false;
+  else
+    wanted.train = 1;
+  Corpus corpus = load_corpus(setup.data, wanted, console);
   if (corpus.text_vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);

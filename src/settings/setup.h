@@ -76,7 +76,8 @@ Corpus load_corpus_for(const Setup& setup, Console& console);
 // Throws what load_corpus_for would, as far as the start of the data tells: reads some megabytes at most.
 void check_corpus_for(const Setup& setup);
 
-// The validation part for a model that is trained; where that can be, next to nothing is read for training. A warning
+// The validation part for a model that is trained, as training had it; nothing or next to nothing is kept of the
+// training part. A warning
 // counts the documents that are longer than the model's range. Throws Error(Fault::input) when its vocabulary is larger
 // than the model's, or it has not tokens enough.
 Corpus load_held_out(const Setup& setup, Console& console);
