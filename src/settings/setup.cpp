@@ -83,16 +83,26 @@ const OldWord* old_word(std::string_view word) {
   return found == old_words.end() ? nullptr : &*found;
 }
 
-// Their defaults are what a run had before they were there.
-constexpr std::array<std::pair<const char*, const char*>, 7> keys_of_later_versions = {{
-    {"train", "deterministic"},
-    {"train", "recompute"},
-    {"model", "qk_gain"},
-    {"model", "qk_scale"},
-    {"optim", "gain_decay"},
-    {"optim", "gain_decay_target"},
-    {"optim", "embedding_decay"},
-}};
+// A key that runs of earlier versions do not have, and what they did. It is not today's default, which may change.
+struct LaterKey {
+  const char *part, *key;
+  nlohmann::ordered_json value_before;
+};
+
+const std::vector<LaterKey>& later_keys() {
+  static const std::vector<LaterKey> keys = {
+      {"train", "deterministic", false},
+      {"train", "recompute", false},
+      {"model", "qk_gain", "vector"},
+      {"model", "qk_scale", 1.0},
+      {"optim", "gain_decay", "weight_decay"},
+      {"optim", "gain_decay_target", 0.0},
+      {"optim", "embedding_decay", "weight_decay"},
+      {"data", "validation_sample", false},
+      {"study", "own_conditions", ""},
+  };
+  return keys;
+}
 
 constexpr UsualWord words[] = {{"lr", "optim.muon_lr"},
                                {"lr", "optim.adamw_lr"},
@@ -176,19 +186,13 @@ std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) 
 
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
   if (!config.is_object() || !config.contains("model") || !config["model"].is_object()) return config;
-  // Keys that runs of earlier versions do not have.
-  const nlohmann::ordered_json defaults = to_json(Setup());
-  for (const auto& [part, key] : keys_of_later_versions)
-    if (config.contains(part) && config[part].is_object() && !config[part].contains(key))
-      config[part][key] = defaults[part][key];
-  if (config.contains("study") && config["study"].is_object() && !config["study"].contains("own_conditions"))
-    config["study"]["own_conditions"] = "";
-  if (config.contains("data") && config["data"].is_object() && !config["data"].contains("validation_sample"))
-    config["data"]["validation_sample"] = false;
+  for (const LaterKey& later : later_keys())
+    if (config.contains(later.part) && config[later.part].is_object() && !config[later.part].contains(later.key))
+      config[later.part][later.key] = later.value_before;
   if (!config["model"].contains("qk_norm")) return config;  // a study varies it
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
-  if (old == nullptr) return config;
+  if (old == nullptr || (config.contains("train") && !config["train"].is_object())) return config;
   qk_norm = old->qk_norm;
   config["train"]["qk_gain"] = old->qk_gain;
   return config;

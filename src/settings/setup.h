@@ -37,6 +37,7 @@ Setup preset_setup(const std::string& name);
 // The entries in the words of this version. Earlier ones had one key for two choices: model.qk_norm was learned, frozen
 // or none.
 std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
+// The same of the whole configuration of a run. Keys that came later get the values that the run had.
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
 // What a run that goes on may have otherwise: no number of it depends on them.
