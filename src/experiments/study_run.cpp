@@ -41,7 +41,7 @@ Numbers mean_over(const std::vector<Numbers>& layers) {
   return means;
 }
 
-// The name of mean_pr in the tables.
+// The name in results.json of a metric of the tables.
 std::string measure_named(const std::string& metric) {
   return metric == "k_pr" ? std::string(main_measure) : metric;
 }
@@ -54,7 +54,8 @@ void add_measures(ConditionResults& results, const TrainResult& trained, const T
     if (const auto null = baselines.of(metric, shape))
       results.gaussian[measure_named(std::string(metric))] = null->value;
   };
-  for (const std::string_view name : further_series) {
+  for (const FurtherSeries& one : further_series) {
+    const std::string_view name = one.name;
     if (!probes.has(name)) continue;
     MeasureSeries& series = results.measures[std::string(name)];
     for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)

@@ -96,7 +96,7 @@ std::string other_readings(const StudyResult& result) {
   return fmt::format("  {}\n", wrapped(fmt::format("{}", fmt::join(readings, " ")), line_width, 2, 2));
 }
 
-// Whether the conclusion holds under other measures of rank.
+// The conclusions of other measures of rank, and whether that of the key PR holds under them.
 std::string measures_text(const StudyResult& result) {
   if (result.measures.empty()) return "";
   std::string text = fmt::format("  {:<16}  {:>6}", "measure", "τ");
@@ -109,7 +109,9 @@ std::string measures_text(const StudyResult& result) {
       const double mean = measure.verdict.mean_pr(i).mean;
       text += fmt::format("  {:>6}", std::isnan(mean) ? "-" : fixed_text(mean, 2));
     }
-    text += fmt::format("  {}: {}\n", conclusion_name(measure.verdict.conclusion), measure.holds ? "holds" : "differs");
+    text += fmt::format("  {}", conclusion_name(measure.verdict.conclusion));
+    if (measure.holds) text += *measure.holds ? ": holds" : ": differs";
+    text += "\n";
   }
   return text;
 }
