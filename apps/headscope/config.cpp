@@ -17,12 +17,14 @@ struct KeyTable {
 
 std::vector<KeyTable> all_tables(const std::string& preset) {
   TrainRunOptions train;
-  static_cast<Setup&>(train) = preset_setup(preset);
-  std::vector<ConfigKey> both, of_train, of_study = config_keys(StudyOptions());
+  StudyOptions study;
+  static_cast<Setup&>(train) = static_cast<Setup&>(study) = preset_setup(preset);
+  std::vector<ConfigKey> both, of_train, of_study = config_keys(study);
   for (const ConfigKey& key : config_keys(train)) {
     const auto in_study = std::ranges::find(of_study, key.key, &ConfigKey::key);
-    (in_study == of_study.end() ? of_train : both).push_back(key);
-    if (in_study != of_study.end()) of_study.erase(in_study);
+    const bool is_same = in_study != of_study.end() && in_study->value == key.value;  // the defaults of two may differ
+    (is_same ? both : of_train).push_back(key);
+    if (is_same) of_study.erase(in_study);
   }
   return {{"train, study", both},
           {"train", of_train},

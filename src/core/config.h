@@ -52,25 +52,25 @@ struct IsNumberOr<NumberOr<Word>> : std::true_type {
   static constexpr std::string_view word = Word::text;
 };
 
-// What a field of this type accepts, for messages: "a whole number".
+// What a field of this type accepts, for messages: "a whole number". `range` stands behind it: ", at least 0".
 template <class T>
-std::string expected_value() {
+std::string expected_value(const std::string& range = "") {
   if constexpr (IsOptional<T>::value)
-    return expected_value<typename T::value_type>();
+    return expected_value<typename T::value_type>(range);
   else if constexpr (IsNumberOr<T>::value)
-    return fmt::format("a finite number, or {}", IsNumberOr<T>::word);
+    return fmt::format("a finite number{}, or {}", range, IsNumberOr<T>::word);
   else if constexpr (std::is_enum_v<T>)
     return fmt::format("one of {}", fmt::join(EnumNames<T>::names, ", "));
   else if constexpr (std::is_same_v<T, bool>)
     return "true or false";
   else if constexpr (std::is_unsigned_v<T>)
-    return "a whole number, not negative, such as 42, 1e5 or 100k";
+    return "a whole number, not negative, such as 42, 1e5 or 100k" + range;
   else if constexpr (std::is_integral_v<T>)
-    return "a whole number, such as 42, 1e5 or 100k";
+    return "a whole number, such as 42, 1e5 or 100k" + range;
   else if constexpr (std::is_floating_point_v<T>)
-    return "a finite number";
+    return "a finite number" + range;
   else
-    return "text";
+    return "text" + range;
 }
 
 // true and false as YAML may have them: yes, no, on and off, too, in any case.
@@ -226,8 +226,8 @@ void apply(Options& options, const ConfigEntry& entry) {
     if constexpr (std::is_enum_v<T>)
       fail_input("{}: {}", entry.where, unknown_name(entry.key, entry.value, EnumNames<T>::names));
     else
-      fail_input("{}: '{}' is '{}'; expected {}{}", entry.where, entry.key, entry.value, expected_value<T>(),
-                 (std::string() + ... + (", " + range_text(range))));
+      fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, entry.value,
+                 expected_value<T>((std::string() + ... + (", " + range_text(range)))));
   });
   if (!known) fail_unknown_key(entry, field_names(options), usual_words_of<Options>());
 }

@@ -18,12 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Wanted {
+// What is read of one source.
+struct ReadOptions {
+  WantedTokens wanted;
   double validation_share = 0;
-  std::int64_t train = 0, validation = 0;
-  std::int64_t most_validation = 0;                                   // see load_corpus
   std::int64_t most_read = std::numeric_limits<std::int64_t>::max();  // tokens, also those that are left out
-  std::int64_t range = 0;                                             // of a document, in tokens; 0: any number
 };
 
 // Documents, and those of them that are longer than the range.
@@ -65,8 +64,6 @@ Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges
   corpus.train = Tokens(owner, store, split.train());
   corpus.validation = Tokens(std::move(owner), store, split.validation());
   corpus.train_documents = static_cast<std::int64_t>(split.train().size());
-  corpus.validation_documents = static_cast<std::int64_t>(split.validation().size());
-  corpus.train_starts = starts_of(split.train());
   corpus.validation_starts = starts_of(split.validation());
   corpus.source = origin;
   return corpus;
@@ -75,12 +72,12 @@ Corpus corpus_of(std::shared_ptr<const void> owner, TokenSpan store, SplitRanges
 // Documents of text, packed into a buffer and split.
 class TextPacker {
  public:
-  TextPacker(const Wanted& wanted, TextTokenizer& tokenizer)
+  TextPacker(const ReadOptions& reading, TextTokenizer& tokenizer)
       : tokenizer_(tokenizer),
-        split_(wanted.validation_share, wanted.train, wanted.validation, wanted.most_validation),
+        split_(reading.validation_share, reading.wanted),
         buffer_(std::make_shared<TokenBuffer>(tokenizer.vocabulary())),
-        left_to_read_(wanted.most_read),
-        count_(wanted.range) {}
+        left_to_read_(reading.most_read),
+        count_(reading.wanted.range) {}
 
   void add(std::string_view document, const DocumentPlace& place) {
     tokens_.clear();
@@ -93,9 +90,8 @@ class TextPacker {
       const auto taken = left.first(std::min<std::size_t>(left.size(), longest_piece));
       left = left.subspan(taken.size());
       const std::uint64_t piece_of_hash = piece_hash(hash, piece);
-      if (!split_.wants(piece_of_hash)) continue;
       const TokenRange range{buffer_->size(), static_cast<std::int64_t>(taken.size())};
-      buffer_->append(taken);
+      if (split_.wants(piece_of_hash)) buffer_->append(taken);
       split_.add(piece_of_hash, range);
     }
   }
@@ -126,10 +122,10 @@ std::string language_origin(std::uint64_t seed) {
   return fmt::format("embedded language, seed {}", seed);
 }
 
-Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
+Corpus load_language(std::uint64_t seed, const ReadOptions& reading) {
   const Language language(seed);
   TextTokenizer bytes(byte_tokenizer::name);
-  TextPacker packer(wanted, bytes);
+  TextPacker packer(reading, bytes);
   double nats = 0;
   for (std::uint64_t index = 0; !packer.split().full(); ++index) {
     const LanguageDocument document = language.document(index);
@@ -143,8 +139,9 @@ Corpus load_language(std::uint64_t seed, const Wanted& wanted) {
   return corpus;
 }
 
-Corpus load_texts(const fs::path& path, const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
-  TextPacker packer(wanted, tokenizer);
+Corpus load_texts(const fs::path& path, const DataOptions& options, const ReadOptions& reading,
+                  TextTokenizer& tokenizer) {
+  TextPacker packer(reading, tokenizer);
   bool any = false;
   const auto add = [&](std::string_view document, const DocumentPlace& place) {
     any = true;
@@ -163,11 +160,11 @@ Corpus load_texts(const fs::path& path, const DataOptions& options, const Wanted
 // Splits the documents of a token file and reads no more of them than needed.
 class TokenFileSplit {
  public:
-  TokenFileSplit(TokenFile file, const Wanted& wanted)
+  TokenFileSplit(TokenFile file, const ReadOptions& reading)
       : file_(std::move(file)),
-        split_(wanted.validation_share, wanted.train, wanted.validation, wanted.most_validation),
-        most_read_(wanted.most_read),
-        count_(wanted.range) {}
+        split_(reading.validation_share, reading.wanted),
+        most_read_(reading.most_read),
+        count_(reading.wanted.range) {}
 
   Corpus load() {
     const bool whole = std::visit([&](auto tokens) { return scan(tokens); }, file_.tokens);
@@ -219,34 +216,36 @@ class TokenFileSplit {
 };
 
 // Tokens of a file are what they are; a tokenizer that is named all the same must be theirs.
-Corpus load_tokens(const std::string& path, const Wanted& wanted, const TextTokenizer& tokenizer) {
+Corpus load_tokens(const std::string& path, const ReadOptions& reading, const TextTokenizer& tokenizer) {
   TokenFile file = open_token_file(path);
   if (tokenizer.name() != byte_tokenizer::name && file.info.tokenizer != tokenizer.name())
     fail_input("{}: has tokens of '{}', data.tokenizer is '{}'; leave data.tokenizer out for a token file", path,
                file.info.tokenizer, tokenizer.name());
-  return TokenFileSplit(std::move(file), wanted).load();
+  return TokenFileSplit(std::move(file), reading).load();
 }
 
-Corpus load_path(const std::string& path, const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
+Corpus load_path(const std::string& path, const DataOptions& options, const ReadOptions& reading,
+                 TextTokenizer& tokenizer) {
   std::error_code ignored;
   if (fs::path(path).extension() == ".bin" && !fs::is_directory(path, ignored))
-    return load_tokens(path, wanted, tokenizer);
-  return load_texts(path, options, wanted, tokenizer);
+    return load_tokens(path, reading, tokenizer);
+  return load_texts(path, options, reading, tokenizer);
 }
 
-Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer& tokenizer) {
-  Corpus corpus = load_path(options.path, options, {.train = wanted.train, .most_read = wanted.most_read}, tokenizer);
-  Corpus other = load_path(options.validation, options,
-                           {.train = std::max(wanted.validation, wanted.most_validation),
-                            .most_read = wanted.most_read,
-                            .range = wanted.range},
-                           tokenizer);
+Corpus load_two(const DataOptions& options, const ReadOptions& reading, TextTokenizer& tokenizer) {
+  const WantedTokens& wanted = reading.wanted;
+  const ReadOptions of_train{.wanted = {.train = wanted.train}, .most_read = reading.most_read};
+  const ReadOptions of_validation{
+      .wanted = {.validation = std::max(wanted.validation, wanted.most_validation), .range = wanted.range},
+      .validation_share = 1,
+      .most_read = reading.most_read};
+  Corpus corpus = load_path(options.path, options, of_train, tokenizer);
+  Corpus other = load_path(options.validation, options, of_validation, tokenizer);
   if (other.tokenizer != corpus.tokenizer || other.vocabulary != corpus.vocabulary)
     fail_input("{} has tokenizer '{}' and vocabulary {}; {} has '{}' and {}: expected the same", options.validation,
                other.tokenizer, other.vocabulary, options.path, corpus.tokenizer, corpus.vocabulary);
-  corpus.validation = std::move(other.train);
-  corpus.validation_documents = other.train_documents;
-  corpus.validation_starts = std::move(other.train_starts);
+  corpus.validation = std::move(other.validation);
+  corpus.validation_starts = std::move(other.validation_starts);
   if (options.path != options.validation) corpus.source += ", validation " + other.source;
   corpus.cut = corpus.cut || other.cut;
   corpus.documents_read = other.documents_read;
@@ -254,10 +253,10 @@ Corpus load_two(const DataOptions& options, const Wanted& wanted, TextTokenizer&
   return corpus;
 }
 
-Corpus load_files(const DataOptions& options, const Wanted& wanted, Console* console) {
+Corpus load_files(const DataOptions& options, const ReadOptions& reading, Console* console) {
   TextTokenizer tokenizer(options.tokenizer);
-  Corpus corpus = options.validation.empty() ? load_path(options.path, options, wanted, tokenizer)
-                                             : load_two(options, wanted, tokenizer);
+  Corpus corpus = options.validation.empty() ? load_path(options.path, options, reading, tokenizer)
+                                             : load_two(options, reading, tokenizer);
   if (console != nullptr) tokenizer.warn(*console);
   return corpus;
 }
@@ -298,35 +297,24 @@ void validate(const DataOptions& options) {
                options.tokenizer);
 }
 
-Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
-                   Console& console, std::int64_t range, std::int64_t most_validation_tokens) {
+Corpus load_corpus(const DataOptions& options, const WantedTokens& wanted, Console& console) {
   validate(options);
-  const Wanted wanted{
-      .validation_share = options.validation_share,
-      .train = wanted_train_tokens,
-      .validation = wanted_validation_tokens,
-      .most_validation = most_validation_tokens,
-      .range = range,
-  };
+  const ReadOptions reading{.wanted = wanted, .validation_share = options.validation_share};
   Corpus corpus =
-      options.path.empty() ? load_language(options.language_seed, wanted) : load_files(options, wanted, &console);
+      options.path.empty() ? load_language(options.language_seed, reading) : load_files(options, reading, &console);
+  corpus.sampled = options.validation_sample;
   corpus.hash = hash_of(corpus);
   console.detail(fmt::format("data: {}: {} tokens of {} documents for training, {} of {} for validation", corpus.source,
                              corpus.train.size(), corpus.train_documents, corpus.validation.size(),
-                             corpus.validation_documents));
+                             corpus.validation_starts.size()));
   return corpus;
 }
 
-Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tokens,
-                       std::int64_t wanted_validation_tokens) {
+Corpus start_of_corpus(const DataOptions& options, const WantedTokens& wanted) {
   constexpr std::int64_t most_read = 1 << 24;  // a fraction of a second
   validate(options);
   if (!options.path.empty())
-    return load_files(options,
-                      {.validation_share = options.validation_share,
-                       .train = wanted_train_tokens,
-                       .validation = wanted_validation_tokens,
-                       .most_read = most_read},
+    return load_files(options, {.wanted = wanted, .validation_share = options.validation_share, .most_read = most_read},
                       nullptr);
   Corpus language;
   language.tokenizer = byte_tokenizer::name;

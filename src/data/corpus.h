@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/config.h"
 #include "core/console.h"
+#include "data/split.h"
 #include "data/tokens.h"
 
 namespace headscope {
@@ -50,8 +52,8 @@ struct Corpus {
   std::int64_t vocabulary = 0;
   std::int64_t text_vocabulary = 0;  // without special tokens behind all others; of a token file the same
   // Documents; of those longer than 16384 tokens, pieces of that many.
-  std::int64_t train_documents = 0, validation_documents = 0;
-  std::vector<std::int64_t> train_starts, validation_starts;  // where each begins in its part
+  std::int64_t train_documents = 0;
+  std::vector<std::int64_t> validation_starts;  // where each document of validation begins
   bool sampled = false;  // fixed batches take a sample of the validation blocks, not the first ones
   // Nats per token: the unigram entropy, and exactly -log p of the validation documents over their tokens (start and
   // end-of-text included), the best loss any model can have. Of the embedded language; the unigram entropy of other
@@ -65,17 +67,16 @@ struct Corpus {
   std::int64_t documents_read = 0, documents_beyond_range = 0;
 };
 
-// Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. The number
-// wanted of one part does not change the other part; a larger number only appends. `range`: tokens of a document, for
-// documents_beyond_range; 0: any number. Where reading goes on for another reason, further documents are added to
-// validation up to `most_validation_tokens`; validation data of its own is read so far. Throws Error(Fault::input) when
-// there is no text, a file is damaged, or validation would be empty.
-Corpus load_corpus(const DataOptions& options, std::int64_t wanted_train_tokens, std::int64_t wanted_validation_tokens,
-                   Console& console, std::int64_t range = 0, std::int64_t most_validation_tokens = 0);
+// Reads until both parts have as many tokens as wanted, or the data ends; documents are never cut off. A larger number
+// only appends to its part. The number wanted for validation does not change training. That for training changes
+// validation where most_validation is larger than `validation` and not reached: the farther training is read, the more
+// documents of validation are met. Validation data of its own is read up to most_validation. Without keeps_train,
+// validation is the same and training empty. Throws Error(Fault::input) when there is no text, a file is damaged, or
+// validation would be empty.
+Corpus load_corpus(const DataOptions& options, const WantedTokens& wanted, Console& console);
 
 // The same for a check before a run, without hash: reads some megabytes at most and throws the errors found in them.
 // Nothing is read of the embedded language, which never ends and has no errors.
-Corpus start_of_corpus(const DataOptions& options, std::int64_t wanted_train_tokens,
-                       std::int64_t wanted_validation_tokens);
+Corpus start_of_corpus(const DataOptions& options, const WantedTokens& wanted);
 
 }  // namespace headscope

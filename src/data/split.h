@@ -24,16 +24,25 @@ std::uint64_t piece_hash(std::uint64_t document_hash, std::uint64_t piece);
 // Whether a piece of this hash belongs to validation.
 bool in_validation(std::uint64_t hash, double validation_share);
 
-// Takes pieces until both parts have the wanted number of tokens. The number wanted of one part does not change the
-// other part; a larger number only appends.
+// How much of the data is read.
+struct WantedTokens {
+  std::int64_t train = 0, validation = 0;
+  // Where reading goes on for another reason, validation takes what comes up to so many tokens.
+  std::int64_t most_validation = 0;
+  bool keeps_train = true;  // false: training is counted only, and reading ends where validation takes no more
+  std::int64_t range = 0;   // of a document, for Corpus::documents_beyond_range; 0: any number
+};
+
+// Takes pieces until both parts have the wanted number of tokens. A larger number only appends to its part. The number
+// wanted of one part does not change the other part, unless that takes what comes (most_validation).
 class SplitRanges {
  public:
-  // A share of 0 leaves validation empty. Validation goes on to take pieces that come, up to `most_validation` tokens.
-  SplitRanges(double validation_share, std::int64_t wanted_train, std::int64_t wanted_validation,
-              std::int64_t most_validation = 0);
+  // A share of 0 leaves validation empty, one of 1 training.
+  SplitRanges(double validation_share, const WantedTokens& wanted);
 
-  // Whether a piece of this hash is to be added, or can be left out.
+  // Whether the tokens of a piece of this hash are to be kept.
   [[nodiscard]] bool wants(std::uint64_t hash) const;
+  // Every piece, also those whose tokens are not kept.
   void add(std::uint64_t hash, TokenRange range);
   [[nodiscard]] bool full() const;
   // After the last piece, of which there was one at least. Where none fell into validation, the one with the smallest
@@ -45,11 +54,13 @@ class SplitRanges {
 
  private:
   struct Part {
-    std::vector<TokenRange> ranges;
+    std::vector<TokenRange> ranges;  // empty where pieces are counted only
+    bool keeps = true;
+    std::size_t pieces = 0;
     std::int64_t wanted = 0, tokens = 0;
     std::int64_t most = 0;  // tokens that are taken where they come, at least `wanted`
     std::size_t least = 0;  // pieces
-    [[nodiscard]] bool full() const { return tokens >= wanted && ranges.size() >= least; }
+    [[nodiscard]] bool full() const { return tokens >= wanted && pieces >= least; }
     [[nodiscard]] bool takes_more() const { return !full() || tokens < most; }
     void add(TokenRange range);
   };

@@ -41,20 +41,21 @@ Numbers mean_over(const std::vector<Numbers>& layers) {
   return means;
 }
 
-// The name of mean_pr in the tables.
+// The name in results.json of a metric of the tables.
 std::string measure_named(const std::string& metric) {
   return metric == "k_pr" ? std::string(main_measure) : metric;
 }
 
 // The series beside mean_pr, what Gaussian vectors give of each rank, and the errors of ranks.
-void add_measures(ConditionResults& results, const TrainResult& trained, const TrainJob& job) {
+void add_measures(ConditionResults& results, const TrainResult& trained, const TrainJob& job, Baselines& baselines) {
   const Tracks& probes = trained.tracks.probe;
   const BatchShape shape{job.options.seq_len, job.model.d_k, job.options.batch * job.options.seq_len};
   const auto add_gaussian = [&](std::string_view metric) {
-    if (const auto null = baseline_of(metric, shape))
+    if (const auto null = baselines.of(metric, shape))
       results.gaussian[measure_named(std::string(metric))] = null->value;
   };
-  for (const std::string_view name : further_series) {
+  for (const FurtherSeries& one : further_series) {
+    const std::string_view name = one.name;
     if (!probes.has(name)) continue;
     MeasureSeries& series = results.measures[std::string(name)];
     for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)
@@ -71,7 +72,8 @@ void add_measures(ConditionResults& results, const TrainResult& trained, const T
 }
 
 // What training measured, as the results of a condition.
-ConditionResults results_of(const TrainResult& trained, const TrainJob& job, const std::string& tag) {
+ConditionResults results_of(const TrainResult& trained, const TrainJob& job, const std::string& tag,
+                            Baselines& baselines) {
   const Tracks& probes = trained.tracks.probe;
   ConditionResults results;
   results.tag = tag;
@@ -87,7 +89,7 @@ ConditionResults results_of(const TrainResult& trained, const TrainJob& job, con
   for (std::int64_t layer = 0; layer < probes.counts.layers; ++layer)
     results.layer_pr.push_back(probes.of_layer("k_pr", layer));
   results.mean_pr = mean_over(results.layer_pr);
-  add_measures(results, trained, job);
+  add_measures(results, trained, job, baselines);
   if (trained.tracks.gains.empty()) return results;
   results.gamma_cv.resize(results.layer_pr.size());
   std::vector<Numbers> last(results.layer_pr.size());
@@ -111,6 +113,7 @@ TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& con
   train.model = setup.model;
   train.options = setup.train;
   train.diverges_to_result = true;
+  train.with_rank_errors = true;
   train.keep_moments = std::numeric_limits<std::size_t>::max();  // results.json has every probe
   train.track = job.options.track;
   train.seed = seed;
@@ -133,6 +136,7 @@ Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_pe
   const auto seeds = seeds_of(job.options);
   const RunFolder& folder = run.folder;
   std::map<std::uint64_t, SeedRuns> by_seed;
+  Baselines baselines;
   for (const std::uint64_t seed : seeds)
     for (const Condition& condition : conditions_of(job.options)) {
       const fs::path seed_place = seeds.size() == 1 ? "" : fmt::format("seed_{}", seed);
@@ -147,7 +151,7 @@ Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_pe
       const TrainJob one = train_job(job, seed, condition, place);
       const TrainResult trained = train_in(run, one);
       tokens_per_s = trained.tokens_per_s;
-      results = results_of(trained, one, condition.tag);
+      results = results_of(trained, one, condition.tag, baselines);
       if (trained.divergence) {
         run.console.warn(
             fmt::format("{}: {}; the run diverged, the study goes on", one.label, trained.divergence->found));

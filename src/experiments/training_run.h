@@ -30,7 +30,7 @@ inline nlohmann::ordered_json held_out_facts(const TrainOptions& options, const 
     return count_documents(corpus.validation_starts, some, options.seq_len);
   };
   return {{"tokens", corpus.validation.size()},
-          {"documents", corpus.validation_documents},
+          {"documents", corpus.validation_starts.size()},
           {"blocks", corpus.sampled ? "sample" : "first"},
           {"documents_in_batches", documents(blocks)},
           {"documents_in_probe", documents(probe)},

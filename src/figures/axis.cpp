@@ -148,11 +148,16 @@ void fit_course(Axis& axis, const Extent& shown, int steps) {
 void fit_doubling(Axis& axis, const Extent& shown) {
   axis.log = true;
   constexpr double least = 1.0 / 64;
+  constexpr double most_tics = 9;  // 1, 2, …, 256
   double first = 1;
   while (first > shown.low && first > least) first /= 2;
   axis.low = 0.95 * first;
   axis.high = std::max(shown.high, 2 * first) * 1.05;
-  for (double at = first; at <= shown.high; at *= 2) axis.tics.push_back({at, tic_text(at)});
+  double factor = 2, at = 1;
+  while (std::log(shown.high / first) >= most_tics * std::log(factor)) factor *= factor;
+  while (at > first) at /= factor;
+  if (at < first) at *= factor;
+  for (; at <= shown.high; at *= factor) axis.tics.push_back({at, tic_text(at)});
 }
 
 }  // namespace

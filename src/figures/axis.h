@@ -31,8 +31,9 @@ struct Axis {
     tokens,    // ends at the last value, or a little beyond at a round number; the label names the unit
     updates,   // the same
     around,    // `middle` and what lies on either side, to round ends; both sides when that is less than `least`
-    doubling,  // logarithmic, tics at powers of two, the first at 1 or below the values (1/64 at least); no padding
-    fixed,     // low, high and tics are as they are
+    doubling,  // logarithmic, tics at powers of two, of 4, 16, … where these would be more than nine; it begins at 1 or
+               // below the values (1/64 at least); no padding
+    fixed,  // low, high and tics are as they are
   };
   Kind kind = any;
   std::vector<std::string> label = {};  // lines

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "core/random.h"
+#include "stats/gaussian_draws.h"
 #include "stats/spectrum.h"
 
 namespace headscope {
@@ -52,11 +54,6 @@ std::optional<double> of_uniform_attention(std::string_view metric, std::int64_t
   return std::nullopt;
 }
 
-double gaussian(NumpyGenerator& generator) {
-  const double size = std::sqrt(-2 * std::log1p(-generator.uniform()));
-  return size * std::cos(2 * std::numbers::pi * generator.uniform());
-}
-
 // The mean over random directions: 4096 of them, the same every time; its error is below one percent.
 double mean_over_directions(std::string_view metric, std::int64_t d_k) {
   constexpr int directions = 4096;
@@ -65,7 +62,7 @@ double mean_over_directions(std::string_view metric, std::int64_t d_k) {
   for (int i = 0; i < directions; ++i) {
     double largest = 0, squares = 0, fourths = 0;
     for (std::int64_t d = 0; d < d_k; ++d) {
-      const double x = gaussian(generator);
+      const double x = draw_normal(generator);
       largest = std::max(largest, std::fabs(x));
       squares += x * x;
       fourths += x * x * x * x;
@@ -113,7 +110,7 @@ double share_of_top_dimension(std::string_view metric, std::int64_t tokens, std:
       std::size_t top = 0;
       double most = -1;
       for (std::size_t d = 0; d < energy.size(); ++d) {
-        const double x = gaussian(generator);
+        const double x = draw_normal(generator);
         energy[d] += x * x;
         if (x * x > most) most = x * x, top = d;
       }
@@ -128,30 +125,6 @@ double share_of_top_dimension(std::string_view metric, std::int64_t tokens, std:
          (sum / static_cast<double>(rounds) - flat) * std::sqrt(static_cast<double>(n) / static_cast<double>(tokens));
 }
 
-// The Gram matrix of n Gaussian vectors of d dimensions without drawing them: RᵀR with the triangle R of Bartlett's
-// decomposition, whose diagonal has the square roots of χ² of n, n - 1, … degrees, and normal values right of it.
-std::vector<double> gaussian_gram(std::int64_t n, std::int64_t d, NumpyGenerator& generator) {
-  const std::int64_t rows = std::min(n, d);
-  std::vector<double> r(static_cast<std::size_t>(rows * d)), gram(static_cast<std::size_t>(d * d));
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const std::int64_t degrees = n - i;
-    constexpr std::int64_t many = 256;  // the cube root of χ² is normal to 1e-4 from here on: Wilson and Hilferty 1931
-    double squared = 0;
-    for (std::int64_t j = 0; j < degrees && degrees < many; ++j) squared += std::pow(gaussian(generator), 2);
-    const double share = 2 / (9 * static_cast<double>(degrees));
-    if (degrees >= many)
-      squared = static_cast<double>(degrees) * std::pow(1 - share + std::sqrt(share) * gaussian(generator), 3);
-    r[static_cast<std::size_t>(i * d + i)] = std::sqrt(squared);
-    for (std::int64_t j = i + 1; j < d; ++j) r[static_cast<std::size_t>(i * d + j)] = gaussian(generator);
-  }
-  for (std::int64_t i = 0; i < rows; ++i)
-    for (std::int64_t a = i; a < d; ++a)
-      for (std::int64_t b = i; b < d; ++b)
-        gram[static_cast<std::size_t>(a * d + b)] +=
-            r[static_cast<std::size_t>(i * d + a)] * r[static_cast<std::size_t>(i * d + b)];
-  return gram;
-}
-
 // The participation ratio of QKᵀ where queries and keys are Gaussian and independent: the mean of some draws, the same
 // every time. One draw is a mean over d singular values already.
 double product_of_gaussians(std::int64_t n, std::int64_t d) {
@@ -159,7 +132,7 @@ double product_of_gaussians(std::int64_t n, std::int64_t d) {
   NumpyGenerator generator(0);
   double sum = 0;
   for (std::int64_t i = 0; i < draws; ++i) {
-    const std::vector<double> of_q = gaussian_gram(n, d, generator), of_k = gaussian_gram(n, d, generator);
+    const std::vector<double> of_q = draw_gaussian_gram(n, d, generator), of_k = draw_gaussian_gram(n, d, generator);
     sum += participation_ratio(singular_values_of_product(of_q, of_k, d));
   }
   return sum / static_cast<double>(draws);
@@ -172,20 +145,32 @@ std::optional<double> of_gaussian_keys(std::string_view metric, const BatchShape
   const std::int64_t tokens = shape.tokens > 0 ? shape.tokens : many;
   if (metric == "k_top_energy" || metric == "k_top_share") return share_of_top_dimension(metric, tokens, shape.d_k);
   if (metric == "k_axis" || metric == "k_pr_vector") return mean_over_directions(metric, shape.d_k);
-  if (metric == "qk_pr" || metric == "qk_pr_rotated") return product_of_gaussians(tokens, shape.d_k);
-  // Rotated, they are Gaussian still; their mean takes one of n vectors away.
-  if (metric == "k_pr_rotated" || metric == "k_pr_before_gain") metric = "k_pr";
+  if (metric == "qk_pr") return product_of_gaussians(tokens, shape.d_k);
+  // Their mean takes one of n vectors away.
   const std::int64_t free = metric == "k_pr_centred" ? std::max<std::int64_t>(1, tokens - 1) : tokens;
   if (metric == "k_pr_centred") metric = "k_pr";
   return rank_of_gaussian_keys(metric, static_cast<double>(free), static_cast<double>(shape.d_k));
 }
 
+// Gaussian vectors are Gaussian after a rotation and before a gain.
+std::string_view same_for_gaussian_keys(std::string_view metric) {
+  if (metric == "k_pr_rotated" || metric == "k_pr_before_gain") return "k_pr";
+  return metric == "qk_pr_rotated" ? "qk_pr" : metric;
+}
+
 }  // namespace
 
-std::optional<Baseline> baseline_of(std::string_view metric, const BatchShape& shape) {
+std::optional<Baseline> baseline_of(std::string_view given, const BatchShape& shape) {
+  const std::string_view metric = same_for_gaussian_keys(given);
   if (const auto value = of_uniform_attention(metric, shape.seq_len)) return Baseline{*value, {"uniform", "attention"}};
   if (const auto value = of_gaussian_keys(metric, shape)) return Baseline{*value, {"Gaussian", "keys"}};
   return std::nullopt;
+}
+
+std::optional<Baseline> Baselines::of(std::string_view metric, const BatchShape& shape) {
+  const std::pair key(std::string(same_for_gaussian_keys(metric)), shape);
+  const auto known = known_.find(key);
+  return known != known_.end() ? known->second : known_.emplace(key, baseline_of(metric, shape)).first->second;
 }
 
 }  // namespace headscope

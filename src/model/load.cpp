@@ -88,12 +88,11 @@ fs::path checkpoint_at(const fs::path& place) {
 // The setup in the configuration of a run, which may hold more.
 Setup setup_of(const CheckpointReader& reader) {
   Setup setup;
-  setup.data.validation_sample = false;  // of runs that do not say it
   const std::string origin = reader.file().string();
   std::vector<std::string> known = field_names(setup);
   std::erase(known, "threads");  // of the machine that trained it
   bool says_qk_norm = false;
-  for (const ConfigEntry& entry : in_current_words(parse_yaml(yaml_of(reader.object("config")), origin))) {
+  for (const ConfigEntry& entry : parse_yaml(yaml_of(in_current_words(reader.object("config"))), origin)) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) apply(setup, entry);
     says_qk_norm |= entry.key == "model.qk_norm";
   }

@@ -12,7 +12,8 @@
 
 namespace headscope {
 
-// The bytes that the CPU's memory did not have. Nothing for another error: torch has no type for this one.
+// The bytes that the CPU's memory did not have, 0 where torch does not say the number. Nothing for another error: torch
+// has no type for this one.
 inline std::optional<std::uint64_t> bytes_that_did_not_fit(const c10::Error& error) {
   constexpr std::string_view asked = "you tried to allocate ";
   const std::string_view said = error.what_without_backtrace();
@@ -23,8 +24,9 @@ inline std::optional<std::uint64_t> bytes_that_did_not_fit(const c10::Error& err
   return bytes;
 }
 
-// "0.75 GiB more"
+// "0.75 GiB more"; bytes = 0: the number is not known.
 inline std::string more_memory_text(std::uint64_t bytes) {
+  if (bytes == 0) return "more bytes than were free";
   return fmt::format("{:.2f} GiB more", static_cast<double>(bytes) / (1 << 30));
 }
 

@@ -4,16 +4,10 @@
 #include <vector>
 
 #include "model/decoder.h"
+#include "optim/decay.h"
 #include "settings/train_options.h"
 
 namespace headscope {
-
-// Weight decay of a parameter: an update takes lr · rate · (value - target) from it.
-struct Decay {
-  double rate = 0, target = 0;
-
-  friend bool operator==(const Decay&, const Decay&) = default;
-};
 
 // Copies share their tensors.
 class AdamW {

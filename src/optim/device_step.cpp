@@ -200,9 +200,7 @@ void DeviceStep::make_tables() {
     control_ = bytes(sizeof(cuda::Control));
     own_steps_ = bytes(sizeof(cuda::ParameterStep) * adamw_.parameters().size());
   }
-  std::vector<cuda::ParameterDecay> decays;
-  for (const Decay& decay : adamw_.decays()) decays.push_back({decay.rate, decay.target});
-  put(decays_, decays, device);
+  put(decays_, adamw_.decays(), device);
   std::vector<cuda::AdamWChunk> adamw_chunks;
   for (std::size_t i = 0; i < adamw_.parameters().size(); ++i) {
     const at::Tensor& value = adamw_.parameters()[i].second;
@@ -262,7 +260,7 @@ void DeviceStep::run_kernels(const DeviceUpdate& update, double limit) {
                       .sound = update.sound.mutable_data_ptr<std::int32_t>(),
                       .limit = limit,
                       .steps = adamw_.steps().mutable_data_ptr<float>(),
-                      .decays = rows_in<cuda::ParameterDecay>(decays_),
+                      .decays = rows_in<Decay>(decays_),
                       .own_steps = own_steps,
                       .parameters = static_cast<int>(adamw_.parameters().size()),
                       .lr = options_.adamw_lr,

@@ -1,7 +1,5 @@
 #include "probe/attention_rows.h"
 
-#include <ATen/Parallel.h>
-
 #include <Eigen/Core>
 #include <algorithm>
 #include <atomic>
@@ -11,6 +9,7 @@
 
 #include "core/parallel.h"
 #include "ops/cpu/vector.h"
+#include "probe/workers.h"
 
 namespace headscope {
 namespace {
@@ -176,9 +175,9 @@ BlockSums causal_block(const Layer& layer, std::int64_t head, std::int64_t first
 // Runs task(index, scratch) for every index, whichever worker is free.
 template <class Task>
 void share(const Layer& layer, std::int64_t tasks, Task&& task) {
-  const auto workers = static_cast<std::size_t>(std::min<std::int64_t>(tasks, at::get_num_threads()));
+  const std::size_t threads = std::min(static_cast<std::size_t>(tasks), workers());
   std::atomic<std::int64_t> next = 0;
-  parallel_for(workers, workers, [&](std::size_t) {
+  parallel_for(threads, threads, [&](std::size_t) {
     Scratch scratch(layer);
     for (std::int64_t index; (index = next++) < tasks;) task(index, scratch);
   });

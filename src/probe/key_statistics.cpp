@@ -1,7 +1,5 @@
 #include "probe/key_statistics.h"
 
-#include <ATen/Parallel.h>
-
 #include <Eigen/Core>
 #include <cmath>
 #include <span>
@@ -9,6 +7,7 @@
 
 #include "core/missing.h"
 #include "core/parallel.h"
+#include "probe/workers.h"
 #include "stats/sample_moments.h"
 #include "stats/spectrum.h"
 
@@ -28,10 +27,6 @@ struct KeyRows {
 
   [[nodiscard]] Eigen::Map<const Eigen::ArrayXf> row(std::int64_t i) const { return {first + i * stride, d}; }
 };
-
-std::size_t workers() {
-  return static_cast<std::size_t>(at::get_num_threads());
-}
 
 // Mean and standard deviation (n in the denominator). Sums in an order that does not depend on where values lie, as
 // Eigen's would.

@@ -1,14 +1,12 @@
 #include "probe/probe.h"
 
-#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include "core/parallel.h"
 #include "core/random.h"
 #include "probe/attention_statistics.h"
 #include "probe/key_statistics.h"
-#include "probe/score_spread.h"
 
 namespace headscope {
 namespace {
@@ -52,18 +50,8 @@ std::vector<std::vector<double>> rows_of(const at::Tensor& values_ln) {
   return rows;
 }
 
-void add_ranks(ProbeResult& result, const std::vector<RankSums>& ranks, const MetricSelection& chosen) {
-  std::vector<HeadValues> found(ranks.size());
-  parallel_for(ranks.size(), static_cast<std::size_t>(at::get_num_threads()), [&](std::size_t layer) {
-    found[layer] = rank_values(ranks[layer], key_gain(result.gains, static_cast<std::int64_t>(layer)), chosen);
-    std::erase_if(found[layer], [&](const auto& entry) { return !chosen.has(entry.first); });
-  });
-  for (std::size_t layer = 0; layer < ranks.size(); ++layer) result.layers[layer].merge(found[layer]);
-}
-
-void add_spreads(ProbeResult& result, const std::vector<at::Tensor>& spreads) {
-  const auto by_layer = rows_of(at::stack(spreads).cpu());
-  for (std::size_t layer = 0; layer < by_layer.size(); ++layer) result.layers[layer]["score_std"] = by_layer[layer];
+void merge_layers(std::vector<HeadValues>& layers, std::vector<HeadValues> others) {
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) layers[layer].merge(others[layer]);
 }
 
 at::Tensor repeated_tokens(std::int64_t vocabulary, std::int64_t period) {
@@ -213,6 +201,14 @@ std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t lon
   return layers;
 }
 
+RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt, const MetricSelection& chosen) {
+  const at::NoGradGuard no_gradients;
+  RankProbe ranks(chosen, gains_of(model), /*with_errors=*/true);
+  observe_heads(model, tokens_bt, at::kFloat, model.config.layers - 1,
+                [&](std::int64_t, const HeadVectors& vectors) { ranks.observe(vectors); });
+  return ranks.errors().value_or(RankErrors());
+}
+
 Gains gains_of(const Decoder& model) {
   if (!model.config.qk_norm) return {};
   const at::Tensor q = stacked_gains(model, &DecoderLayer::q_gain), k = stacked_gains(model, &DecoderLayer::k_gain);
@@ -234,34 +230,25 @@ double validation_loss(const Decoder& model, const std::vector<Batch>& batches, 
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
                         const MetricSelection& chosen, bool with_loss, bool with_errors) {
   const at::NoGradGuard no_gradients;
+  const bool needs_gains = chosen.has(MetricGroup::gain) || chosen.has(MetricGroup::other_rank);
+  const Gains gains = needs_gains ? gains_of(model) : Gains();
+  HeadMeasurer heads(chosen);
+  RankProbe ranks(chosen, gains, with_errors);
+  const Observe measure = [&, of_heads = heads.hooks().observe](std::int64_t layer, const HeadVectors& vectors) {
+    of_heads(layer, vectors);
+    ranks.observe(vectors);
+  };
   ProbeResult result;
-  HeadMeasurer measurer(chosen);
-  const bool with_ranks = chosen.has(MetricGroup::other_rank);
-  if (chosen.has(MetricGroup::gain) || with_ranks) result.gains = gains_of(model);
-  std::vector<RankSums> ranks;
-  std::vector<at::Tensor> spreads;
-  RankJackknife jackknife;
-  const Hooks measure{
-      .observe = [&, of_heads = measurer.hooks().observe](std::int64_t layer, const HeadVectors& heads) {
-        of_heads(layer, heads);
-        if (with_ranks) ranks.push_back(rank_sums(heads, chosen, /*by_sequence=*/false));
-        if (with_ranks && with_errors)
-          jackknife.add_layer(rank_sums(heads, chosen, /*by_sequence=*/true), key_gain(result.gains, layer), chosen);
-        if (chosen.has(MetricGroup::score)) spreads.push_back(score_std(heads));
-      }};
   // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
-  if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, measure);
-  if (with_loss) result.val_loss = validation_loss(model, batches, type, {}, one_pass ? measure.observe : Observe());
-  result.layers = measurer.finish().layers;
-  if (chosen.has(MetricGroup::induction)) {
-    std::vector<HeadValues> induction = measure_induction(model, batches.front().tokens_bt.size(1));
-    for (std::size_t layer = 0; layer < result.layers.size(); ++layer) result.layers[layer].merge(induction[layer]);
-  }
-  if (!spreads.empty()) add_spreads(result, spreads);
-  if (with_ranks) add_ranks(result, ranks, chosen);
-  if (with_ranks && with_errors) result.rank_errors = jackknife.errors();
-  if (!chosen.has(MetricGroup::gain)) result.gains = {};
+  if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, {.observe = measure});
+  if (with_loss) result.val_loss = validation_loss(model, batches, type, {}, one_pass ? measure : Observe());
+  result.layers = heads.finish().layers;
+  ranks.add_to(result.layers);
+  result.rank_errors = ranks.errors();
+  if (chosen.has(MetricGroup::induction))
+    merge_layers(result.layers, measure_induction(model, batches.front().tokens_bt.size(1)));
+  if (chosen.has(MetricGroup::gain)) result.gains = gains;
   return result;
 }
 

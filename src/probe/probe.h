@@ -12,7 +12,7 @@
 #include "model/decoder.h"
 #include "ops/device.h"
 #include "probe/head_values.h"
-#include "probe/ranks.h"
+#include "probe/rank_probe.h"
 #include "settings/train_options.h"
 
 namespace headscope {
@@ -79,6 +79,10 @@ class HeadMeasurer {
 // `longest` tokens that repeat themselves (the same for every model with this vocabulary).
 std::vector<HeadValues> measure_induction(const Decoder& model, std::int64_t longest);
 
+// Those of the first batch's k_pr and chosen measures of rank that probe_model gives, by a forward pass of their own in
+// float32.
+RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt, const MetricSelection& chosen);
+
 // Empty without QK-Norm.
 Gains gains_of(const Decoder& model);
 
@@ -90,8 +94,8 @@ double validation_loss(const Decoder& model, const std::vector<Batch>& batches, 
 struct ProbeResult {
   std::vector<HeadValues> layers;  // of the first batch
   Gains gains;
-  std::optional<double> val_loss;  // mean over all batches, nats
-  std::optional<RankErrors> rank_errors = {};
+  std::optional<double> val_loss;              // mean over all batches, nats
+  std::optional<RankErrors> rank_errors = {};  // of the first batch
 };
 
 // Heads are measured in float32, the loss in `type`. `with_errors`: of the chosen measures of rank, if there are any.

@@ -1,55 +1,48 @@
-// What else the rank of keys could mean (docs/measurements.md, "Other ranks"), and how far each measure depends on the
-// sequences that were drawn.
+// What else the rank of keys could mean (docs/measurements.md, "Other ranks"), and how far scores spread: both from the
+// same sums over tokens.
 #pragma once
 
-#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include "model/decoder.h"
 #include "probe/head_values.h"
 
 namespace headscope {
 
-// Sums over the tokens of each sequence s that the measures of a layer are made of, float64: Gram matrices of keys and
-// queries before and after RoPE, and the sum of the keys. Undefined where no chosen measure needs them.
+// Names of k_pr, of measures of the group other_rank, and score_std.
+using RankMeasures = std::set<std::string_view>;
+
+// Sums over tokens that the measures of a layer are made of, float64: Gram matrices of keys and queries before and
+// after RoPE, and sums of keys. For each of s sets of tokens. Undefined where no measure needs them.
 struct RankSums {
   at::Tensor k_shdd, k_rotated_shdd, q_shdd, q_rotated_shdd;
-  at::Tensor k_sum_shd;
-  std::int64_t seq_len = 0;
+  at::Tensor k_sum_shd, k_rotated_sum_shd;
+  double tokens = 0;           // of each set
+  double scale = 1;            // the factor of the scores
+  std::vector<double> k_gain;  // that QK-Norm multiplied the keys by, of one head or of all heads; empty: none
 };
-// On the device of the vectors. `by_sequence`: otherwise all sequences of the batch count as one.
-RankSums rank_sums(const HeadVectors& vectors, const MetricSelection& chosen, bool by_sequence);
 
-// Of one layer; empty without QK-Norm.
-std::vector<double> key_gain(const Gains& gains, std::int64_t layer);
+// A set for each sequence. On the device of the vectors.
+RankSums rank_sums(const HeadVectors& vectors, const RankMeasures& measures, const std::vector<double>& k_gain);
 
-// k_pr and the chosen measures of the group other_rank, over all sequences but `left_out` (none: over all). On the CPU.
-//   k_gain: the gain of QK-Norm that the keys were multiplied by, of one head or of all heads of the layer; empty:
-//   none.
+// Of the sums of each sequence: one set with all tokens; and for each sequence the set of all others, exact to a
+// rounding of the sum of all.
+RankSums over_all_sequences(const RankSums& by_sequence);
+RankSums without_each_sequence(const RankSums& by_sequence);
+
+// By one transfer.
+void move_to_cpu(std::vector<RankSums>& layers);
+
+// The measures of ranks, by layer and set: [layer][set]. The sums are on the CPU.
 // NaN where a value is not finite, and for k_pr_before_gain where a component of the gain is 0.
 //   qk_pr: singular values of QKᵀ with an error of 1e-8 of ‖Q‖·‖K‖ at most, since they come from Gram matrices.
-HeadValues rank_values(const RankSums& sums, const std::vector<double>& k_gain, const MetricSelection& chosen,
-                       std::optional<std::int64_t> left_out = std::nullopt);
+std::vector<std::vector<HeadValues>> rank_values(std::span<const RankSums> layers, const RankMeasures& measures);
 
-// Jackknife standard errors over the sequences of a batch, by measure: of the mean over layers and heads, and of the
-// mean over the heads of each layer. NaN with one sequence.
-struct RankErrors {
-  std::map<std::string, double> mean;
-  std::map<std::string, std::vector<double>> layers;
-};
-
-// Takes the layers one by one, so that the Gram matrices of one are in memory.
-class RankJackknife {
- public:
-  void add_layer(const RankSums& by_sequence, const std::vector<double>& k_gain, const MetricSelection& chosen);
-  [[nodiscard]] RankErrors errors() const;
-
- private:
-  std::map<std::string, std::vector<std::vector<double>>>
-      replicates_;  // by measure: [layer][sequence that is left out]
-};
-
-// The same by a forward pass in `type`.
-RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt, at::ScalarType type,
-                               const MetricSelection& chosen);
+// score_std of each query head (docs/measurements.md), float64 on the device of the sums: after RoPE, with the model's
+// factor, before a cap, over all keys of the sequence.
+at::Tensor score_std(const RankSums& by_sequence);
 
 }  // namespace headscope

@@ -176,13 +176,10 @@ void RunNames::add_chosen(const nlohmann::ordered_json& manifest) {
     const std::string name = text_at(config, key);
     if (is_plain_csv_name(name)) files_.push_back(name);
   }
-  for (const std::string& tag : comma_separated(text_at(config, "conditions")))
-    if (is_condition_tag(tag)) add_trainings(places_of(tag));
   const auto study = config.is_object() ? config.value("study", nlohmann::ordered_json()) : config;
-  const auto own = nlohmann::ordered_json::parse(text_at(study, "own_conditions"), nullptr, /*allow_exceptions=*/false);
-  if (!own.is_object()) return;
-  for (const auto& [tag, condition] : own.items())
-    if (is_condition_tag(tag)) add_trainings(places_of(tag));
+  for (const auto& part : {config, study})  // of an analysis, of training
+    for (const std::string& tag : comma_separated(text_at(part, "conditions")))
+      if (is_condition_tag(tag)) add_trainings(places_of(tag));
 }
 
 bool RunNames::is_half_written(std::string_view path) const {

@@ -35,17 +35,12 @@ std::array<Setup, 3> all_presets() {
 }
 
 // What a run reads of its data.
-struct Wanted {
-  std::int64_t train = 0, validation = 0;  // tokens
-  std::int64_t most_validation = 0;        // that a sample is taken of
-};
-
-Wanted wanted_of(const Setup& setup) {
+WantedTokens wanted_of(const Setup& setup) {
   constexpr std::int64_t most_sampled = 1 << 22;  // tokens: a second or two to read, thousands of documents
   const TrainOptions& train = setup.train;
-  return {train.steps() * train.tokens_per_step() + 1,
-          tokens_for_batches(train.validation_batches, train.batch, train.seq_len),
-          setup.data.validation_sample ? most_sampled : 0};
+  return {.train = train.steps() * train.tokens_per_step() + 1,
+          .validation = tokens_for_batches(train.validation_batches, train.batch, train.seq_len),
+          .most_validation = setup.data.validation_sample ? most_sampled : 0};
 }
 
 void check_vocabulary(const Setup& setup, const Corpus& corpus) {
@@ -88,16 +83,26 @@ const OldWord* old_word(std::string_view word) {
   return found == old_words.end() ? nullptr : &*found;
 }
 
-// Their defaults are what a run had before they were there.
-constexpr std::array<std::pair<const char*, const char*>, 7> keys_of_later_versions = {{
-    {"train", "deterministic"},
-    {"train", "recompute"},
-    {"model", "qk_gain"},
-    {"model", "qk_scale"},
-    {"optim", "gain_decay"},
-    {"optim", "gain_decay_target"},
-    {"optim", "embedding_decay"},
-}};
+// A key that runs of earlier versions do not have, and what they did. It is not today's default, which may change.
+struct LaterKey {
+  const char *part, *key;
+  nlohmann::ordered_json value_before;
+};
+
+const std::vector<LaterKey>& later_keys() {
+  static const std::vector<LaterKey> keys = {
+      {"train", "deterministic", false},
+      {"train", "recompute", false},
+      {"model", "qk_gain", "vector"},
+      {"model", "qk_scale", 1.0},
+      {"optim", "gain_decay", "weight_decay"},
+      {"optim", "gain_decay_target", 0.0},
+      {"optim", "embedding_decay", "weight_decay"},
+      {"data", "validation_sample", false},
+      {"study", "own_conditions", ""},
+  };
+  return keys;
+}
 
 constexpr UsualWord words[] = {{"lr", "optim.muon_lr"},
                                {"lr", "optim.adamw_lr"},
@@ -181,19 +186,13 @@ std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries) 
 
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
   if (!config.is_object() || !config.contains("model") || !config["model"].is_object()) return config;
-  // Keys that runs of earlier versions do not have.
-  const nlohmann::ordered_json defaults = to_json(Setup());
-  for (const auto& [part, key] : keys_of_later_versions)
-    if (config.contains(part) && config[part].is_object() && !config[part].contains(key))
-      config[part][key] = defaults[part][key];
-  if (config.contains("study") && config["study"].is_object() && !config["study"].contains("own_conditions"))
-    config["study"]["own_conditions"] = "";
-  if (config.contains("data") && config["data"].is_object() && !config["data"].contains("validation_sample"))
-    config["data"]["validation_sample"] = false;
+  for (const LaterKey& later : later_keys())
+    if (config.contains(later.part) && config[later.part].is_object() && !config[later.part].contains(later.key))
+      config[later.part][later.key] = later.value_before;
   if (!config["model"].contains("qk_norm")) return config;  // a study varies it
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;
-  if (old == nullptr) return config;
+  if (old == nullptr || (config.contains("train") && !config["train"].is_object())) return config;
   qk_norm = old->qk_norm;
   config["train"]["qk_gain"] = old->qk_gain;
   return config;
@@ -239,10 +238,8 @@ std::vector<std::string> notices(const Setup& setup) {
 }
 
 Corpus load_corpus_for(const Setup& setup, Console& console) {
-  const Wanted wanted = wanted_of(setup);
-  Corpus corpus =
-      load_corpus(setup.data, wanted.train, wanted.validation, console, /*range=*/0, wanted.most_validation);
-  corpus.sampled = setup.data.validation_sample;
+  const WantedTokens wanted = wanted_of(setup);
+  Corpus corpus = load_corpus(setup.data, wanted, console);
   check_fits(setup, corpus);
   std::string said = fmt::format("data: {}", corpus.source);
   if (!corpus.unigram_entropy) {
@@ -259,7 +256,8 @@ Corpus load_corpus_for(const Setup& setup, Console& console) {
 }
 
 void check_corpus_for(const Setup& setup) {
-  const Corpus start = start_of_corpus(setup.data, setup.train.seq_len + 1, wanted_of(setup).validation);
+  const Corpus start =
+      start_of_corpus(setup.data, {.train = setup.train.seq_len + 1, .validation = wanted_of(setup).validation});
   if (start.cut)
     check_vocabulary(setup, start);
   else
@@ -267,12 +265,14 @@ void check_corpus_for(const Setup& setup) {
 }
 
 Corpus load_held_out(const Setup& setup, Console& console) {
-  const Wanted wanted = wanted_of(setup);
-  // A sample of the documents that are met on the way through the training part needs that way.
-  const bool reads_training = setup.data.validation_sample && setup.data.validation.empty();
-  Corpus corpus = load_corpus(setup.data, reads_training ? wanted.train : 1, wanted.validation, console,
-                              setup.model.longest, wanted.most_validation);
-  corpus.sampled = setup.data.validation_sample;
+  WantedTokens wanted = wanted_of(setup);
+  wanted.range = setup.model.longest;
+  // A sample is taken of the documents that are met on the way through the training part. That part is not kept.
+  if (setup.data.validation_sample && setup.data.validation.empty())
+    wanted.keeps_train = false;
+  else
+    wanted.train = 1;
+  Corpus corpus = load_corpus(setup.data, wanted, console);
   if (corpus.text_vocabulary > setup.model.vocabulary)
     fail_input("{}: has a vocabulary of {}, the checkpoint's is {}; give data of its tokenizer", corpus.source,
                corpus.vocabulary, setup.model.vocabulary);

@@ -37,6 +37,7 @@ Setup preset_setup(const std::string& name);
 // The entries in the words of this version. Earlier ones had one key for two choices: model.qk_norm was learned, frozen
 // or none.
 std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
+// The same of the whole configuration of a run. Keys that came later get the values that the run had.
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
 // What a run that goes on may have otherwise: no number of it depends on them.
@@ -76,7 +77,8 @@ Corpus load_corpus_for(const Setup& setup, Console& console);
 // Throws what load_corpus_for would, as far as the start of the data tells: reads some megabytes at most.
 void check_corpus_for(const Setup& setup);
 
-// The validation part for a model that is trained; where that can be, next to nothing is read for training. A warning
+// The validation part for a model that is trained, as training had it; nothing or next to nothing is kept of the
+// training part. A warning
 // counts the documents that are longer than the model's range. Throws Error(Fault::input) when its vocabulary is larger
 // than the model's, or it has not tokens enough.
 Corpus load_held_out(const Setup& setup, Console& console);

@@ -123,12 +123,14 @@ double start_of(const Study& study, const std::string& measure) {
 std::vector<MeasureVerdict> measure_verdicts(const Study& study, std::int64_t tokens, const Verdict& main) {
   std::vector<MeasureVerdict> verdicts;
   const double main_start = start_of(study, std::string(main_measure));
-  for (const std::string_view measure : other_measures) {
-    MeasureVerdict one{.name = std::string(measure), .start = start_of(study, std::string(measure)), .verdict = {}};
+  for (const FurtherSeries& series : further_series) {
+    if (!series.is_rank) continue;
+    const std::string name(series.name);
+    MeasureVerdict one{.name = name, .start = start_of(study, name), .verdict = {}};
     const double tau = main.tau * one.start / main_start;
     if (!(tau > 0) || std::isinf(tau)) continue;
     one.verdict = verdict_at(study, {&tokens, 1}, tau, one.name);
-    one.holds = one.verdict.conclusion == main.conclusion;
+    if (main.conclusion != Conclusion::inconclusive) one.holds = one.verdict.conclusion == main.conclusion;
     verdicts.push_back(std::move(one));
   }
   return verdicts;
@@ -136,9 +138,13 @@ std::vector<MeasureVerdict> measure_verdicts(const Study& study, std::int64_t to
 
 ordered_json measure_json(const MeasureVerdict& measure) {
   const ordered_json verdict = to_json(measure.verdict);
-  return {{"tau", measure.verdict.tau},    {"start", measure.start},
-          {"mean", verdict.at("mean_pr")}, {"conclusion", conclusion_name(measure.verdict.conclusion)},
-          {"holds", measure.holds},        {"effects", verdict.at("effects")}};
+  const ordered_json holds = measure.holds ? ordered_json(*measure.holds) : ordered_json();
+  return {{"tau", measure.verdict.tau},
+          {"start", measure.start},
+          {"mean", verdict.at("mean_pr")},
+          {"conclusion", conclusion_name(measure.verdict.conclusion)},
+          {"holds", holds},
+          {"effects", verdict.at("effects")}};
 }
 
 // The one value that value_of(run) has for all runs that did not diverge.
@@ -340,14 +346,11 @@ std::string losses_text(const std::vector<MeanInterval>& val_loss, double unigra
 }
 
 ordered_json study_definitions() {
-  return {
-      {"mean_pr",
-       "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"},
-      {"k_pr_centred", "the same of the keys less their mean"},
-      {"k_pr_rotated", "the same of the keys after RoPE"},
-      {"k_pr_before_gain", "the same of the keys before QK-Norm's gain"},
-      {"qk_pr", "mean over layers and query heads of (sum s)^2 / sum s^2, s the singular values of Q K^T before RoPE"},
-      {"qk_pr_rotated", "the same after RoPE"}};
+  ordered_json definitions = {
+      {std::string(main_measure),
+       "mean over layers and KV heads of (sum s)^2 / sum s^2, s the singular values of a head's keys before RoPE"}};
+  for (const FurtherSeries& series : further_series) definitions[std::string(series.name)] = series.definition;
+  return definitions;
 }
 
 void write_results(const ConditionResults& results, const RunFolder& folder, const std::filesystem::path& place) {

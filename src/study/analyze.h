@@ -39,10 +39,10 @@ struct EffectDetails {
 
 // The verdict at the end by another measure of rank than mean_pr.
 struct MeasureVerdict {
-  std::string name;    // of other_measures
-  double start = 0;    // mean over the runs, at the first probe
-  Verdict verdict;     // its tau is that of mean_pr times the starts of the two: start / start of mean_pr
-  bool holds = false;  // the conclusion is that of mean_pr
+  std::string name;                // a rank of further_series
+  double start = 0;                // mean over the runs, at the first probe
+  Verdict verdict;                 // its tau is that of mean_pr times the starts of the two: start / start of mean_pr
+  std::optional<bool> holds = {};  // the conclusion is that of mean_pr; none where that is inconclusive
 };
 
 // A run whose values are not finite from some probe on: it is left out of all pairs.

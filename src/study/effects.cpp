@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
 #include "core/missing.h"
 #include "stats/sample_moments.h"
 
@@ -42,7 +43,9 @@ Values ConditionValues::collapse() const {
 }
 
 const ConditionValues& values_of(const std::vector<ConditionValues>& conditions, const std::string& tag) {
-  return *std::ranges::find(conditions, tag, [](const ConditionValues& one) { return one.condition.tag; });
+  const auto found = std::ranges::find(conditions, tag, [](const ConditionValues& one) { return one.condition.tag; });
+  HEADSCOPE_CHECK(found != conditions.end(), "no values of condition {}", tag);
+  return *found;
 }
 
 std::string_view Effect::word() const {

@@ -42,8 +42,8 @@ std::vector<SeedMeans> gamma_curves(Runs runs, const Integers& tokens) {
   return curves;
 }
 
-SeedMeans spread_curve(Runs runs, const Integers& tokens) {
-  const std::string name(score_spread);
+SeedMeans score_std_curve(Runs runs, const Integers& tokens) {
+  const std::string name(score_std_name);
   std::erase_if(runs, [&](const ConditionResults* run) { return !run->measures.contains(name); });
   if (runs.empty()) return {};
   return curve_of(runs, tokens, [&](const auto& run) -> const Numbers& { return run.measures.at(name).mean; });
@@ -61,7 +61,7 @@ StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_
   curves.loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::loss));
   curves.val_loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::val_loss));
   curves.mean_pr = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::mean_pr));
-  curves.score_std = spread_curve(runs, curves.tokens);
+  curves.score_std = score_std_curve(runs, curves.tokens);
   for (std::size_t layer = 0; layer < runs.front()->layer_pr.size(); ++layer)
     append(curves.layer_pr,
            mean_at(runs, final_tokens, [&](const auto& run) -> const Numbers& { return run.layer_pr[layer]; }));

@@ -26,6 +26,15 @@ Condition& condition_of(std::vector<Condition>& conditions, const std::string& t
   return conditions.emplace_back(Condition{.letter = "", .tag = tag, .name = "", .changes = {}, .isolates = ""});
 }
 
+void set_change(Condition& condition, const std::string& key, const std::string& value) {
+  for (auto& [known, before] : condition.changes)
+    if (known == key) {
+      before = value;
+      return;
+    }
+  condition.changes.emplace_back(key, value);
+}
+
 // An entry TAG.FIELD.
 void add(std::vector<Condition>& conditions, const ConfigEntry& entry) {
   constexpr std::string_view changes = "changes.";
@@ -35,7 +44,7 @@ void add(std::vector<Condition>& conditions, const ConfigEntry& entry) {
   Condition& condition = condition_of(conditions, entry.key.substr(0, dot), entry.where);
   const std::string field = entry.key.substr(dot + 1);
   if (field.starts_with(changes))
-    condition.changes.emplace_back(field.substr(changes.size()), entry.value);
+    set_change(condition, field.substr(changes.size()), entry.value);
   else if (field == "letter")
     condition.letter = entry.value;
   else if (field == "name")
@@ -46,9 +55,8 @@ void add(std::vector<Condition>& conditions, const ConfigEntry& entry) {
     fail_input("{}: condition {}: {}", entry.where, condition.tag, unknown_name("field", field, fields));
 }
 
-std::vector<Condition> conditions_in(const std::vector<ConfigEntry>& entries, const std::string& origin) {
-  std::vector<Condition> conditions;
-  for (const ConfigEntry& entry : entries) add(conditions, entry);
+// Gives letters and names to those that have none, and refuses what is not complete.
+void complete(std::vector<Condition>& conditions, const std::string& origin) {
   std::vector<std::string> letters;
   for (const Condition& known : known_conditions()) letters.insert(letters.end(), {known.letter, known.tag});
   for (Condition& condition : conditions) {
@@ -63,7 +71,6 @@ std::vector<Condition> conditions_in(const std::vector<ConfigEntry>& entries, co
       fail_input("{}: condition {}: the letter {} is taken", origin, condition.tag, condition.letter);
     letters.push_back(condition.letter);
   }
-  return conditions;
 }
 
 bool is_file(std::string_view part) {
@@ -78,7 +85,14 @@ void put(std::vector<Condition>& own, std::vector<Condition> more) {
   }
 }
 
-// The tags of a list in which files may stand for their conditions.
+std::string tag_of_letter(const std::string& letter, const std::vector<Condition>& own) {
+  for (const std::vector<Condition>* conditions : {&known_conditions(), &own})
+    if (const auto found = std::ranges::find(*conditions, letter, &Condition::letter); found != conditions->end())
+      return found->tag;
+  return letter;
+}
+
+// The tags of a list in which files may stand for their conditions, and letters for tags. What is neither stays.
 std::string tags_of(const std::string& list, std::vector<Condition>& own) {
   std::vector<std::string> tags;
   for (const std::string& part : comma_separated(list)) {
@@ -91,13 +105,17 @@ std::string tags_of(const std::string& list, std::vector<Condition>& own) {
     for (const Condition& condition : conditions) tags.push_back(condition.tag);
     put(own, std::move(conditions));
   }
+  for (std::string& tag : tags) tag = tag_of_letter(tag, own);
   return fmt::format("{}", fmt::join(tags, ","));
 }
 
 }  // namespace
 
 std::vector<Condition> parse_conditions(const std::string& text, const std::string& origin) {
-  return conditions_in(parse_yaml(text, origin), origin);
+  std::vector<Condition> conditions;
+  for (const ConfigEntry& entry : parse_yaml(text, origin)) add(conditions, entry);
+  complete(conditions, origin);
+  return conditions;
 }
 
 std::string text_of(const std::vector<Condition>& conditions) {
@@ -115,14 +133,14 @@ std::string text_of(const std::vector<Condition>& conditions) {
 }
 
 std::vector<ConfigEntry> with_own_conditions(const std::vector<ConfigEntry>& entries) {
-  std::vector<ConfigEntry> result, nested;
+  std::vector<ConfigEntry> result;
   std::vector<Condition> own;
   std::string where;
   for (ConfigEntry entry : entries) {
     if (entry.key.starts_with(std::string(own_key) + ".")) {
       where = entry.where;
       entry.key.erase(0, std::string_view(own_key).size() + 1);
-      nested.push_back(std::move(entry));
+      add(own, entry);
     } else if (entry.key == own_key) {
       where = entry.where;
       put(own, parse_conditions(entry.value, fmt::format("{}: {}", entry.where, own_key)));
@@ -130,7 +148,7 @@ std::vector<ConfigEntry> with_own_conditions(const std::vector<ConfigEntry>& ent
       result.push_back(std::move(entry));
     }
   }
-  if (!nested.empty()) put(own, conditions_in(nested, where));
+  complete(own, where);
   for (ConfigEntry& entry : result)
     if (entry.key == conditions_key) {
       const std::size_t before = own.size();

@@ -21,8 +21,9 @@ std::vector<Condition> parse_conditions(const std::string& text, const std::stri
 // The same on one line, which parse_conditions reads; JSON. Empty without conditions.
 std::string text_of(const std::vector<Condition>& conditions);
 
-// Files (.yaml, .yml) that study.conditions names become the tags of their conditions. These, those that a
-// configuration has below study.own_conditions, and its text are put together in one entry study.own_conditions.
+// Files (.yaml, .yml) that study.conditions names become the tags of their conditions, and letters become tags. These
+// conditions, those that a configuration has below study.own_conditions, and its text are put together in one entry
+// study.own_conditions. What comes later goes over what was there before, but for the files, which go over all.
 std::vector<ConfigEntry> with_own_conditions(const std::vector<ConfigEntry>& entries);
 
 // The entries with a last one that adds the controls to the conditions that are chosen.

@@ -51,7 +51,7 @@ std::string in_quotes(const std::string& text) {
 constexpr std::string_view layer_prefix = "layer_";  // of a measure by layer
 
 bool is_further_series(std::string_view name) {
-  return std::ranges::find(further_series, name) != further_series.end();
+  return std::ranges::find(further_series, name, &FurtherSeries::name) != further_series.end();
 }
 
 bool is_field(std::string_view name) {
@@ -175,7 +175,10 @@ double rate_at(const std::string& place, const json& value) {
 
 double number_at(const std::string& place, const json& value) {
   if (!value.is_number() && !value.is_null()) refuse(place, value, "a number or null");
-  return value.is_null() ? missing : value.get<double>();
+  const double number = value.is_null() ? missing : value.get<double>();
+  if (std::fabs(number) > largest_float)  // sums over layers and seeds stay finite
+    fail_input("{} is {}; expected a number of at most {} in size", place, number, largest_float);
+  return number;
 }
 
 // A list that had values has none at its end.
@@ -189,14 +192,7 @@ Numbers numbers_at(const std::string& place, const json& list, std::size_t lengt
   if (list.size() != length)
     fail_input("{} has {} values; expected {}, as many as {}", place, list.size(), length, as_many_as);
   Numbers numbers;
-  for (const json& value : list) {
-    if (!value.is_number() && !value.is_null())
-      refuse(fmt::format("{}[{}]", place, numbers.size()), value, "a number or null");
-    numbers.push_back(value.is_null() ? missing : value.get<double>());
-    if (std::fabs(numbers.back()) > largest_float)  // sums over layers and seeds stay finite
-      fail_input("{}[{}] is {}; expected a number of at most {} in size", place, numbers.size() - 1, numbers.back(),
-                 largest_float);
-  }
+  for (const json& value : list) numbers.push_back(number_at(fmt::format("{}[{}]", place, numbers.size()), value));
   return numbers;
 }
 
@@ -244,8 +240,11 @@ void check_prs(const std::string& origin, const ConditionResults& results) {
       check_pr(fmt::format("{}: {}[\"{}\"]", origin, of_layers, layer), layers[layer], most);
   };
   check(main_measure, "layer_pr", results.mean_pr, results.layer_pr);
-  for (const auto& [name, series] : results.measures)
-    if (name != score_spread) check(name, fmt::format("{}{}", layer_prefix, name), series.mean, series.layers);
+  for (const FurtherSeries& one : further_series) {
+    const auto found = results.measures.find(std::string(one.name));
+    if (!one.is_rank || found == results.measures.end()) continue;
+    check(one.name, fmt::format("{}{}", layer_prefix, one.name), found->second.mean, found->second.layers);
+  }
 }
 
 }  // namespace
@@ -278,11 +277,11 @@ ordered_json results_json(const ConditionResults& results) {
   if (results.gamma_final) object["gamma_final"] = layers_json(*results.gamma_final);
   if (results.updates) object["updates"] = *results.updates;
   if (results.adamw_lr) object["adamw_lr"] = *results.adamw_lr;
-  for (const std::string_view name : further_series) {
-    const auto found = results.measures.find(std::string(name));
+  for (const FurtherSeries& one : further_series) {
+    const auto found = results.measures.find(std::string(one.name));
     if (found == results.measures.end()) continue;
     object[found->first] = found->second.mean;
-    object[fmt::format("{}{}", layer_prefix, name)] = layers_json(found->second.layers);
+    object[fmt::format("{}{}", layer_prefix, one.name)] = layers_json(found->second.layers);
   }
   const auto add = [&](const char* field, const auto& by_measure) {
     for (const auto& [name, value] : by_measure) object[field][name] = value;
@@ -340,8 +339,8 @@ ConditionResults parse_results(std::string_view text, const std::string& origin,
       fail_input("{}: updates has {} values; expected {}, as many as tokens", origin, results.updates->size(), probes);
   }
   if (document.contains("adamw_lr")) results.adamw_lr = field("adamw_lr", rate_at);
-  for (const std::string_view measure : further_series) {
-    const std::string name(measure), of_layers = fmt::format("{}{}", layer_prefix, name);
+  for (const FurtherSeries& one : further_series) {
+    const std::string name(one.name), of_layers = fmt::format("{}{}", layer_prefix, name);
     if (!document.contains(name)) continue;
     MeasureSeries& series = results.measures[name];
     series.mean = field(name.c_str(), numbers_at, probes, "tokens");

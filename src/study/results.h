@@ -8,7 +8,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,19 +20,30 @@ constexpr const char* results_name = "results.json";
 // Some ten million values, more than any study has. A longer file is refused before it fills the memory.
 constexpr std::size_t most_results_bytes = std::size_t{256} << 20;
 
-// A measure of rank beside the key PR, over the course of a run.
+// A measure beside the key PR, of rank or of the spread of the scores, over the course of a run.
 struct MeasureSeries {
   Numbers mean;                 // over layers and heads
   std::vector<Numbers> layers;  // [layer][probe]
 };
 
-// The series beside mean_pr that results.json may have, by their names there: five measures of rank, and the spread of
-// the scores.
-constexpr std::array<std::string_view, 6> further_series = {"k_pr_centred", "k_pr_rotated",  "k_pr_before_gain",
-                                                            "qk_pr",        "qk_pr_rotated", "score_std"};
-constexpr std::span<const std::string_view> other_measures = std::span(further_series).first(5);
-constexpr std::string_view score_spread = further_series[5];
-constexpr std::string_view main_measure = "mean_pr";
+constexpr std::string_view main_measure = "mean_pr", score_std_name = "score_std";
+
+// The series beside mean_pr that results.json may have, by their names there, which are those of heads/metrics.h.
+struct FurtherSeries {
+  std::string_view name;
+  bool is_rank;                 // the verdict is given by it, too
+  std::string_view definition;  // for the manifest; of ranks behind that of mean_pr
+};
+constexpr std::array<FurtherSeries, 6> further_series = {
+    {{"k_pr_centred", true, "the same of the keys less their mean"},
+     {"k_pr_rotated", true, "the same of the keys after RoPE"},
+     {"k_pr_before_gain", true, "the same of the keys before QK-Norm's gain"},
+     {"qk_pr", true,
+      "mean over layers and query heads of (sum s)^2 / sum s^2, s the singular values of Q K^T before RoPE"},
+     {"qk_pr_rotated", true, "the same after RoPE"},
+     {score_std_name, false,
+      "mean over layers and query heads of the standard deviation of a query's scaled scores over the keys of its "
+      "sequence, after RoPE"}}};
 
 // Series have one value for each probe; NaN is null in the file (there is no loss before the first step).
 struct ConditionResults {

@@ -1,7 +1,10 @@
 #include "study/runs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/atomic_file.h"
 #include "core/config.h"
@@ -9,6 +12,7 @@
 #include "core/text.h"
 #include "formats/content_hash.h"
 #include "run/manifest.h"
+#include "study/measured_text.h"
 #include "study/own_conditions.h"
 
 namespace headscope {
@@ -119,20 +123,59 @@ void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std:
   }
 }
 
-// Of a run that has any. Results can be read without its manifest, which may be damaged.
-void add_own_conditions(Study& study, const fs::path& folder) {
-  std::error_code error;
-  if (!fs::exists(folder / manifest_name, error)) return;
-  try {
-    const auto config = read_manifest(folder).value("config", nlohmann::ordered_json::object());
-    const std::string text = text_at(config.contains("study") ? config["study"] : config, "own_conditions");
-    for (Condition& condition : parse_conditions(text, (folder / manifest_name).string()))
-      if (std::ranges::find(study.own, condition.tag, &Condition::tag) == study.own.end())
-        study.own.push_back(std::move(condition));
-  } catch (const Error&) {
-    return;  // they keep their tags for names
-  }
+void add_own_conditions(Study& study, const nlohmann::ordered_json& manifest, const std::string& origin) {
+  const auto config = manifest.value("config", nlohmann::ordered_json::object());
+  const std::string text = text_at(config.contains("study") ? config["study"] : config, "own_conditions");
+  for (Condition& condition : parse_conditions(text, origin))
+    if (std::ranges::find(study.own, condition.tag, &Condition::tag) == study.own.end())
+      study.own.push_back(std::move(condition));
 }
+
+// The run that the folder of a seed is, or is a part of; empty where it has no manifest.
+fs::path run_of_seed(const fs::path& folder) {
+  std::error_code error;
+  const fs::path place = absolute_folder(folder);
+  if (fs::exists(place / manifest_name, error)) return folder;
+  const bool is_part = seed_number(place.filename().string()) && fs::exists(place.parent_path() / manifest_name, error);
+  return is_part ? place.parent_path() : fs::path();
+}
+
+// What manifests say beside the results.
+class Manifests {
+ public:
+  // Results can be read without the manifest, which may be damaged.
+  void add(Study& study, const fs::path& run) {
+    if (run.empty() || !seen_.insert(absolute_folder(run)).second) return;
+    try {
+      const auto manifest = read_manifest(run);
+      compare(study, run, measured_text(manifest));
+      add_own_conditions(study, manifest, (run / manifest_name).string());
+    } catch (const Error& error) {
+      study.warnings.push_back(
+          fmt::format("{}; what the manifest says of conditions and data is not known", error.what()));
+    }
+  }
+
+ private:
+  // A warning where the run measured other text than all before it.
+  void compare(Study& study, const fs::path& run, MeasuredText text) {
+    if (!text.is_known()) return;
+    std::string difference;
+    for (const auto& [other, measured] : texts_) {
+      const std::string from_this = difference_of(measured, text);
+      if (from_this.empty()) return;
+      if (difference.empty()) difference = from_this;
+    }
+    if (!difference.empty())
+      study.warnings.push_back(
+          fmt::format("{} and {}: their probes measured different text ({}); their PR cannot be compared",
+                      texts_.front().first.string(), run.string(), difference));
+    texts_.emplace_back(run, std::move(text));
+  }
+
+  std::set<fs::path> seen_;
+  std::vector<std::pair<fs::path, MeasuredText>> texts_;  // those that differ
+};
 
 }  // namespace
 
@@ -145,9 +188,10 @@ Study load_study(const std::vector<fs::path>& folders) {
   Study study{.title = absolute_folder(folders.front()).filename().string(), .seeds = {}, .inputs = {}};
   std::set<fs::path> seen;
   std::optional<std::pair<std::string, std::size_t>> first;
+  Manifests manifests;
   for (const fs::path& given : folders) {
-    add_own_conditions(study, given);
     const std::vector<fs::path> seeds = seed_folders(given);
+    for (const fs::path& folder : seeds) manifests.add(study, run_of_seed(folder));
     warn_of_left_out(study, given);
     for (const fs::path& folder : seeds) {
       if (!seen.insert(fs::weakly_canonical(folder)).second)

@@ -25,14 +25,14 @@ struct Study {
   std::vector<SeedRuns> seeds;                // at least one; all runs have the same number of layers
   std::map<std::string, std::string> inputs;  // a file that was read to the XXH3 (128 bits, hex) of its bytes
   std::vector<Condition> own = {};            // what is known of conditions that are not in the table
-  std::vector<std::string> warnings = {};     // folders that were left out
+  std::vector<std::string> warnings = {};     // folders that were left out, runs that cannot be compared
 };
 
 // Each folder holds TAG/results.json of one seed, or sub-folders seed_N that do. Folders seed_N of the same name that
 // have no condition in common are one seed. What a run's manifest says of its own conditions is taken from there. The
-// title is the name of the first folder. A folder that seems to be meant and cannot be taken gets a warning. Throws
-// Error(Fault::input) naming the file or folder: nothing there, a damaged file, runs of different depth, a folder given
-// twice.
+// title is the name of the first folder. A folder that seems to be meant and cannot be taken gets a warning, and so do
+// runs whose probes measured different text, and a manifest that cannot be read. Throws Error(Fault::input) naming the
+// file or folder: nothing there, a damaged file, runs of different depth, a folder given twice.
 Study load_study(const std::vector<std::filesystem::path>& folders);
 
 // The numbers of tokens at which every run has a probe, but for those that diverged (unless all did): at the last of

@@ -56,14 +56,29 @@ std::string effects_text(const Verdict& verdict) {
     text +=
         fmt::format(fmt::runtime(row), names[i], width, interval_text(effect.test.difference, verdict.tau), p, outcome);
   }
+  const bool has_equivalence = std::ranges::any_of(verdict.effects, &Effect::is_equivalent);
+  if (has_equivalence && !verdict.descriptive)
+    text += "  equivalent: the 90 % interval lies within ± τ (two one-sided tests)\n";
   return text + "\n";
+}
+
+// "Key PR falls by 24.32 without QK-Norm (C), by 26.27 with it (A)."
+std::string collapse_reading(const Verdict& verdict) {
+  const auto collapse = [&](std::size_t i) { return finite_mean(verdict.conditions[i].collapse()).mean; };
+  const double with = collapse(0), without = collapse(n_main_conditions - 1);
+  if (!(with > 0 && without > 0)) return "";
+  return fmt::format("From the first probe on key PR falls by {} without QK-Norm (C), by {} with it (A).",
+                     fixed_text(without, 2), fixed_text(with, 2));
 }
 
 // Since when the conclusion has held, and what two other ways to read the same runs give.
 std::string other_readings(const StudyResult& result) {
   std::vector<std::string> readings;
+  if (const std::string collapse = collapse_reading(result.verdict); !collapse.empty()) readings.push_back(collapse);
   if (result.verdict.conclusion != Conclusion::inconclusive)
-    readings.push_back(fmt::format("The conclusion has held since {}.", tokens_text(result.held_since)));
+    readings.push_back(result.held_since == result.tokens
+                           ? "The conclusion is that of the last probe alone."
+                           : fmt::format("The conclusion has held since {}.", tokens_text(result.held_since)));
   if (result.last_probes)
     readings.push_back(fmt::format("The mean of the last {} probes gives: {}.", probes_of_second_reading,
                                    conclusion_name(result.last_probes->conclusion)));
@@ -81,7 +96,7 @@ std::string other_readings(const StudyResult& result) {
   return fmt::format("  {}\n", wrapped(fmt::format("{}", fmt::join(readings, " ")), line_width, 2, 2));
 }
 
-// Whether the conclusion holds under other measures of rank.
+// The conclusions of other measures of rank, and whether that of the key PR holds under them.
 std::string measures_text(const StudyResult& result) {
   if (result.measures.empty()) return "";
   std::string text = fmt::format("  {:<16}  {:>6}", "measure", "τ");
@@ -94,7 +109,9 @@ std::string measures_text(const StudyResult& result) {
       const double mean = measure.verdict.mean_pr(i).mean;
       text += fmt::format("  {:>6}", std::isnan(mean) ? "-" : fixed_text(mean, 2));
     }
-    text += fmt::format("  {}: {}\n", conclusion_name(measure.verdict.conclusion), measure.holds ? "holds" : "differs");
+    text += fmt::format("  {}", conclusion_name(measure.verdict.conclusion));
+    if (measure.holds) text += *measure.holds ? ": holds" : ": differs";
+    text += "\n";
   }
   return text;
 }

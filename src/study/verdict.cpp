@@ -85,9 +85,10 @@ std::string effect_text(const Verdict& verdict, const Effect& effect) {
     return fmt::format("{} {}", values.condition.letter, std::isnan(mean) ? "diverged" : pr_text(mean));
   };
   const double p = effect.is_equivalent() ? effect.test.p_equivalence : effect.p_holm;
+  const std::string of_test = effect.is_equivalent() ? ", equivalence " : ", ";
   return fmt::format("{} {} ({} → {}{})", effect.contrast.cause, found_text(verdict, effect),
                      value_of(effect.contrast.second), value_of(effect.contrast.first),
-                     std::isnan(p) ? "" : ", " + p_text(p));
+                     std::isnan(p) ? "" : of_test + p_text(p));
 }
 
 // Why nothing can be concluded.
@@ -121,13 +122,13 @@ std::string headline(const Verdict& verdict) {
   return "Inconclusive" + inconclusive_reason(verdict);
 }
 
-// The least and the most seeds of a main condition.
+// The least and the most seeds of a condition that was run.
 std::pair<std::size_t, std::size_t> seeds_of(const Verdict& verdict) {
-  std::size_t least = verdict.mean_pr(0).n, most = least;
-  for (std::size_t i = 1; i < n_main_conditions; ++i) {
-    least = std::min(least, verdict.mean_pr(i).n);
-    most = std::max(most, verdict.mean_pr(i).n);
-  }
+  std::vector<std::size_t> seeds;
+  for (std::size_t i = 0; i < verdict.conditions.size(); ++i)
+    if (verdict.conditions[i].runs > 0) seeds.push_back(verdict.mean_pr(i).n);
+  if (seeds.empty()) return {0, 0};
+  const auto [least, most] = std::ranges::minmax(seeds);
   return {least, most};
 }
 

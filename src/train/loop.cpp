@@ -60,8 +60,8 @@ class TrainRun {
     tables_.merge();
     TrainResult result{tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0,
                        std::move(divergence)};
-    if (!result.divergence &&
-        chosen_.has(MetricGroup::other_rank))  // a run that was stopped behind its last probe has none
+    // A run that was stopped behind its last probe does not have them yet.
+    if (needs_rank_errors() && !result.divergence)
       result.rank_errors = rank_errors_ ? *rank_errors_ : trainer_.rank_errors(chosen_);
     return result;
   }
@@ -121,6 +121,8 @@ class TrainRun {
     return job_.track.every > 0 && trainer_.steps_done() % job_.track.every == 0;
   }
 
+  [[nodiscard]] bool needs_rank_errors() const { return job_.with_rank_errors && chosen_.has(MetricGroup::other_rank); }
+
   // The first probe has no losses: nothing was trained.
   void probe() {
     settle();
@@ -128,7 +130,7 @@ class TrainRun {
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
     const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
     const bool is_last = trainer_.steps_done() == job_.options.steps();
-    const ProbeResult result = trainer_.probe(chosen_, with_loss, /*with_errors=*/is_last);
+    const ProbeResult result = trainer_.probe(chosen_, with_loss, /*with_errors=*/is_last && needs_rank_errors());
     if (is_last) rank_errors_ = result.rank_errors;
     tables_.add_probe({now.moment, loss, result.val_loss.value_or(missing)}, result.layers);
     tables_.add_heads(now, result.layers);

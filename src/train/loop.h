@@ -21,6 +21,7 @@ struct TrainJob {
   nlohmann::ordered_json config;                 // resolved, for the checkpoints
   std::size_t keep_moments = most_kept_moments;  // of each source, in the result
   bool diverges_to_result = false;               // a run that diverges returns what it measured; otherwise an error
+  bool with_rank_errors = false;                 // the result has them, if other_rank is measured
 };
 
 // What a caller hears of.
@@ -41,7 +42,7 @@ struct TrainResult {
   std::vector<ProbeLosses> losses;
   double tokens_per_s = 0;  // of the steps of this process, without probes and checkpoints; 0: there were none
   std::optional<Divergence> divergence = {};
-  std::optional<RankErrors> rank_errors = {};  // at the end; empty: it diverged, or does not measure other_rank
+  std::optional<RankErrors> rank_errors = {};  // at the end; empty: not asked for, or it diverged
 };
 
 // Goes on from the newest checkpoint in the folder, or starts. Stops with Error: Fault::interrupted after SIGINT or

@@ -91,7 +91,7 @@ std::optional<StepRecord> Trainer::wait() {
 void Trainer::check(const StepRecord& update) {
   if (std::isfinite(update.loss) && std::isfinite(update.grad_norm)) return;
   steps_done_ = update.before.step;
-  // On a GPU, the gradients are those of the update behind it by now.
+  // On the device, the gradients are those of the update behind it by now.
   const std::string largest =
       device_updates_ ? std::string() : fmt::format("; the largest gradient is that of {}", largest_gradient());
   throw NotFinite(fmt::format("step {}: loss {}, gradient norm {}: not finite{}", update.after.step, update.loss,
@@ -152,7 +152,7 @@ ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss, bool w
 }
 
 RankErrors Trainer::rank_errors(const MetricSelection& chosen) const {
-  return measure_rank_errors(model_, validation_.front().tokens_bt, at::kFloat, chosen);
+  return measure_rank_errors(model_, validation_.front().tokens_bt, chosen);
 }
 
 void Trainer::go_to(std::int64_t steps_done) {

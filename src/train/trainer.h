@@ -28,7 +28,7 @@ struct NotFinite : Error {
       : Error(Fault::runtime, fmt::format("{}; {}", what_was_found, advice)), found(what_was_found) {}
 
   static constexpr std::string_view advice = "a smaller learning rate (optim.muon_lr, optim.adamw_lr) may help";
-  std::string found;  // the step, its numbers, and on a CPU the parameter with the largest gradient
+  std::string found;  // the step, its numbers, and of autograd's updates the parameter with the largest gradient
 };
 
 // Mean over tokens and heads of max|k_i|: what train.max_abs_penalty weighs.
@@ -46,8 +46,8 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // One update; what is chosen is measured in its first forward step. Returns the update that is done: this one where
-  // the host computes it, the one before on a GPU, which goes on meanwhile. Throws NotFinite, of the update that would
-  // be returned; the weights are then those before it, and the trainer makes no further one.
+  // updates are autograd's, otherwise the one before, and the device goes on meanwhile. Throws NotFinite, of the update
+  // that would be returned; the weights are then those before it, and the trainer makes no further one.
   std::optional<StepRecord> step(const MetricSelection* chosen = nullptr);
   // The last update if step() has not returned it.
   std::optional<StepRecord> wait();

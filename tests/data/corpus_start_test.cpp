@@ -18,7 +18,7 @@ Corpus start(const std::filesystem::path& path, std::int64_t train = any, std::i
   DataOptions options;
   options.path = path.string();
   options.validation_share = 0.3;
-  return start_of_corpus(options, train, validation);
+  return start_of_corpus(options, {.train = train, .validation = validation});
 }
 
 Corpus whole(const std::filesystem::path& path) {
@@ -26,7 +26,7 @@ Corpus whole(const std::filesystem::path& path) {
   DataOptions options;
   options.path = path.string();
   options.validation_share = 0.3;
-  return load_corpus(options, any, any, quiet);
+  return load_corpus(options, {.train = any, .validation = any}, quiet);
 }
 
 std::string lines(int count) {
@@ -92,7 +92,7 @@ TEST(StartOfCorpus, RefusesWhatTheWholeWould) {
 }
 
 TEST(StartOfCorpus, OfTheLanguageReadsNothing) {
-  const Corpus language = start_of_corpus({}, any, any);
+  const Corpus language = start_of_corpus({}, {.train = any, .validation = any});
   EXPECT_TRUE(language.cut);
   EXPECT_EQ(language.vocabulary, 258);
 }

@@ -26,7 +26,7 @@ constexpr std::int64_t everything = std::int64_t{1} << 40;
 
 Corpus load(const DataOptions& options, std::int64_t train = everything, std::int64_t validation = everything) {
   Console console({.quiet = true});
-  return load_corpus(options, train, validation, console);
+  return load_corpus(options, {.train = train, .validation = validation}, console);
 }
 
 Corpus load_file(const fs::path& path) {
@@ -72,7 +72,7 @@ TEST(LanguageCorpus, HoldsWhatIsWantedAndNoDocumentTwice) {
   EXPECT_EQ(corpus.tokenizer, "bytes");
   const auto train = documents(corpus.train), validation = documents(corpus.validation);
   EXPECT_EQ(static_cast<std::int64_t>(train.size()), corpus.train_documents);
-  EXPECT_EQ(static_cast<std::int64_t>(validation.size()), corpus.validation_documents);
+  EXPECT_EQ(validation.size(), corpus.validation_starts.size());
   std::set<std::string> distinct(train.begin(), train.end());
   distinct.insert(validation.begin(), validation.end());
   EXPECT_EQ(distinct.size(), train.size() + validation.size());
@@ -143,7 +143,7 @@ TEST(TextCorpus, OneBookIsSplitInPieces) {
   write_file(folder / "book.txt", book);
   const Corpus corpus = load_file(folder / "book.txt");
   EXPECT_EQ(corpus.train.size() + corpus.validation.size(), static_cast<std::int64_t>(book.size()) + 2);
-  EXPECT_EQ(corpus.train_documents + corpus.validation_documents,
+  EXPECT_EQ(corpus.train_documents + std::ssize(corpus.validation_starts),
             static_cast<std::int64_t>((book.size() + 2 + 16383) / 16384));
   EXPECT_GT(corpus.validation.size(), 0);
   write_file(folder / "book.txt", "short");
@@ -158,7 +158,7 @@ TEST(TextCorpus, SomeDocumentIsAlwaysForValidation) {
   options.validation_share = 1e-9;
   write_file(folder / "a.jsonl", numbered_lines(0, 5));
   const Corpus corpus = load(options);
-  EXPECT_EQ(corpus.validation_documents, 1);
+  EXPECT_EQ(corpus.validation_starts.size(), 1u);
   EXPECT_EQ(corpus.train_documents, 4);
   EXPECT_EQ(test::all_tokens(load(options, 1).validation), test::all_tokens(corpus.validation));
 }
@@ -205,8 +205,8 @@ TEST(TokenCorpus, IsSplitAtEndOfText) {
     }
   }
   EXPECT_EQ(found, expected);
-  EXPECT_EQ(corpus.train_documents + corpus.validation_documents, 100);
-  EXPECT_GT(corpus.validation_documents, 10);
+  EXPECT_EQ(corpus.train_documents + std::ssize(corpus.validation_starts), 100);
+  EXPECT_GT(corpus.validation_starts.size(), 10u);
   EXPECT_EQ(corpus.vocabulary, 300);
   EXPECT_EQ(corpus.tokenizer, "mine");
 }
@@ -236,19 +236,53 @@ TEST(Corpus, ValidationCanBeOtherData) {
 
 // A sample is taken of the whole validation text, not of its start.
 TEST(Corpus, ValidationTakesWhatIsMetOnTheWay) {
-  Console console({.quiet = true});
-  const Corpus few = load({}, 200000, 1000), more = load_corpus({}, 200000, 1000, console, 0, everything);
+  const auto load_language_up_to = [](std::int64_t most) {
+    Console console({.quiet = true});
+    return load_corpus({}, {.train = 200000, .validation = 1000, .most_validation = most}, console);
+  };
+  const Corpus few = load({}, 200000, 1000), more = load_language_up_to(everything);
   EXPECT_EQ(test::all_tokens(more.train), test::all_tokens(few.train));
   EXPECT_LT(few.validation.size(), 2000);
   EXPECT_GT(more.validation.size(), 2500);  // 2 % of 200,000 are 4,000; documents vary
   auto start = test::all_tokens(more.validation);
   start.resize(static_cast<std::size_t>(few.validation.size()));
   EXPECT_EQ(start, test::all_tokens(few.validation));
-  EXPECT_LT(load_corpus({}, 200000, 1000, console, 0, 2000).validation.size(), more.validation.size());
-  ASSERT_EQ(std::ssize(more.validation_starts), more.validation_documents);
+  EXPECT_LT(load_language_up_to(2000).validation.size(), more.validation.size());
+  ASSERT_GT(more.validation_starts.size(), few.validation_starts.size());
   const auto tokens = test::all_tokens(more.validation);
   for (const std::int64_t start_of_document : more.validation_starts)
     EXPECT_EQ(tokens[static_cast<std::size_t>(start_of_document)], byte_tokenizer::start);
+}
+
+// Who needs validation only gets what training had, without the training part.
+TEST(Corpus, ValidationIsTheSameWhereTrainingIsNotKept) {
+  const TemporaryFolder folder;
+  write_file(folder / "a.jsonl", numbered_lines(0, 3000));
+  std::vector<std::uint16_t> ids;
+  for (std::uint16_t i = 0; i < 3000; ++i)
+    ids.insert(ids.end(), {static_cast<std::uint16_t>(1 + i % 299), i % 7u < 3u, 0});
+  write_tokens(folder / "a.bin", ids);
+  Console console({.quiet = true});
+  for (const std::string path : {"", "a.jsonl", "a.bin"})
+    for (const double share : {0.02, 0.6, 1e-9})           // the last: the smallest hash goes to validation
+      for (const std::int64_t most : {0, 300, 1000000}) {  // reached at once, on the way, never
+        DataOptions options;
+        options.validation_share = share;
+        if (!path.empty()) options.path = (folder / path).string();
+        if (path.empty() && share == 1e-9) continue;  // the language never ends
+        WantedTokens wanted{.train = 5000, .validation = 50, .most_validation = most};
+        const Corpus with_training = load_corpus(options, wanted, console);
+        wanted.keeps_train = false;
+        const Corpus alone = load_corpus(options, wanted, console);
+        const std::string shown = fmt::format("{} {} {}", path, share, most);
+        EXPECT_EQ(test::all_tokens(alone.validation), test::all_tokens(with_training.validation)) << shown;
+        EXPECT_EQ(alone.validation_starts, with_training.validation_starts) << shown;
+        EXPECT_EQ(alone.true_entropy, with_training.true_entropy) << shown;
+        EXPECT_EQ(alone.train.size(), 0) << shown;
+        EXPECT_LE(alone.documents_read, with_training.documents_read) << shown;
+        const bool ends_early = share == 0.6 && most == 300;
+        EXPECT_TRUE(!ends_early || alone.documents_read < with_training.documents_read) << shown;
+      }
 }
 
 TEST(Corpus, ValidationDataOfItsOwnIsReadUpToTheMost) {
@@ -260,10 +294,14 @@ TEST(Corpus, ValidationDataOfItsOwnIsReadUpToTheMost) {
   DataOptions options;
   options.path = (folder / "a.txt").string();
   options.validation = (folder / "b.jsonl").string();
-  Console console({.quiet = true});
-  EXPECT_EQ(load_corpus(options, 5, 20, console).validation_documents, 2);
-  EXPECT_EQ(load_corpus(options, 5, 20, console, 0, 120).validation_documents, 10);
-  EXPECT_EQ(load_corpus(options, 5, 20, console, 0, everything).validation_documents, 50);
+  const auto documents_up_to = [&](std::int64_t most) {
+    Console console({.quiet = true});
+    const WantedTokens wanted{.train = 5, .validation = 20, .most_validation = most};
+    return load_corpus(options, wanted, console).validation_starts.size();
+  };
+  EXPECT_EQ(documents_up_to(0), 2u);
+  EXPECT_EQ(documents_up_to(120), 10u);
+  EXPECT_EQ(documents_up_to(everything), 50u);
 }
 
 // Documents with 1 to 4 and with 40,000 tokens, as text of bytes and as tokens.
@@ -283,7 +321,7 @@ TEST(Corpus, CountsTheDocumentsThatAreLongerThanTheRange) {
   const auto counts = [&](const fs::path& file, std::int64_t wanted, std::int64_t range) {
     DataOptions options;
     options.path = options.validation = file.string();
-    const Corpus corpus = load_corpus(options, 1, wanted, console, range);
+    const Corpus corpus = load_corpus(options, {.train = 1, .validation = wanted, .range = range}, console);
     return std::pair(corpus.documents_beyond_range, corpus.documents_read);
   };
   using Counts = std::pair<std::int64_t, std::int64_t>;

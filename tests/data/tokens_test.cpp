@@ -138,7 +138,7 @@ TEST(Batch, CountsTheDocumentsOfBlocksOnce) {
 }
 
 TEST(SplitRanges, PutsTheShareOfHashesIntoValidation) {
-  SplitRanges split(0.25, 1000, 1000);
+  SplitRanges split(0.25, {.train = 1000, .validation = 1000});
   const auto at = [](double place) { return static_cast<std::uint64_t>(place * 0x1p64); };
   const std::vector<double> places = {0.5, 0.1, 0.9, 0.2499, 0.2501};
   for (std::size_t i = 0; i < places.size(); ++i) split.add(at(places[i]), {static_cast<std::int64_t>(10 * i), 10});
@@ -150,7 +150,7 @@ TEST(SplitRanges, PutsTheShareOfHashesIntoValidation) {
 
 TEST(SplitRanges, TheSmallestHashGoesToValidationWhereNoneFell) {
   for (const std::int64_t wanted : {1, 1000}) {  // also where training had enough before that piece came
-    SplitRanges split(0.01, wanted, 5);
+    SplitRanges split(0.01, {.train = wanted, .validation = 5});
     std::int64_t first = 0;
     for (const std::uint64_t hash : {9U, 5U, 3U, 7U}) {
       const std::uint64_t large = std::uint64_t{hash} << 60;
@@ -166,21 +166,38 @@ TEST(SplitRanges, TheSmallestHashGoesToValidationWhereNoneFell) {
 }
 
 TEST(SplitRanges, OnePieceCannotBeSplit) {
-  SplitRanges split(0.01, 5, 5);
+  SplitRanges split(0.01, {.train = 5, .validation = 5});
   split.add(std::uint64_t{1} << 63, {0, 77});
   expect_error(Fault::input, "book.txt: one document of 77 tokens cannot be split", [&] { split.finish("book.txt"); });
-  SplitRanges low(0.01, 5, 5);  // the same where it fell into validation
+  SplitRanges low(0.01, {.train = 5, .validation = 5});  // the same where it fell into validation
   low.add(0, {0, 77});
   expect_error(Fault::input, "book.txt: one document of 77 tokens cannot be split", [&] { low.finish("book.txt"); });
 }
 
 TEST(SplitRanges, TrainingIsNeverEmpty) {
-  SplitRanges split(0.5, 5, 100);
+  SplitRanges split(0.5, {.train = 5, .validation = 100});
   split.add(1, {0, 10});
   split.add(2, {10, 10});
   split.finish("data");
   EXPECT_EQ(split.train().size(), 1U);
   EXPECT_EQ(split.validation().size(), 1U);
+}
+
+TEST(SplitRanges, TrainingThatIsNotKeptEndsWhereValidationTakesNoMore) {
+  SplitRanges split(0.5, {.train = 1000, .validation = 5, .most_validation = 20, .keeps_train = false});
+  const std::uint64_t low = 1, high = std::uint64_t{1} << 63;
+  for (const std::int64_t first : {0, 10}) {
+    EXPECT_FALSE(split.full());
+    EXPECT_TRUE(split.wants(low));
+    split.add(low, {first, 10});
+  }
+  EXPECT_FALSE(split.full());  // training would take a piece of validation
+  EXPECT_FALSE(split.wants(high));
+  split.add(high, {20, 10});
+  EXPECT_TRUE(split.full());
+  split.finish("data");
+  EXPECT_TRUE(split.train().empty());
+  EXPECT_EQ(split.validation().size(), 2U);
 }
 
 // 3 of 4 tokens are the same: 3/4 ln 4/3 + 1/4 ln 4. More tokens than one block.

@@ -130,6 +130,15 @@ TEST(DoublingAxis, HasTicsAtPowersOfTwo) {
   EXPECT_GT(axis_of({.kind = Axis::doubling}, {-3, 5}).low, 0);
 }
 
+TEST(DoublingAxis, HasFewTicsHoweverFarItGoes) {
+  EXPECT_EQ(texts_of(axis_of({.kind = Axis::doubling}, {1, 511})).size(), 9u);
+  EXPECT_THAT(texts_of(axis_of({.kind = Axis::doubling}, {1, 512})), ElementsAre("1", "4", "16", "64", "256"));
+  EXPECT_THAT(texts_of(axis_of({.kind = Axis::doubling}, {0.2, 100})), ElementsAre("0.25", "1", "4", "16", "64"));
+  EXPECT_THAT(texts_of(axis_of({.kind = Axis::doubling}, {1, 1e10})),
+              ElementsAre("1", "16", "256", "4096", "65536", "1048576", "16777216", "268435456", "4294967296"));
+  EXPECT_LE(texts_of(axis_of({.kind = Axis::doubling}, {1, 1e100})).size(), 9u);
+}
+
 TEST(Axis, IncludesWhatItMustIsPaddedAndKeepsTheTicsThatAreGiven) {
   const Axis axis = axis_of({.padding = 0.02, .include = {0, 100}}, {40, 60});
   expect_axis(axis, -2, 102, 20);

@@ -18,6 +18,7 @@
 #include "probe/cuda/attention_sums.h"
 #include "probe/key_statistics.h"
 #include "support/gradients.h"
+#include "support/metric_names.h"
 
 namespace headscope {
 namespace {
@@ -203,7 +204,7 @@ TEST(GpuProbe, MeasurerGivesWhatTheMeasurementsGive) {
     const HeadMeasurements measured = measurer.finish();
     ASSERT_EQ(measured.layers.size(), 3U);
     for (std::size_t layer = 0; layer < 3; ++layer) {
-      EXPECT_EQ(measured.layers[layer].size(), head_metrics().size() - 8);  // not those of induction, other_rank, score
+      EXPECT_EQ(test::names_of(measured.layers[layer]), test::names_of_one_pass());
       expect_values(measured.layers[layer], expected[layer], exactly);
     }
     EXPECT_TRUE(measured.gains.q.empty());
@@ -267,6 +268,30 @@ TEST(GpuProbe, LossAndMeasurementsAgreeWithTheCpu) {
         EXPECT_NEAR(on_gpu.layers[layer].at(metric)[head], values[head], 1e-3 * std::max(1.0, std::abs(values[head])))
             << metric;
     }
+  }
+}
+
+// The same model in float32 on both: TF32 is off, sums over tokens are float64. The errors are differences of values
+// that lie close together.
+TEST(GpuProbe, OtherRanksAndTheirErrorsAgreeWithTheCpu) {
+  DecoderConfig config;
+  const at::Tensor tokens = at::randint(config.vocabulary, {8, 256}, at::kLong);
+  const Batch here{tokens, tokens}, there{tokens.to(gpu().device), tokens.to(gpu().device)};
+  const MetricSelection chosen("k_pr,other_rank,score", "test");
+  const ProbeResult cpu =
+      probe_model(make_decoder(config, 3), {here}, at::kFloat, chosen, /*with_loss=*/false, /*with_errors=*/true);
+  const Decoder model = make_decoder(config, 3, gpu().device);
+  const Tolerance tolerance = [](std::string_view, double value) { return 1e-3 * std::abs(value); };
+  for (const bool with_errors : {true, false}) {  // sums by sequence go to the CPU at once; or sums of all at the end
+    const ProbeResult on_gpu = probe_model(model, {there}, at::kFloat, chosen, /*with_loss=*/false, with_errors);
+    ASSERT_EQ(on_gpu.layers.size(), cpu.layers.size());
+    for (std::size_t layer = 0; layer < cpu.layers.size(); ++layer)
+      expect_values(on_gpu.layers[layer], cpu.layers[layer], tolerance);
+    ASSERT_EQ(on_gpu.rank_errors.has_value(), with_errors);
+    if (!with_errors) continue;
+    ASSERT_EQ(on_gpu.rank_errors->mean.size(), cpu.rank_errors->mean.size());
+    for (const auto& [metric, error] : cpu.rank_errors->mean)
+      EXPECT_NEAR(on_gpu.rank_errors->mean.at(metric), error, 1e-2 * error) << metric;
   }
 }
 

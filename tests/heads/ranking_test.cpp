@@ -114,6 +114,19 @@ TEST(Baseline, OfOtherRanksIsThatOfDraws) {
   }
 }
 
+TEST(Baseline, IsTheSameWhenItIsAskedForAgain) {
+  Baselines baselines;
+  for (const BatchShape& shape : {BatchShape{256, 32, 4096}, BatchShape{256, 16, 4096}, BatchShape{0, 16, 64}})
+    for (int i = 0; i < 2; ++i)
+      for (const Metric& metric : head_metrics()) {
+        const auto found = baselines.of(metric.name, shape), expected = baseline_of(metric.name, shape);
+        ASSERT_EQ(found.has_value(), expected.has_value()) << metric.name;
+        if (!expected) continue;
+        EXPECT_EQ(found->value, expected->value) << metric.name;
+        EXPECT_EQ(found->of, expected->of) << metric.name;
+      }
+}
+
 RunTracks tracks_of(const std::vector<std::vector<double>>& of_heads) {  // [head][moment], two heads a layer
   RunTracks tracks;
   tracks.probe.counts = {static_cast<std::int64_t>(of_heads.size()) / 2, 1, 2};

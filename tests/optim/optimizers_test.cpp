@@ -177,24 +177,5 @@ TEST(Decay, IsApartFromTheGradient) {
   }
 }
 
-// Decay towards 1 is the descent of rate/2 · ‖γ - 1‖², whose derivative is taken by central differences.
-TEST(Decay, TowardsOneGoesDownItsPenalty) {
-  const double lr = 1e-3, rate = 0.4, h = 1e-5;
-  at::Tensor gain = random_tensor({6}, 2).set_requires_grad(true);
-  const auto penalty = [&](const at::Tensor& value) {
-    return ((value - 1).square().sum() * (rate / 2)).item<double>();
-  };
-  const at::Tensor before = gain.detach().clone();
-  gain.mutable_grad() = at::zeros({6}, at::kDouble);
-  AdamW({{"gain", gain}}, {}, {{rate, 1}}).step(lr);
-  for (std::int64_t i = 0; i < 6; ++i) {
-    at::Tensor above = before.clone(), below = before.clone();
-    above[i] += h;
-    below[i] -= h;
-    const double slope = (penalty(above) - penalty(below)) / (2 * h);
-    EXPECT_NEAR((before - gain.detach())[i].item<double>(), lr * slope, 1e-12);
-  }
-}
-
 }  // namespace
 }  // namespace headscope

@@ -1,10 +1,10 @@
 #include "probe/ranks.h"
 
+#include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
 #include "core/missing.h"
 #include "probe/probe.h"
-#include "probe/score_spread.h"
 #include "settings/setup.h"
 #include "stats/sample_moments.h"
 #include "support/tensor_oracle.h"
@@ -15,6 +15,13 @@ namespace {
 using test::TensorOracle;
 
 const MetricSelection all_ranks("k_pr,other_rank", "test");
+const RankMeasures measures{"k_pr", "k_pr_centred", "k_pr_rotated", "k_pr_before_gain", "qk_pr", "qk_pr_rotated"};
+
+// Of one layer.
+HeadValues values_over_all(const HeadVectors& vectors, const std::vector<double>& gain = {}) {
+  const std::vector<RankSums> sums = {over_all_sequences(rank_sums(vectors, measures, gain))};
+  return rank_values(sums, measures).at(0).at(0);
+}
 
 double largest_relative_difference(const std::vector<double>& a, const std::vector<double>& b) {
   double largest = 0;
@@ -32,19 +39,18 @@ TEST(OtherRanks, AgreeWithNumpy) {
                             .q_rotated_bthd = oracle.get("q_rotated"),
                             .k_rotated_bthd = oracle.get("k_rotated")};
   const std::vector<double> gain = to_doubles(oracle.get("gain"));
-  const RankSums sums = rank_sums(vectors, all_ranks, /*by_sequence=*/true);
-  const HeadValues values = rank_values(sums, gain, all_ranks);
-  const HeadValues at_once = rank_values(rank_sums(vectors, all_ranks, /*by_sequence=*/false), gain, all_ranks);
+  const HeadValues values = values_over_all(vectors, gain);
+  const std::vector<RankSums> others = {without_each_sequence(rank_sums(vectors, measures, gain))};
+  const std::vector<HeadValues> without = rank_values(others, measures).at(0);
+  ASSERT_EQ(static_cast<std::int64_t>(without.size()), vectors.k_bthd.size(0));
   ASSERT_EQ(values.size(), 6U);
   for (const auto& [metric, of_heads] : values) {
     const std::vector<double> expected = to_doubles(oracle.get("expected." + std::string(metric)));
     ASSERT_EQ(of_heads.size(), expected.size());
     // 1e-8 of the largest singular value for each of 6, twice in the square: far below
     EXPECT_LT(largest_relative_difference(of_heads, expected), 1e-9) << metric;
-    EXPECT_LT(largest_relative_difference(at_once.at(metric), expected), 1e-9) << metric;
     std::vector<double> means;
-    for (std::int64_t sequence = 0; sequence < vectors.k_bthd.size(0); ++sequence)
-      means.push_back(rough_mean(rank_values(sums, gain, all_ranks, sequence).at(metric)));
+    for (const HeadValues& left : without) means.push_back(rough_mean(left.at(metric)));
     const double error = oracle.get("jackknife." + std::string(metric)).item<double>();
     EXPECT_NEAR(jackknife_error(means), error, 1e-7 * error) << metric;
   }
@@ -53,23 +59,35 @@ TEST(OtherRanks, AgreeWithNumpy) {
 TEST(ScoreSpread, AgreesWithNumpy) {
   const TensorOracle oracle("ranks.safetensors");
   const at::Tensor q = oracle.get("q_rotated"), k = oracle.get("k_rotated");
-  const std::vector<double> found = to_doubles(score_std({q, k, k, q, k, {oracle.get("scale").item<double>()}}));
+  const HeadVectors vectors{q, k, k, q, k, {oracle.get("scale").item<double>()}};
+  const std::vector<double> found = to_doubles(score_std(rank_sums(vectors, {"score_std"}, {})));
   EXPECT_LT(largest_relative_difference(found, to_doubles(oracle.get("expected.score_std"))), 1e-12);
+}
+
+TEST(ScoreSpread, OfEqualKeysIsNothing) {
+  at::manual_seed(2);
+  const at::Tensor q = at::randn({3, 40, 4, 8}, at::kDouble);
+  const at::Tensor k = at::randn({1, 1, 2, 8}, at::kDouble).expand({3, 40, 2, 8});
+  // Squares are exact to some roundings of 1e-16 of |q|²|k|², about 100; the root of that.
+  for (const double spread : to_doubles(score_std(rank_sums({q, k, k, q, k}, {"score_std"}, {})))) {
+    EXPECT_GE(spread, 0);
+    EXPECT_LT(spread, 1e-6);
+  }
 }
 
 TEST(OtherRanks, OfKeysWithoutFullRankAreThoseOfTheirSpace) {
   at::manual_seed(1);
   const at::Tensor narrow = at::randn({2, 50, 1, 3}, at::kDouble), basis = at::randn({3, 8}, at::kDouble);
   const at::Tensor k = at::matmul(narrow, basis), q = at::randn({2, 50, 2, 8}, at::kDouble);
-  const HeadValues values = rank_values(rank_sums({q, k, k, q, k}, all_ranks, false), {}, all_ranks);
+  const HeadValues values = values_over_all({q, k, k, q, k});
   for (const double pr : values.at("qk_pr")) {
     EXPECT_GT(pr, 1.5);
     EXPECT_LE(pr, 3 + 1e-6);
   }
   EXPECT_EQ(values.at("k_pr_before_gain"), values.at("k_pr"));
-  const HeadValues of_zero = rank_values(rank_sums({q, k * 0, k, q, k}, all_ranks, false), {}, all_ranks);
+  const HeadValues of_zero = values_over_all({q, k * 0, k, q, k});
   EXPECT_TRUE(std::isnan(of_zero.at("qk_pr")[0]) && std::isnan(of_zero.at("k_pr_centred")[0]));
-  const HeadValues of_nan = rank_values(rank_sums({q, k * missing, k, q, k}, all_ranks, false), {}, all_ranks);
+  const HeadValues of_nan = values_over_all({q, k * missing, k, q, k});
   EXPECT_TRUE(std::isnan(of_nan.at("qk_pr")[0]) && std::isnan(of_nan.at("k_pr")[0]));
 }
 
@@ -104,9 +122,8 @@ class Identifiable : public ::testing::Test {
       layer.qkv.weight = at::cat(heads);
     }
     std::vector<HeadValues> layers;
-    observe_heads(mapped, tokens, at::kDouble, c.layers - 1, [&](std::int64_t, const HeadVectors& vectors) {
-      layers.push_back(rank_values(rank_sums(vectors, all_ranks, false), {}, all_ranks));
-    });
+    observe_heads(mapped, tokens, at::kDouble, c.layers - 1,
+                  [&](std::int64_t, const HeadVectors& vectors) { layers.push_back(values_over_all(vectors)); });
     return layers;
   }
 
@@ -176,13 +193,37 @@ TEST(Probe, MeasuresOtherRanksWithTheGainsOfTheModel) {
   EXPECT_TRUE(with_gain.layers.front().contains("qk_pr_rotated"));
 }
 
+// Each is the same whatever is measured beside it.
+TEST(Probe, MeasuresOnlyWhatIsChosen) {
+  DecoderConfig config = preset_setup("tiny").model;
+  const at::Tensor tokens = at::randint(config.vocabulary, {4, 32}, at::kLong);
+  for (const bool qk_norm : {true, false}) {
+    config.qk_norm = qk_norm;
+    const Decoder model = make_decoder(config, 5);
+    const auto probe = [&](const std::string& names, bool with_errors) {
+      return probe_model(model, {{tokens, tokens}}, at::kFloat, MetricSelection(names, "test"), false, with_errors);
+    };
+    const HeadValues all = probe("k_pr,other_rank,score_std", false).layers.back();
+    for (const char* name : {"k_pr_centred", "k_pr_rotated", "k_pr_before_gain", "qk_pr", "qk_pr_rotated", "score_std"})
+      for (const bool with_errors : {false, true}) {
+        const ProbeResult one = probe(name, with_errors);
+        ASSERT_EQ(one.layers.back().size(), 1U) << name;
+        // Sums over tokens in another order.
+        EXPECT_LT(largest_relative_difference(one.layers.back().at(name), all.at(name)), 1e-9) << name;
+        const bool is_rank = std::string_view(name) != "score_std";
+        ASSERT_EQ(one.rank_errors.has_value(), with_errors && is_rank) << name;
+        EXPECT_EQ(one.rank_errors.value_or(RankErrors()).mean.size(), one.rank_errors ? 2U : 0U) << name;  // and k_pr
+      }
+  }
+}
+
 TEST(RankErrors, AreTheJackknifeOfTheMeanOverLayers) {
   DecoderConfig config = preset_setup("tiny").model;
   config.layers = 2;
   const Decoder model = make_decoder(config, 5);
   at::manual_seed(4);
   const at::Tensor tokens = at::randint(config.vocabulary, {5, 32}, at::kLong);
-  const RankErrors errors = measure_rank_errors(model, tokens, at::kFloat, all_ranks);
+  const RankErrors errors = measure_rank_errors(model, tokens, all_ranks);
   ASSERT_EQ(errors.mean.size(), 6U);
   const auto of_probe =
       probe_model(model, {{tokens, tokens}}, at::kFloat, all_ranks, false, /*with_errors=*/true).rank_errors;

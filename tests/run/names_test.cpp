@@ -55,13 +55,15 @@ TEST(RunNames, AreThoseOfRunsAndNoOthers) {
 TEST(RunNames, ConditionsThatAUserDefinesAreOfTheRun) {
   RunNames names;
   EXPECT_FALSE(names.is_ours("half/results.json", false));
-  names.add_chosen({{"config", {{"study", {{"own_conditions", R"({"half":{"letter":"H"},"../x":{}})"}}}}}});
+  names.add_chosen({{"config", {{"study", {{"conditions", "QK,half,../x"}}}}}});
   EXPECT_TRUE(names.is_ours("half/results.json", false));
   EXPECT_TRUE(names.is_ours("seed_3/half/steps.parquet/part-00000.parquet", false));
   EXPECT_FALSE(names.is_ours("half/thesis.txt", false));
   EXPECT_FALSE(names.is_ours("../x/results.json", false));
-  RunNames damaged;
-  damaged.add_chosen({{"config", {{"study", {{"own_conditions", "half: ["}}}}}});
+  RunNames analysis, damaged;
+  analysis.add_chosen({{"config", {{"conditions", "QK,half"}}}});
+  EXPECT_TRUE(analysis.is_ours("half/results.json", false));
+  damaged.add_chosen({{"config", {{"study", {{"conditions", 3}}}}}});
   EXPECT_FALSE(damaged.is_ours("half/results.json", false));
 }
 

@@ -132,8 +132,8 @@ TEST(QkNorm, OldWordsAreTwoChoices) {
     expect_error(Fault::input, "unknown key", [&] { resolve_setup<StudyOptions>({{key, "true", "--set"}}); });
 }
 
-// A run that was begun before a key was there goes on: it had the key's default.
-TEST(Resume, KeysThatARunDoesNotHaveAreTheirDefaults) {
+// A run that was begun before a key was there goes on as it began.
+TEST(Resume, KeysThatARunDoesNotHaveAreWhatItDid) {
   nlohmann::ordered_json before = to_json(preset_setup("88m"));
   nlohmann::ordered_json now = before;
   now["data"]["validation_sample"] = false;  // its probes measured the first blocks
@@ -163,9 +163,11 @@ TEST(Decay, FollowsWeightDecayUnlessItIsGiven) {
   EXPECT_EQ(to_json(resolved(parse_yaml(yaml_of(to_json(own)), "config.yaml"))), to_json(own));
   const TrainRunOptions back = resolved({{"optim.gain_decay", "0", ""}, {"optim.gain_decay", "weight_decay", ""}});
   EXPECT_EQ(back.train.optim.decay_of_gains(), 0.2);
-  expect_error(Fault::input, "'optim.gain_decay' is 'none'; expected a finite number, or weight_decay", [&] {
-    resolved({{"optim.gain_decay", "none", "--set"}});
-  });
+  expect_error(Fault::input,
+               "'optim.gain_decay' is 'none'; expected a finite number, at least 0 and at most 3e+38, or weight_decay",
+               [&] {
+                 resolved({{"optim.gain_decay", "none", "--set"}});
+               });
   expect_error(Fault::input, "--set: optim.gain_decay is -1; expected", [&] {
     resolved({{"optim.gain_decay", "-1", "--set"}});
   });
@@ -281,6 +283,37 @@ TEST(OwnConditions, AreTrainedBesideTheOthers) {
     repeated.conditions = twice;
     expect_error(Fault::input, fmt::format("study.conditions is '{}'; ", twice), [&] { conditions_of(repeated); });
   }
+}
+
+// Flags come behind the file.
+TEST(OwnConditions, WhatComesLaterGoesOverWhatWasThere) {
+  const auto half_of = [](const std::vector<ConfigEntry>& flags) {
+    std::vector<ConfigEntry> entries = parse_yaml(
+        "study: {own_conditions: {half: {letter: H, changes: {optim.gain_decay: 0.1, optim.eps: 1}}}}", "c.yaml");
+    entries.insert(entries.end(), flags.begin(), flags.end());
+    const auto own = own_conditions_of(resolve_setup<StudyOptions>(with_own_conditions(entries)));
+    EXPECT_EQ(own.size(), 1u);
+    return own.front();
+  };
+  using Changes = decltype(Condition::changes);
+  EXPECT_EQ(half_of({}).changes, (Changes{{"optim.gain_decay", "0.1"}, {"optim.eps", "1"}}));
+  const Condition text = half_of({{"study.own_conditions", "half: {changes: {optim.gain_decay: 0.2}}", "--set"}});
+  EXPECT_EQ(text.changes, (Changes{{"optim.gain_decay", "0.2"}}));
+  EXPECT_EQ(text.letter, "half");
+  const Condition one = half_of({{"study.own_conditions.half.changes.optim.gain_decay", "0.3", "--set"}});
+  EXPECT_EQ(one.changes, (Changes{{"optim.gain_decay", "0.3"}, {"optim.eps", "1"}}));
+  EXPECT_EQ(one.letter, "H");
+}
+
+TEST(OwnConditions, LettersBecomeTags) {
+  const test::TemporaryFolder folder;
+  write_file(folder / "own.yaml", own_text);
+  const auto entries = with_own_conditions(
+      {{"study.own_conditions", "third: {letter: T, changes: {optim.eps: 1}}", "--set"},
+       {"study.conditions", "A,T,C′,QK_frozen,H," + (folder / "own.yaml").string(), "--conditions"}});
+  ASSERT_EQ(entries.front().key, "study.conditions");
+  EXPECT_EQ(entries.front().value, "QK,third,NoQK_scaled,QK_frozen,half,half,sharp");
+  EXPECT_EQ(with_own_conditions({{"study.conditions", "X", ""}}).front().value, "X");  // conditions_of refuses it
 }
 
 TEST(OwnConditions, ChangeWhatConditionsMayDifferIn) {

@@ -276,10 +276,10 @@ TEST(Analyze, SaysWhetherTheConclusionHoldsUnderOtherMeasures) {
   const MeasureVerdict &rotated = result.measures[0], &product = result.measures[1];
   EXPECT_EQ(product.name, "qk_pr");
   EXPECT_DOUBLE_EQ(product.verdict.tau, 0.5);
-  EXPECT_TRUE(product.holds);
+  EXPECT_EQ(product.holds, true);
   EXPECT_EQ(rotated.name, "k_pr_rotated");
   EXPECT_EQ(conclusion_name(rotated.verdict.conclusion), "none");
-  EXPECT_FALSE(rotated.holds);
+  EXPECT_EQ(rotated.holds, false);
   const auto json = verdict_json(result)["measures"];
   EXPECT_EQ(json["k_pr_rotated"]["conclusion"], "none");
   EXPECT_EQ(json["k_pr_rotated"]["holds"], false);
@@ -287,6 +287,16 @@ TEST(Analyze, SaysWhetherTheConclusionHoldsUnderOtherMeasures) {
   EXPECT_NE(verdict_text(result).find("qk_pr               0.50   30.00   29.40   29.30  gamma: holds"),
             std::string::npos)
       << verdict_text(result);
+  // Nothing holds under another measure where nothing was shown.
+  Study without = study;
+  without.seeds.front().runs.erase("NoQK");
+  const StudyResult unclear = analyze(without, 1.0);
+  EXPECT_EQ(conclusion_name(unclear.verdict.conclusion), "inconclusive");
+  ASSERT_EQ(unclear.measures.size(), 2U);
+  EXPECT_EQ(unclear.measures[1].holds, std::nullopt);
+  EXPECT_TRUE(verdict_json(unclear)["measures"]["qk_pr"]["holds"].is_null());
+  EXPECT_EQ(verdict_text(unclear).find("holds"), std::string::npos) << verdict_text(unclear);
+  EXPECT_EQ(verdict_text(unclear).find("differs"), std::string::npos);
   // A measure that one run lacks is no measure of the study.
   study.seeds.front().runs["NoQK"].measures.erase("qk_pr");
   EXPECT_EQ(analyze(study, 1.0).measures.size(), 1U);

@@ -1,8 +1,10 @@
 #include "study/runs.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "study/synthetic.h"
@@ -158,6 +160,92 @@ TEST(Study, FoldersOfTheSameSeedWithOtherConditionsAreOneSeed) {
   EXPECT_EQ(study.seeds[0].find("QK_scalar"), nullptr);
   EXPECT_NE(study.seeds[1].find("QK_scalar"), nullptr);
   EXPECT_EQ(load_study({folder / "main", folder / "again"}).seeds.size(), 3u);  // QK of seed 1 twice: two seeds
+}
+
+// A manifest of a run that measured these blocks; empty: it does not say which.
+nlohmann::ordered_json manifest_with(const std::vector<int>& blocks, const std::string& hash = "a") {
+  nlohmann::ordered_json object = {
+      {"program", "headscope"},
+      {"command", "study"},
+      {"status", "complete"},
+      {"started", "now"},
+      {"config",
+       {{"train", {{"tokens", 100}, {"batch", 2}, {"seq_len", 8}}}, {"data", {{"path", "x.bin"}, {"validation", ""}}}}},
+      {"inputs_xxh3_128", {{"x.bin", hash}}}};
+  if (!blocks.empty()) object["held_out"] = {{"probe_blocks", blocks}};
+  return object;
+}
+
+// The warnings about two runs with these manifests: seeds, and controls of one of them.
+std::vector<std::string> warnings_of(const nlohmann::ordered_json& first, const nlohmann::ordered_json& second,
+                                     const TemporaryFolder& folder) {
+  for (const char* seed : {"seed_1", "seed_2"}) synthetic::write_seed(folder / "main" / seed, 65, 60, 63);
+  synthetic::write(synthetic::results({"QK_scalar"}), folder / "controls");
+  write_file(folder / "main/manifest.json", first.dump());
+  write_file(folder / "controls/manifest.json", second.dump());
+  const auto warnings = load_study({folder / "main", folder / "controls"}).warnings;
+  // The folder of a seed is a part of its run.
+  EXPECT_EQ(load_study({folder / "main/seed_2", folder / "controls"}).warnings.size(), warnings.size());
+  return warnings;
+}
+
+TEST(Study, RunsWhoseProbesMeasuredTheSameTextAreComparedSilently) {
+  const TemporaryFolder folder;
+  const auto sample = manifest_with({7, 3});
+  EXPECT_TRUE(warnings_of(sample, sample, folder).empty());
+  EXPECT_TRUE(
+      warnings_of(manifest_with({}), manifest_with({0, 1}), folder).empty());  // a run that does not say it: the first
+  auto moved = sample;                                                         // the same tokens in another place
+  moved["config"]["data"]["path"] = "y.bin";
+  EXPECT_TRUE(warnings_of(sample, moved, folder).empty());
+  auto longer = manifest_with({7, 3}, "b");  // it read more of the same data, and its validation text is as long
+  longer["config"]["train"]["tokens"] = 200;
+  EXPECT_TRUE(warnings_of(sample, longer, folder).empty());
+  auto unfinished = sample;  // without a hash
+  unfinished.erase("inputs_xxh3_128");
+  EXPECT_TRUE(warnings_of(sample, unfinished, folder).empty());
+  const nlohmann::ordered_json analysis = {{"program", "headscope"},
+                                           {"command", "study"},
+                                           {"status", "complete"},
+                                           {"started", "now"},
+                                           {"config", {{"tau", 1}}}};
+  EXPECT_TRUE(warnings_of(analysis, sample, folder).empty());
+}
+
+TEST(Study, RunsWhoseProbesMeasuredDifferentTextGetAWarning) {
+  const TemporaryFolder folder;
+  const auto warned = [&](const std::string& difference, const auto& first, const auto& second) {
+    const auto warnings = warnings_of(first, second, folder);
+    ASSERT_EQ(warnings.size(), 1u) << difference;
+    EXPECT_EQ(warnings[0],
+              fmt::format("{} and {}: their probes measured different text ({}); their PR cannot be compared",
+                          (folder / "main").string(), (folder / "controls").string(), difference));
+  };
+  const auto sample = manifest_with({7, 3});
+  warned("other blocks of the validation text", manifest_with({}), sample);
+  warned("the hashes of their data differ", sample, manifest_with({7, 3}, "b"));
+  auto other = sample;
+  other["config"]["train"]["batch"] = 4;
+  warned("train.batch is 2 and 4", sample, other);
+  other = sample;
+  other["config"]["train"]["seq_len"] = 4;
+  warned("train.seq_len is 8 and 4", sample, other);
+  other = manifest_with({1, 9}, "b");
+  other["config"]["train"]["tokens"] = 200;
+  warned("train.tokens is 100 and 200", sample, other);
+  other = manifest_with({7, 3}, "b");
+  other["config"]["data"]["path"] = "y.bin";
+  warned(R"(data.path is "x.bin" and "y.bin")", sample, other);
+}
+
+TEST(Study, AManifestThatCannotBeReadGetsAWarning) {
+  const TemporaryFolder folder;
+  synthetic::write_seed(folder / "mine", 65, 60, 63);
+  write_file(folder / "mine/manifest.json", "{");
+  const Study study = load_study({folder / "mine"});
+  ASSERT_EQ(study.warnings.size(), 1u);
+  EXPECT_NE(study.warnings[0].find("manifest.json: is damaged or of another program"), std::string::npos);
+  EXPECT_NE(study.warnings[0].find("what the manifest says of conditions and data is not known"), std::string::npos);
 }
 
 TEST(Study, AProbeIsFoundByItsTokens) {

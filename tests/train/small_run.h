@@ -33,8 +33,12 @@ inline TrainJob small_job(const std::filesystem::path& folder) {
 inline Corpus small_corpus(const TrainOptions& options) {
   Console quiet({.quiet = true});
   // Half of what the run needs: it goes through the data twice.
-  return load_corpus({}, options.tokens / 2,
-                     tokens_for_batches(options.validation_batches, options.batch, options.seq_len), quiet);
+  const WantedTokens wanted{
+      .train = options.tokens / 2,
+      .validation = tokens_for_batches(options.validation_batches, options.batch, options.seq_len)};
+  DataOptions data;
+  data.validation_sample = false;
+  return load_corpus(data, wanted, quiet);
 }
 
 inline NamedTensors weights_of(const Trainer& trainer) {

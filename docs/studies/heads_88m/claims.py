@@ -36,7 +36,6 @@ READING = {
     "this run",
     "Roles",
     "See docs/train.md (flags, files, figures), docs/roles.md (roles), docs/surgery.md (operations).",
-    "The only scale for chance that we have is in qk_norm_88m: its condition A is the same run again, on another batch for the measurements.",
     "The interval takes the heads as independent, and the heads of a layer share one gain.",
     "How much of it is due to depth is not measured here.",
     "Norm and sharpness inside a layer",

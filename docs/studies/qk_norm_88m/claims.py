@@ -1,307 +1,676 @@
-"""What README.md of this folder says, and how the results beside it give it. scripts/check-studies explains the form."""
+"""What README.md of this folder says, and how the results beside it give it. scripts/check-studies explains the form.
 
-import importlib.util
+The statistics are those of docs/study.md, written a second time: nothing here is read from a verdict of the program.
+"""
+
+import functools
 import json
 import math
+import re
 import statistics
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FOLDERS = {"A": "QK", "B": "QK_frozen", "C": "NoQK"}
+TRAIN_OPTIONS = HERE.parents[2] / "src/settings/train_options.h"
+CONDITIONS = {"A": "QK", "B": "QK_frozen", "C": "NoQK", "A₀": "QK_nodecay"}
+# The effects by their names; Holm's adjustment is within a family.
+FAMILIES = ({"gamma": "A − B", "norm": "B − C", "total": "A − C"}, {"gamma_learning": "A₀ − B", "gamma_decay": "A − A₀"})
+MEASURES = ("mean_pr", "k_pr_centred", "k_pr_rotated", "k_pr_before_gain", "qk_pr", "qk_pr_rotated")
+TAU = 1
+VOCABULARY = 16384  # of the command in README.md
+BLOCKS = 8  # of the held-out text, in a probe
 
 RECORDED = {
-    "It ran on one NVIDIA H200 on 2026-11-15.",
-    "It is one seed, too.",  # SEED = 42 in the script that the page cites
+    "It ran on one NVIDIA H200 on 2026-11-18, 86 s a run.",
+    "Conditions, τ = 1, the last probe as the test and five seeds were fixed before the runs.",
+    "The fifth seed, 46, was not run: the time on the machine ended after 16 runs, and no look at the results was the reason.",
+    "It is one seed.",  # SEED = 42 in the script that the page cites
+    "Keys of the probe are of 8 blocks of the held-out text, 15 documents, the same for all seeds.",
 }
 READING = {
-    "88m on English text",
+    "88m on English text: the gain of QK-Norm, its decay, and normalisation",
+    '"Protects" stands for a higher key PR, "worsens" for a lower one, and "does nothing" for equivalent at τ.',
+    "γ and its decay",
+    "A₀ and B",
+    "Loss",
     "Over training",
-    "tokens",
-    "verdict",
-    "γ effect",
-    "norm effect",
-    "What the effects contain",
-    "Chance",
+    "Other measures of rank",
     "By layer",
+    "Scores",
     "Against the published run",
-    "It does not test a difference between them.",
-    "Chance has the only scale that we have.",
-    "A verdict is about its probe, not about the whole run.",
-    "B's keys are not isotropic, so this is an estimate.",
-    "How much of A − B is learned in the keys before the gain is not measured here.",
-    "Part of B − C is the measure: the keys of C keep their lengths, those of B have one length.",
-    "At the end this part is unknown.",
-    "QK-Norm also changes the scale of the logits and the effective learning rate.",
-    "A GPU does not repeat a run bit for bit (gpu.md), so it is a second run of A.",
-    "Another seed may differ by more.",
-    "Chance is not the only difference between the runs.",
-    "Model size, text, vocabulary, batch and learning rates differ, so the comparison does not say what turns the signs.",
+    "What it does not show",
+    "measure",
+    "A − B",
+    "A₀ − B",
+    "A − A₀",
+    "B − C",
+    "A − C",
+    "A₀ − C",
+    "Noise is what chance alone gives for this mean.",  # docs/study.md, "When and where"
+    "Decay acts on the gain of the queries, too, which is not separated here.",
+    "The loss follows from the condition, so this describes and does not control.",
+    "Only the last probe is the test.",
+    "D: different, E: equivalent, U: undecided, by the rule of the study within each measure.",
+    "The ranges were chosen after looking.",
+    # docs/measurements.md, "Other ranks"
+    "Without QK-Norm the scores do not fix key PR.",
+    "Before RoPE, keys times any invertible matrix and queries times its inverse transpose have the same scores and another key PR; with RoPE this "
+    "holds for scaled rotations of its pairs.",
+    "So B − C compares a fixed frame with a free one.",
+    "Layers are not tested, and their intervals not corrected.",
+    "Model, text and batch differ, too; the other signs are not explained.",
+    "It does not shrink with seeds, and the intervals above do not contain it.",
+    "`seed_N/TAG/results.json` hold the results; `headscope study --analyze` on this folder gives the verdict and draws the figures again.",
 }
 FIGURES = {
     "2_key_pr_causal.png": (
-        "027f74d5a40a18e2a7958f03ecd78b1b2737cc45fb24503db44621c905d3c71e",
-        "Key PR over training", "Key participation ratio of the three conditions over training"),
-    "3_per_layer.png": (
-        "06c1fec19ff9a5c59e10c27e1afbcc5e21b24dcece51c22e510f7d4d3b30236f",
-        "3_per_layer"),
-    "4_causal_decomposition.png": (
-        "16b0a2e8fe4f836338c5062061ea716615b4392163c411ce39b4b644821a7dd4",
-        "4_causal_decomposition"),
-    "5_gamma_cv.png": (
-        "48137a5422a166d543b821e67c7c27afbdd9028a46e86974066505c1edc6510c",
-        "5_gamma_cv"),
+        "5e7681e8090d35b919c733f604694552020ac5cf2a6980b3aa0ad7c72368a6c9",
+        "Key PR over training", "Key participation ratio of the four conditions over training"),
+    "6_effects_over_time.png": (
+        "783cae4171202b318c68f903d282b619690d9c8b782e51bf1ca0f4fc9fba8b39",
+        "Effects over training"),
+    "7_effects_by_layer.png": (
+        "a2965729c32dfa806df452a23d85d96b73361e502ce26fd032e05b4254ff9c74",
+        "Effects by layer"),
+    "8_score_spread.png": (
+        "3ba406c3e004b4a27370fdf5f833138e339cd776905ea66afb6b16c2b12b106a",
+        "Spread of the scores"),
 }
-# What the published results do not tell. Read in the commit that the page cites: research/qk_norm_25m_study.py (batch,
-# accumulation, probe_every) and configs/llm_config_1b.py (the rest).
-PUBLISHED = {"batch": 8, "accumulation": 4, "probe_every": 120, "seq_len": 2048, "muon_lr": 0.012, "adamw_lr": 0.003}
+# What the published results do not tell. Read in the repository that the page cites: research/qk_norm_25m_study.py (batch,
+# accumulation, probe_every), configs/llm_config_1b.py (adamw_lr) and configs/llm_config.py (the rest).
+PUBLISHED = {"batch": 8, "accumulation": 4, "probe_every": 120, "seq_len": 2048, "adamw_lr": 0.003, "weight_decay": 0.2}
+
+
+def integral(function, low, high, steps=200):
+    """Simpson's rule."""
+    width = (high - low) / steps
+    inner = sum((4 if i % 2 else 2) * function(low + i * width) for i in range(1, steps))
+    return width / 3 * (function(low) + inner + function(high))
+
+
+def student_cdf(t, n):
+    """P(T ≤ t) with n degrees of freedom, any positive number: T = √n·tan(angle), and the angle's density is ∝ cos(angle)ⁿ⁻¹."""
+    scale = math.gamma((n + 1) / 2) / (math.sqrt(math.pi) * math.gamma(n / 2))
+    return 0.5 + scale * integral(lambda angle: math.cos(angle) ** (n - 1), 0, math.atan(t / math.sqrt(n)))
+
+
+@functools.cache
+def student_quantile(p, n):
+    low, high = 0, 1e3
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_cdf(middle, n) < p else (low, middle)
+    return high
+
+
+def satterthwaite(*terms):
+    """The error of a sum of independent terms (error, degrees of freedom), and its degrees of freedom."""
+    variance = sum(error ** 2 for error, _ in terms)
+    return math.sqrt(variance), variance ** 2 / sum(error ** 4 / degrees for error, degrees in terms)
+
+
+def chance_of_equivalence(deviation, seeds, tau=TAU):
+    """That seeds with this standard deviation of their differences are found equivalent where the true mean is 0."""
+    n, quantile, mean = seeds - 1, student_quantile(0.95, seeds - 1), statistics.NormalDist(0, deviation / math.sqrt(seeds))
+
+    def density(s):  # of the standard deviation s of the sample: s·√n/deviation has the χ distribution of n
+        chi = s * math.sqrt(n) / deviation
+        return chi ** (n - 1) * math.exp(-chi * chi / 2) / (2 ** (n / 2 - 1) * math.gamma(n / 2)) * math.sqrt(n) / deviation
+
+    def inside(s):  # |mean| < τ − quantile·s/√seeds
+        return 2 * mean.cdf(tau - quantile * s / math.sqrt(seeds)) - 1
+
+    return integral(lambda s: density(s) * inside(s), 0, tau * math.sqrt(seeds) / quantile)
+
+
+def holm(p_values):
+    adjusted, largest = {}, 0
+    for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        largest = max(largest, min(1, (len(p_values) - rank) * p))
+        adjusted[name] = largest
+    return adjusted
+
+
+class Estimate:
+    """A mean with its standard error: its 95 % interval, and the t tests of docs/study.md, "How sure"."""
+
+    def __init__(self, mean, error, degrees, tau=TAU):
+        self.mean, self.error, self.degrees, self.tau = mean, error, degrees, tau
+        self.half = student_quantile(0.975, degrees) * error
+        self.low, self.high = mean - self.half, mean + self.half
+        self.p = 2 * (1 - student_cdf(abs(mean) / error, degrees))
+        self.p_equivalence = max(1 - student_cdf((mean + tau) / error, degrees), student_cdf((mean - tau) / error, degrees))
+
+    def excludes_zero(self):
+        return self.low > 0 or self.high < 0
+
+    def decide(self, p_holm):
+        self.p_holm = p_holm
+        is_different = p_holm < 0.05 and abs(self.mean) >= self.tau
+        self.outcome = "D" if is_different else "E" if self.p_equivalence < 0.05 else "U"
+
+    def words(self):
+        different = "different: protects" if self.mean > 0 else "different: worsens"
+        return {"D": different, "E": "equivalent: does nothing", "U": "undecided"}[self.outcome]
+
+
+class Sample(Estimate):
+    """The estimate from the values of the seeds."""
+
+    def __init__(self, values, tau=TAU):
+        self.values = values
+        super().__init__(statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values)), len(values) - 1, tau)
+
+
+def decided(estimate):
+    """The decided estimate of each pair; estimate(pair) makes it."""
+    found = {}
+    for family in FAMILIES:
+        estimates = {pair: estimate(pair) for pair in family.values()}
+        for pair, p_holm in holm({pair: one.p for pair, one in estimates.items()}).items():
+            estimates[pair].decide(p_holm)
+        found |= estimates
+    return found
 
 
 class Study:
-    """Three conditions of one seed, by the letters A, B and C; `gamma` is A − B and `norm` is B − C at every probe."""
+    """The runs of each condition by its letter, in the order of the seeds. A pair is a text such as "A − B"."""
 
-    def __init__(self, folder):
-        self.results = {letter: json.loads((folder / name / "results.json").read_text()) for letter, name in FOLDERS.items()}
-        self.tokens = self.results["A"]["tokens"]
-        if any(result["tokens"] != self.tokens for result in self.results.values()):
-            raise ValueError(f"{folder}: the conditions have different probes")
-        self.pr = {letter: result["mean_pr"] for letter, result in self.results.items()}
-        self.gamma, self.norm = self.differences("AB", self.pr), self.differences("BC", self.pr)
-        self.layers = len(self.results["A"]["layer_pr"])
-        self.d_k = len(self.results["A"]["gamma_final"]["0"])
-        self.first, self.last = self.by_layer(0), self.by_layer(-1)
-        self.layer_gamma, self.layer_norm = self.differences("AB", self.last), self.differences("BC", self.last)
-        self.gamma_cv = [self.results["A"]["gamma_cv"][str(layer)][-1] for layer in range(self.layers)]
-        self.gain = [self.results["A"]["gamma_final"][str(layer)] for layer in range(self.layers)]
-        for probe in range(len(self.tokens)):
-            for letter, layers in self.by_layer(probe).items():
-                if not math.isclose(statistics.fmean(layers), self.pr[letter][probe], rel_tol=1e-9):
-                    raise ValueError(f"{folder}: mean_pr of {letter} is not the mean of layer_pr at probe {probe}")
+    def __init__(self):
+        self.seeds = sorted(int(path.name.removeprefix("seed_")) for path in HERE.glob("seed_*"))
+        self.tags = {path.parent.name for path in HERE.glob("seed_*/*/results.json")}
+        self.runs = {letter: [json.loads((HERE / f"seed_{seed}" / tag / "results.json").read_text()) for seed in self.seeds]
+                     for letter, tag in CONDITIONS.items()}
+        self.all_runs = [run for runs in self.runs.values() for run in runs]
+        one = self.all_runs[0]
+        self.tokens, self.updates, self.rate = one["tokens"], one["updates"], one["adamw_lr"]
+        self.layers, self.d_k = len(one["layer_pr"]), len(one["gamma_final"]["0"])
+        for run in self.all_runs:
+            self.check(run)
 
-    def by_layer(self, probe):
-        return {x: [result["layer_pr"][str(layer)][probe] for layer in range(self.layers)] for x, result in self.results.items()}
+    def check(self, run):
+        if (run["tokens"], run["updates"], run["adamw_lr"]) != (self.tokens, self.updates, self.rate):
+            raise ValueError(f"{run['tag']}: the runs have different probes or learning rates")
+        for probe, mean in enumerate(run["mean_pr"]):
+            if not math.isclose(statistics.fmean(layer[probe] for layer in run["layer_pr"].values()), mean, rel_tol=1e-9):
+                raise ValueError(f"{run['tag']}: mean_pr is not the mean of layer_pr at probe {probe}")
+        for layer, gain in run.get("gamma_final", {}).items():  # the last probe is after the last update
+            if not math.isclose(statistics.stdev(gain) / abs(statistics.fmean(gain)), run["gamma_cv"][layer][-1], rel_tol=1e-6):
+                raise ValueError(f"{run['tag']}: gamma_cv is not that of gamma_final in layer {layer}")
 
-    @staticmethod
-    def differences(pair, values):
-        return [x - y for x, y in zip(values[pair[0]], values[pair[1]])]
+    def sample(self, letter, value):
+        return Sample([value(run) for run in self.runs[letter]])
 
-    def verdict(self, probe, tau=1):
-        """The rule of docs/study.md for one seed."""
-        gamma, norm = abs(self.gamma[probe]) >= tau, abs(self.norm[probe]) >= tau
-        if gamma or norm:
-            return "both" if gamma and norm else "gamma" if gamma else "normalisation"
-        return "inconclusive" if abs(self.pr["A"][probe] - self.pr["C"][probe]) >= tau else "none"
+    def mean(self, letter, value):
+        return statistics.fmean(value(run) for run in self.runs[letter])
 
-    def stretches(self, tau=1):
-        """(verdict, probes) of each run of probes with one verdict."""
+    def differences(self, pair, value):
+        return [value(first) - value(second) for first, second in zip(*(self.runs[letter] for letter in pair.split(" − ")))]
+
+    def effects(self, value, tau=TAU):
+        return decided(lambda pair: Sample(self.differences(pair, value), tau))
+
+    def without_seed(self, index):
+        def others(pair):
+            values = self.differences(pair, at("mean_pr"))
+            return Sample(values[:index] + values[index + 1:])
+        return decided(others)
+
+    def with_text_error(self, degrees=None):
+        """The effects when a condition's error over the text is added, as if independent of the others'; Satterthwaite's degrees of freedom."""
+        def widened(pair):
+            sample = Sample(self.differences(pair, at("mean_pr")))
+            text = math.hypot(*(self.mean(letter, lambda run: run["jackknife_error"]["mean_pr"]) for letter in pair.split(" − ")))
+            error, own_degrees = satterthwaite((sample.error, sample.degrees), (text, BLOCKS - 1))
+            return Estimate(sample.mean, error, degrees or own_degrees)
+        return decided(widened)
+
+    def tau(self, measure):
+        start = {name: statistics.fmean(run[name][0] for run in self.all_runs) for name in (measure, "mean_pr")}
+        return TAU * start[measure] / start["mean_pr"]
+
+    def measured(self, measure):
+        return self.effects(at(measure), self.tau(measure))
+
+    def over_time(self, pair):
+        return [statistics.fmean(self.differences(pair, at("mean_pr", probe))) for probe in range(len(self.tokens))]
+
+    def by_layer(self, pair, measure="mean_pr"):
+        return [Sample(self.differences(pair, in_layers([layer], measure))) for layer in range(self.layers)]
+
+    def at_equal_loss(self, pair):
+        """The difference of key PR at the last validation loss of the run that ends higher."""
         found = []
-        for probe in range(len(self.tokens)):
-            if not found or found[-1][0] != self.verdict(probe, tau):
-                found.append((self.verdict(probe, tau), []))
-            found[-1][1].append(probe)
-        return found
+        for first, second in zip(*(self.runs[letter] for letter in pair.split(" − "))):
+            level = max(first["val_loss"][-1], second["val_loss"][-1])
+            found.append(pr_at_loss(first, level) - pr_at_loss(second, level))
+        return Sample(found)
+
+    def correlation(self, first, second):
+        return statistics.correlation(*([run["mean_pr"][-1] for run in self.runs[letter]] for letter in (first, second)))
+
+    def gains(self, letter):
+        """The size of each gain of the keys at the end, by layer, over the seeds."""
+        return [[abs(gain) for run in self.runs[letter] for gain in run["gamma_final"][str(layer)]] for layer in range(self.layers)]
 
 
-def spread(values):
-    return [min(values), max(values)] if len(values) > 1 else list(values)
+def at(measure, probe=-1):
+    return lambda run: run[measure][probe]
+
+
+def in_layers(layers, measure="mean_pr"):
+    """A run's mean over these layers at the end."""
+    name = "layer_pr" if measure == "mean_pr" else f"layer_{measure}"
+    return lambda run: statistics.fmean(run[name][str(layer)][-1] for layer in layers)
+
+
+def mean_abs_and_noise(samples):
+    """docs/study.md, "When and where"."""
+    return (statistics.fmean(abs(sample.mean) for sample in samples),
+            math.sqrt(2 / math.pi) * statistics.fmean(sample.error for sample in samples))
+
+
+def interval(sample):
+    return [sample.mean, sample.low, sample.high]
+
+
+def pr_at_loss(run, level):
+    """Key PR where the validation loss last passed the level, on the line between two probes."""
+    loss, pr = run["val_loss"], run["mean_pr"]
+    if loss[-1] == level:
+        return pr[-1]
+    probe = next(i for i in range(len(loss) - 1, 1, -1) if loss[i] <= level < loss[i - 1])
+    return pr[probe] + (pr[probe - 1] - pr[probe]) * (level - loss[probe]) / (loss[probe - 1] - loss[probe])
+
+
+def participation_ratio(values):
+    return sum(map(abs, values)) ** 2 / sum(value * value for value in values)
+
+
+def weight_decay():
+    return float(re.search(r"double weight_decay = ([\d.]+);", TRAIN_OPTIONS.read_text())[1])
+
+
+def left_by_decay(rate, updates, decay):
+    """The share of a gain that decay leaves where no gradient moves it."""
+    return (1 - rate * decay) ** updates
+
+
+def millions_of_parameters(context):
+    p = context.preset("of_88m")
+    gains = p["d_model"] * (2 * p["layers"] + 1) + 2 * p["d_k"] * p["layers"]
+    return context.millions_of_parameters("of_88m") + (gains - (p["vocabulary"] - VOCABULARY) * p["d_model"]) / 1e6
 
 
 def claims(context):
-    study, combined = Study(HERE), json.loads((HERE / "combined.json").read_text())
-    for layer, gain in enumerate(study.gain):  # the last probe is after the last update, so both are of the same weights
-        if not math.isclose(statistics.stdev(gain) / abs(statistics.fmean(gain)), study.gamma_cv[layer], rel_tol=1e-9):
-            raise ValueError(f"gamma_cv is not that of gamma_final in layer {layer}")
-    yield from setup_claims(study, combined, context)
-    yield from probe_claims(study)
-    yield from verdict_claims(study, combined["verdict"])
-    yield from contents_claims(study)
-    yield from chance_claims(study)
-    yield from norm_claims(study)
-    yield from gain_claims(study)
+    study = Study()
+    effects = study.effects(at("mean_pr"))
+    yield from setup_claims(study, context)
+    yield from output_claims(study, effects)
+    yield from decay_claims(study, effects)
+    yield from gain_claims(study, effects)
+    yield from learning_claims(study, effects, context)
+    yield from loss_claims(study, effects)
+    yield from time_claims(study, effects)
+    yield from measure_claims(study)
+    yield from layer_claims(study)
+    yield from score_claims(study)
     yield from published_claims(study, context)
-    yield ("`combined.json` and `*/results.json` hold [all] numbers; `headscope study --analyze` on this folder draws the figures again.",
-           [({letter: combined[letter] for letter in FOLDERS} == study.results, "files that differ from each other")])
+    yield from limit_claims(study)
+    yield from test_claims(study, effects)
+    yield from text_claims(study, effects)
 
 
-def setup_claims(s, combined, context):
-    preset, tokens, seconds = context.preset("of_88m"), s.tokens, round(combined["elapsed_s"])
-    batch, length = tokens[1] / preset["probe_every"] / preset["seq_len"], preset["seq_len"]
-    yield ("The [causal] study (study.md) on the preset `88m` (# layers, d_k #), seed #: # M tokens a condition in updates of # × #, "
-           "a probe [every] # M tokens, # min # s for the # conditions.",
-           [(True,), s.layers, s.d_k, context.seed(), tokens[-1] / 1e6, batch, length,
-            (all(b - a == tokens[1] for a, b in zip(tokens, tokens[1:])), tokens), tokens[1] / 1e6,
-            seconds // 60, seconds % 60, len(s.results)])
-    yield ("The text is books, technical writing, speeches, textbooks and reference works: # M tokens of a byte-level BPE "
-           "vocabulary of #, so a condition reads it # times.",
-           lambda: [context.corpus()[0] / 1e6, context.corpus()[1], tokens[-1] / context.corpus()[0]])
-    yield "One seed describes # runs.", [len(s.results)]
-    yield ("headscope study --preset 88m --data train.bin --set data.validation=val.bin --set train.batch=# "
-           "--set train.accumulation=# --set train.tokens=# --device cuda", [batch, 1, tokens[-1]])
-    yield "condition mean key PR validation loss (after # M tokens)", [tokens[-1] / 1e6]
-    for letter, result in s.results.items():
-        yield f"{letter} {result['tag']} # #", [s.pr[letter][-1], result["val_loss"][-1]]
-    recorded = combined["verdict"]
-    yield ("verdict: [both]", [(s.verdict(-1) == recorded["conclusion"] == "both" and (recorded["gamma_effect"], recorded["norm_effect"])
-                                == (s.gamma[-1], s.norm[-1]), s.verdict(-1), recorded)])
-    loss = {letter: result["val_loss"][-1] for letter, result in s.results.items()}
-    yield ("The validation losses at the end lie [within #] of [each] other, A's the [lowest].",
-           [(True,), math.ceil(1000 * (max(loss.values()) - min(loss.values()))) / 1000, (True,), (loss["A"] == min(loss.values()), loss)])
+def setup_claims(s, context):
+    length, tokens, seeds = context.preset("of_88m")["seq_len"], s.tokens, s.seeds
+    batch = tokens[-1] / s.updates[-1] / length
+    yield ("The [causal] study (study.md) on the preset `88m` (# layers, d_k #) with the control A₀, in which the gain γ of QK-Norm is "
+           "learned without weight decay.", [(True,), s.layers, s.d_k])
+    yield "The preset is called 88m; with the vocabulary here the model has # M parameters.", [millions_of_parameters(context)]
+    yield ("[Seeds # to #]; # M tokens a run in # updates of # × #, a probe [every] # M tokens.",
+           [(seeds == list(range(seeds[0], seeds[-1] + 1)), seeds), seeds[0], seeds[-1], tokens[-1] / 1e6, s.updates[-1], batch, length,
+            (all(b - a == tokens[1] for a, b in zip(tokens, tokens[1:])), tokens), tokens[1] / 1e6])
+    yield ("The text is books, technical writing, speeches, textbooks and reference works: # M tokens of a byte-level BPE vocabulary of #, "
+           "which [is the model's]; a run reads it # times.",
+           lambda: [context.corpus()[0] / 1e6, context.corpus()[1], (context.corpus()[1] == VOCABULARY, context.corpus()[1]),
+                    tokens[-1] / context.corpus()[0]])
+    yield ("headscope study --preset 88m --data train.bin --set data.validation=val.bin train.batch=# train.accumulation=# train.tokens=# "
+           "model.vocabulary=# [--conditions QK,QK_nodecay,QK_frozen,NoQK] --seeds #,#,#,# --device cuda",
+           [batch, 1, tokens[-1], VOCABULARY, (s.tags == set(CONDITIONS.values()), s.tags), *seeds])
 
 
-def probe_claims(s):
-    early, pr = s.tokens.index(3932160), s.pr
-    fall = {letter: pr[letter][0] - pr[letter][-1] for letter in FOLDERS}
-    yield ("Key PR starts at # [(A, B)] and # (C) of #.",
-           [pr["A"][0], (pr["A"][0] == pr["B"][0], pr["A"][0], pr["B"][0]), pr["C"][0], s.d_k])
-    yield "From start to end it [falls] by # (A), # (B) and # (C).", [(min(fall.values()) > 0, fall), *fall.values()]
-    yield ("At # M tokens it is # (A), # (B) and # (C): # %, # % and # % of these [falls].",
-           [s.tokens[early] / 1e6, *(pr[letter][early] for letter in FOLDERS),
-            *(100 * (pr[letter][0] - pr[letter][early]) / fall[letter] for letter in FOLDERS), (True,)])
-    yield ("From there A ends at #, its [lowest], B at #, and C [stays between] # and #.",
-           [pr["A"][-1], (pr["A"][-1] == min(pr["A"]), pr["A"]), pr["B"][-1], (True,), *spread(pr["C"][early:])])
-    yield "C has [no] QK-Norm.", [(s.results["C"]["gamma_cv"] == {}, "gains in C")]
-    layers = [100 * (s.first["C"][i] - s.last["C"][i]) / (s.first["A"][i] - s.last["A"][i]) for i in range(s.layers)]
-    yield ("It [falls] # % as [much] as A on average over layers; by layer # % to # %.",
-           [(min(layers) > 0, layers), 100 * fall["C"] / fall["A"], (True,), *spread(layers)])
+def output_claims(s, effects):
+    yield "condition mean key PR validation loss [collapse] (after # M tokens)", [(True,), s.tokens[-1] / 1e6]
+    for letter, tag in CONDITIONS.items():
+        pr, loss = s.sample(letter, at("mean_pr")), s.sample(letter, at("val_loss"))
+        yield (f"{letter} {tag} # ± # # ± # #",
+               [pr.mean, pr.half, loss.mean, loss.half, s.mean(letter, at("mean_pr", 0)) - pr.mean])
+    yield "±: # % interval over # seeds", [95, len(s.seeds)]
+    yield "effect [difference] (# % interval) p (Holm) outcome", [(True,), 95]
+    for name, pair in (FAMILIES[0] | FAMILIES[1]).items():
+        effect = effects[pair]
+        tiny = effect.p_holm < 0.001
+        yield (f"{name}, {pair} # (# to #) {'< #' if tiny else '#'} [{effect.words()}]",
+               [effect.mean, effect.low, effect.high, 0.001 if tiny else effect.p_holm, (True,)])
+    yield f"verdict: {conclusion(effects)}", []
 
 
-def verdict_claims(s, recorded):
-    turn = next(probe for probe, gamma in enumerate(s.gamma) if gamma < 0)
-    stretches, millions = s.stretches(), [count / 1e6 for count in s.tokens]
-    yield ("The γ effect (A − B) is [positive] from # M to # M tokens, [negative] from # M on, and ends at #.",
-           [(min(s.gamma[1:turn]) > 0, s.gamma), millions[1], millions[turn - 1], (max(s.gamma[turn:]) < 0, s.gamma), millions[turn], s.gamma[-1]])
-    yield "The norm effect (B − C) ends at #.", [s.norm[-1]]
-    yield ("By the rule of study.md, with τ = #, the verdict at [each] of the # probes is:",
-           [recorded["tau"], (recorded["tau"] == 1, recorded["tau"]), len(s.tokens)])
-    for verdict, probes in stretches:
-        several = len(probes) > 1
-        yield "# M to # M" if several else "# M", spread([millions[probe] for probe in probes])
-        yield f"[{verdict}]", [(True,)]
-        for effect in (s.gamma, s.norm):
-            yield "# to #" if several else "#", spread([effect[probe] for probe in probes])
-    yield "It [changes] # times.", [(len(stretches) > 1, stretches), len(stretches) - 1]
-    changes = {tau / 100: len(s.stretches(tau / 100)) - 1 for tau in range(1, 500)}
-    yield ("This count depends on τ: # at τ = #, # at #, # at #, # and #.",
-           [changes[0.25], 0.25, changes[0.5], 0.5, *{changes[tau] for tau in (1.5, 2, 3)}, 1.5, 2, 3])
-    largest = max(tau for tau in changes if s.verdict(-1, tau) == "both")
-    yield ('The [last] verdict is ["both"] for [every] τ up to #.',
-           [(True,), (True,), (all(s.verdict(-1, tau) == "both" for tau in changes if tau <= largest), largest), largest])
-    both = [[s.gamma[probe] for probe in probes] for verdict, probes in stretches if verdict == "both"]
-    yield ('With τ = # it is ["both"] in # stretches, with a [positive] γ effect in the [first] and a [negative] one in the [last].',
-           [recorded["tau"], (bool(both), stretches), len(both), (min(both[0]) > 0, both[0]), (True,), (max(both[-1]) < 0, both[-1]), (True,)])
+def conclusion(effects):
+    named = {"DDD": "both", "DDE": "opposed", "DED": "gamma", "DEU": "gamma", "EDD": "normalisation", "EDU": "normalisation", "EEE": "none"}
+    return named.get("".join(effects[pair].outcome for pair in FAMILIES[0].values()), "inconclusive")
 
 
-def contents_claims(s):
-    """Keys with the covariance of the identity, times a gain γ, have singular values in the ratio of |γ|."""
-    rank = [sum(map(abs, gain)) ** 2 / sum(g * g for g in gain) for gain in s.gain]
-    predicted = [pr * (r / s.d_k - 1) for pr, r in zip(s.last["B"], rank)]
-    yield ("Key PR is measured after the gain (study.md), so an uneven gain [changes] it by itself: isotropic keys times γ have singular "
-           "values in the ratio of |γ| and the PR (Σ|γ|)²/Σγ².", [(max(rank) < s.d_k, rank)])
-    yield "With the gains of A at the end this is # to # of # by layer.", [*spread(rank), s.d_k]
-    yield ("B's layer PR times that over # predicts a mean [change] of #; A − B is #.",
-           [s.d_k, (True,), statistics.fmean(predicted), s.gamma[-1]])
-    yield "Over layers the correlation of the # is #.", [2, statistics.correlation(predicted, s.layer_gamma)]
-    # Equal initial weights: tests/model, Initial.WeightsAreTheSameInAllConditions.
-    yield ("Before training, where B and C have the [same] weights, B − C is #.",
-           [(s.tokens[0] == 0, s.tokens), s.norm[0]])
+def decay_claims(s, effects):
+    gamma, learning, decay = (effects[pair] for pair in ("A − B", "A₀ − B", "A − A₀"))
+    checks = robust(s, ("A − B", "A − A₀"))
+    yield ("At # M tokens training γ [lowers] key PR by #.",
+           [s.tokens[-1] / 1e6, (gamma.outcome == "D" and gamma.mean < 0, gamma.outcome), -gamma.mean])
+    yield ("Without weight decay of γ the [difference] to a fixed γ is #, [equivalent to none] at τ = # (p = #; mean |effect| of the layers #, "
+           "noise #).",
+           [(True,), learning.mean, (learning.outcome == "E", learning.outcome), TAU, learning.p_equivalence,
+            *mean_abs_and_noise(s.by_layer("A₀ − B"))])
+    yield ("Decay of γ [lowers] key PR by #, in [each] seed by # to #.",
+           [(decay.outcome == "D" and decay.mean < 0, decay.outcome), -decay.mean, (max(decay.values) < 0, decay.values), -max(decay.values),
+            -min(decay.values)])
+    yield ("A − B and A − A₀ [stay different] without [any] one of the seeds, with the error of the text, at [equal] loss, after Holm's "
+           "adjustment over [all] tests of the table of measures, and without layers # to #.",
+           [(all(checks.values()), checks), (True,), (True,), (True,), 0, 2])
+    yield ("The verdict is [inconclusive since A − C is undecided].",
+           [(conclusion(effects) == "inconclusive" and effects["A − C"].outcome == "U" and effects["B − C"].outcome == gamma.outcome == "D",
+             effects["A − C"].outcome)])
 
 
-def chance_claims(s):
-    # The other study's tables, read as its own claims read them.
-    spec = importlib.util.spec_from_file_location("heads_88m", HERE.parent / "heads_88m" / "claims.py")
-    heads = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(heads)
-    other = heads.Summary(HERE.parent / "heads_88m" / "summary.md")
-    thirds = [[layer for layer in range(s.layers) if 3 * layer // s.layers == third] for third in range(3)]
-
-    def above(column, layers):
-        return [pr - statistics.fmean(layers["A"][layer] for layer in third)
-                for pr, third in zip(other.rank("k_pr", column), thirds)]
-
-    end, start, half = above("end", s.last), above("start", s.first), (len(s.tokens) + 1) // 2
-    steps = {x: max(abs(b - a) for a, b in zip(pr[half:], pr[half + 1:])) for x, pr in s.pr.items()}
-    commands = [" ".join((HERE.parent / name / "README.md").read_text().split()) for name in ("heads_88m", "qk_norm_88m")]
-    shared = ("--preset 88m", "--data train.bin", "train.batch=8 ", "train.accumulation=1 ", "train.tokens=49152000 ", "seed 42")
-    yield ("The run of heads_88m has the preset, seed, text and [update size of A].",
-           [(all(part in command for part in shared for command in commands), shared)])
-    yield ("At the end its key PR is # [above] A's in the early [third] of the layers, # [below] it in the middle [third] and # [above] it in "
-           "the final [third].",
-           [end[0], (end[0] > 0, end), (True,), -end[1], (end[1] < 0, end), (True,), end[2], (end[2] > 0, end), (True,)])
-    yield ("It was measured on a [training batch], A on a held-out one: before training it is # [above] A's in [each third].",
-           [("measured on training batches" in other.text, "summary.md"), start[0], (min(start) > 0, start), (max(start) - min(start) < 0.1, start)])
-    yield ("From one probe to the next the mean key PR [changes] by up to # (A), # (B) and # (C) in the second [half] of the run.",
-           [(True,), *steps.values(), (2 * s.tokens[half] >= s.tokens[-1] > 2 * s.tokens[half - 1], half)])
+def robust(s, pairs):
+    """Whether the pairs are different and negative under other analyses."""
+    equal_loss, over_all = decided(s.at_equal_loss), holm_over_table(s)
+    analyses = {f"without seed {seed}": s.without_seed(index) for index, seed in enumerate(s.seeds)}
+    analyses |= {"text": s.with_text_error(), "text, few degrees of freedom": s.with_text_error(len(s.seeds) - 1), "equal loss": equal_loss,
+                 "without layers": s.effects(in_layers(range(3, s.layers)))}
+    found = {name: all(analysis[pair].outcome == "D" and analysis[pair].mean < 0 for pair in pairs) for name, analysis in analyses.items()}
+    return found | {"Holm over the table": all(over_all["mean_pr", pair] < 0.05 for pair in pairs)}
 
 
-def norm_claims(s):
-    norm, half = s.layer_norm, s.layers // 2
-    rises = next(layer for layer, effect in enumerate(norm) if effect <= 0)
-    falls = 1 + max(layer for layer, effect in enumerate(norm) if effect >= 0)
-    middle = norm[rises:falls]
-    yield "Effects at the [last] probe: 3_per_layer, 4_causal_decomposition.", [(True,)]
-    yield ("B is [above C in each] of layers # to #, by # to #, and [below C in each] of layers # to #, by # to #.",
-           [(min(norm[:rises]) > 0, norm), 0, rises - 1, *spread(norm[:rises]),
-            (max(norm[falls:]) < 0, norm), falls, s.layers - 1, *spread([-effect for effect in norm[falls:]])])
-    yield "Layers # to # have [both signs].", [rises, falls - 1, (min(middle) < 0 < max(middle), middle)]
-    yield ("# % of Σ|B − C| lies in the [upper half] of the layers (# to #).",
-           [100 * sum(map(abs, norm[half:])) / sum(map(abs, norm)), (2 * half == s.layers, s.layers), half, s.layers - 1])
-    yield ("The norm effect of the model is a mean in which these [signs partly cancel].",
-           [(0 < abs(sum(norm)) < sum(map(abs, norm)), sum(norm), sum(map(abs, norm)))])
+def gain_claims(s, effects):
+    """What decay does to the gains of the keys, and these to their rank."""
+    def variation(run):
+        return statistics.fmean(layer[-1] for layer in run["gamma_cv"].values())
+
+    def ratio(layer):
+        return s.mean("A", lambda run: run["layer_pr"][str(layer)][-1] / run["layer_k_pr_before_gain"][str(layer)][-1])
+
+    def predicted(layer):
+        return s.mean("A", lambda run: participation_ratio(run["gamma_final"][str(layer)]) / s.d_k)
+
+    pair, before = "A − A₀", s.measured("k_pr_before_gain")["A − A₀"]
+    left, decay, gains = left_by_decay(s.rate, s.updates[-1], weight_decay()), effects[pair], s.runs["A"][0]["gamma_final"]["0"]
+    uneven = s.differences(pair, variation)
+    early, early_before = (Sample(s.differences(pair, in_layers(range(3), measure))) for measure in ("mean_pr", "k_pr_before_gain"))
+    late_before = statistics.fmean(s.differences(pair, in_layers(range(3, s.layers), "k_pr_before_gain")))
+    yield "AdamW takes # × # of γ in [every] update.", [s.rate, weight_decay(), (True,)]
+    yield ("[Alone], this leaves # of [each] gain after # updates and does [not change] key PR, which has [no] scale.",
+           [(True,), left, (True,), s.updates[-1],
+            (math.isclose(participation_ratio(gains), participation_ratio([left * gain for gain in gains])), gains), (True,)])
+    yield ("[Together] with learning it [makes the gains uneven]: the γ CV of the keys ends at # in A and at # in A₀ on average over layers.",
+           [(True,), (min(uneven) > 0, uneven), s.mean("A", variation), s.mean("A₀", variation)])
+    yield "Their mean |γ| ends at # and at #.", [mean_size(s, "A"), mean_size(s, "A₀")]
+    yield ("On the average over layers, # (# to #) of the # arises at the gain and # before it (`k_pr_before_gain`: [equivalent to none]; mean "
+           "|effect| #, noise #).",
+           [*interval(Sample(s.differences(pair, at_gain))), decay.mean, before.mean, (before.outcome == "E", before.outcome),
+            *mean_abs_and_noise(s.by_layer(pair, "k_pr_before_gain"))])
+    yield ("This [hides a cancellation]: in layers # to # A − A₀ is # (# to #) before the gain, # % of their #.",
+           [(early_before.high < 0 < late_before, early_before.high, late_before), 0, 2, *interval(early_before),
+            100 * early_before.mean / early.mean, early.mean])
+    yield ("The share (Σ|γ|)²/(d_k Σγ²) predicts a layer's ratio of key PR after to before the gain in A with r = # over layers.",
+           [statistics.correlation(*([value(layer) for layer in range(s.layers)] for value in (predicted, ratio)))])
 
 
-def gain_claims(s):
-    gain, norm, lower = s.layer_gamma, s.layer_norm, range(s.layers // 2)
-    below = [layer for layer in lower if gain[layer] < 0]
-    nearly = [layer for layer in below if norm[layer] > 0 and -gain[layer] >= 0.94 * norm[layer]]
-    whole = [layer for layer in nearly if -gain[layer] > norm[layer]]
-    most = sorted(sorted(range(s.layers), key=lambda layer: gain[layer])[:2])
-    widest = sorted(sorted(range(s.layers), key=lambda layer: -s.gamma_cv[layer])[:2])
-    yield ("# % of Σ|A − B| lies in the [upper half].",
-           [100 * sum(map(abs, gain[len(lower):])) / sum(map(abs, gain)), (2 * len(lower) == s.layers, s.layers)])
-    yield ("In the [lower half] (# to #) A is [below B] in # of # layers.",
-           [(2 * len(lower) == s.layers, s.layers), lower[0], lower[-1], (all(s.last["A"][i] < s.last["B"][i] for i in below), gain),
-            len(below), len(lower)])
-    yield ("In # of them (# to #, # and #) B − A is [at least] # % of B − C.",
-           [len(nearly), nearly[0], *nearly[-3:], (nearly[:-2] == list(range(nearly[0], nearly[-3] + 1)), nearly), 94])
-    yield ("In # (#, #, # and #) it is [more than] B − C: A is [below C].",
-           [len(whole), *whole, (all(-gain[i] > norm[i] > 0 for i in whole), whole),
-            ([i for i in lower if s.last["A"][i] < s.last["C"][i]] == whole, whole)])
-    yield ("A − B is [lowest] in layers # and # (# and #), where the variation of the gain is [largest too] (5_gamma_cv: # and #).",
-           [(True,), *most, *(gain[layer] for layer in most), (widest == most, widest, most), *(s.gamma_cv[layer] for layer in widest)])
+def at_gain(run):
+    """The part of a run's key PR that arises at the gain."""
+    return run["mean_pr"][-1] - run["k_pr_before_gain"][-1]
+
+
+def by_offset(run):
+    """The part of a run's key PR that the common offset of the keys makes."""
+    return run["mean_pr"][-1] - run["k_pr_centred"][-1]
+
+
+def mean_size(s, letter):
+    return statistics.fmean(gain for layer in s.gains(letter) for gain in layer)
+
+
+def slopes(s, pair, probes):
+    """Of key PR over the last probes, per million tokens, in each seed."""
+    millions = [count / 1e6 for count in s.tokens[-probes:]]
+    courses = zip(*(s.differences(pair, at("mean_pr", probe)) for probe in range(-probes, 0)))
+    return Sample([statistics.linear_regression(millions, course).slope for course in courses])
+
+
+def learning_claims(s, effects, context):
+    pair, millions = "A₀ − B", [count / 1e6 for count in s.tokens]
+    learning, half = effects[pair], student_quantile(0.95, len(s.seeds) - 1) * effects[pair].error
+    # At the start the conditions are the same model.
+    outcomes = "-" + "".join(s.effects(at("mean_pr", probe))[pair].outcome for probe in range(1, len(s.tokens)))
+    first, last, equivalent = outcomes.index("D"), outcomes.rindex("D"), len(outcomes.rstrip("E"))
+    long, short = slopes(s, pair, 11), slopes(s, pair, 6)
+    means = {measure: s.measured(measure)[pair] for measure in MEASURES}
+    loss = Sample(s.differences(pair, at("val_loss")))
+    parts = [means["k_pr_before_gain"].mean, Sample(s.differences(pair, at_gain)).mean, means["k_pr_centred"].mean,
+             Sample(s.differences(pair, by_offset)).mean]
+    yield "At the end the # % interval of A₀ − B is # to #.", [90, learning.mean - half, learning.mean + half]
+    yield ("By the rule of the study A₀ and B were [different] from # M to # M tokens, and equivalent from # M on.",
+           [(set(outcomes[first:last + 1]) == {"D"}, outcomes), millions[first], millions[last], millions[equivalent]])
+    yield ("The [difference falls] by # per M tokens in [each] seed over the [last] # M tokens, and by # (# % interval # to #) over the [last] # M.",
+           [(True,), -long.mean, ({f"{value:.2f}" for value in long.values} == {f"{long.mean:.2f}"}, long.values), (True,),
+            millions[-1] - millions[-11], -short.mean, 95, -short.high, -short.low, (True,), millions[-1] - millions[-6]])
+    yield ("The [last] probe has # of # seeds [below] #.", [(True,), sum(value < 0 for value in learning.values), len(s.seeds), (True,), 0])
+    yield ("So # is a point of a course, and [no plateau] is shown.", [learning.mean, (long.high < 0, long.values)])
+    yield ("Parts [cancel]: # before the gain and # at it, # without the common offset of the keys and # by the offset.",
+           [(parts[0] * parts[1] < 0 and parts[2] * parts[3] < 0, parts), *parts])
+    yield ("A₀ and B [differ] in other measures and in loss ([below]).",
+           [(all(mean.outcome == "D" for name, mean in means.items() if name != "mean_pr") and loss.high < 0, loss.high), (True,)])
+
+    def start():
+        return published(context, "QK")["mean_pr"][0]
+
+    def scaled():
+        return TAU * s.mean("A", at("mean_pr", 0)) / start()
+
+    yield ("τ = # is that of the plan for a model with d_k #, whose key PR starts at #.",
+           lambda: [TAU, len(published(context, "QK")["gamma_final"]["0"]), start()])
+    yield ("Scaled by the start it would be # here, and A₀ − B would be [undecided].",
+           lambda: [scaled(), (s.effects(at("mean_pr"), scaled())[pair].outcome == "U", s.effects(at("mean_pr"), scaled())[pair].outcome)])
+
+
+def loss_claims(s, effects):
+    losses = {pair: Sample(s.differences(pair, at("val_loss"))) for pair in ("A − B", "A₀ − B", "A − A₀", "B − C", "A − C", "A₀ − C")}
+    free = Sample(s.differences("A₀ − C", at("mean_pr")))
+    for loss in losses.values():
+        yield "# (# to #)", interval(loss)
+    yield "These are [differences] of the validation loss at the end (# % interval).", [(True,), 95]
+    yield ("A has a [lower] key PR [than] B and a [lower] loss; A₀ has a [higher] key PR [than] C and a [lower] loss.",
+           [(effects["A − B"].high < 0, effects["A − B"].high), (True,), (losses["A − B"].high < 0, losses["A − B"].high),
+            (free.low > 0, free.low), (True,), (losses["A₀ − C"].high < 0, losses["A₀ − C"].high)])
+    yield ("At [equal] loss A − B is # (# to #), A − A₀ # (# to #) and B − C # (# to #).",
+           [(True,), *(number for pair in ("A − B", "A − A₀", "B − C") for number in interval(s.at_equal_loss(pair)))])
+
+
+def time_claims(s, effects):
+    millions = [count / 1e6 for count in s.tokens]
+    gamma, norm, learning, decay = map(s.over_time, ("A − B", "B − C", "A₀ − B", "A − A₀"))
+    turn, top = next(probe for probe, mean in enumerate(gamma) if mean < 0), gamma.index(max(gamma))
+    below = [probe for probe, mean in enumerate(norm) if mean < 0]
+    moved = [course[-1] - course[top] for course in (gamma, learning, decay)]
+    yield ("A − B is [positive] from # M to # M tokens, [at most] # at # M, and [negative] from # M on.",
+           [(min(gamma[1:turn]) > 0, gamma), millions[1], millions[turn - 1], (True,), gamma[top], millions[top],
+            (max(gamma[turn:]) < 0, gamma), millions[turn]])
+    yield "From # M to the end it moves by #: A₀ − B by # and A − A₀ by #.", [millions[top], *moved]
+    yield ("So [most of the move happens without decay]; the mean of A₀ − B does [not turn].",
+           [(moved[1] / moved[0] > 0.5, moved), (min(learning[1:]) > 0, learning)])
+    yield ("B − C is [negative] from # M to # M tokens and [positive] from # M on.",
+           [(max(norm[below[0]:below[-1] + 1]) < 0, norm), millions[below[0]], millions[below[-1]],
+            (min(norm[below[-1] + 1:]) > 0, norm), millions[below[-1] + 1]])
+    late = s.effects(lambda run: statistics.fmean(run["mean_pr"][-5:]))
+    yield ("The mean of the [last] # probes gives the [same outcome for each] effect as the [last] one.",
+           [(True,), 5, (all(late[pair].outcome == effects[pair].outcome for pair in effects), late), (True,)])
+
+
+def holm_over_table(s):
+    """Holm's adjustment over the distinct tests of the table of measures: B and C have no gain, so one of theirs is there twice."""
+    found = {measure: s.measured(measure) for measure in MEASURES}
+    return holm({(measure, pair): effect.p for measure in MEASURES for pair, effect in found[measure].items()
+                 if (measure, pair) != ("k_pr_before_gain", "B − C")})
+
+
+def measure_claims(s):
+    found, over_all = {measure: s.measured(measure) for measure in MEASURES}, holm_over_table(s)
+    different = {key for key in over_all if found[key[0]][key[1]].outcome == "D"}
+    fallen = {key for key in different if over_all[key] >= 0.05}
+    for measure in MEASURES:
+        yield f"`{measure}` (τ = #)", [s.tau(measure)]
+        for pair in ("A − B", "A₀ − B", "A − A₀", "B − C", "A − C"):
+            effect = found[measure][pair]
+            is_near = effect.outcome == "D" and abs(effect.mean) - effect.half < effect.tau
+            yield f"# {effect.outcome}{'*' if is_near else ''}{'†' if (measure, pair) in fallen else ''}", [effect.mean]
+    yield "A * marks a D whose interval [reaches inside] ± τ.", [(True,)]  # the cells above
+    yield ("Of the # distinct tests of the table # are D; after Holm's adjustment over [all] #, # of them have p ≥ # (†).",
+           [len(over_all), len(different), (True,), len(over_all), len(fallen), 0.05])
+    decay = {measure: found[measure]["A − A₀"] for measure in MEASURES}
+    lowered = {measure for measure in MEASURES if decay[measure].outcome == "D" and decay[measure].mean < 0}
+    norm, centred, rotated = (found[measure]["B − C"] for measure in MEASURES[:3])
+    offset, layers = Sample(s.differences("B − C", by_offset)), s.by_layer("B − C", "k_pr_centred")
+    yield ("A − A₀ is [negative and D in every measure but the one that leaves γ out].", [({*MEASURES} - lowered == {"k_pr_before_gain"}, lowered)])
+    yield "B − C is # for keys before RoPE, # without their common offset, and # after RoPE.", [norm.mean, centred.mean, rotated.mean]
+    yield ("On the average over layers the offset is [all of B − C]: its part is # (# to #).",
+           [(abs(centred.mean) < 0.05 and centred.outcome == "E", centred.mean), *interval(offset)])
+    yield ("The # is [equivalent to none] and hides structure (mean |effect| #, noise #): it is # in layers # to # and # in layers # to #.",
+           [centred.mean, (centred.outcome == "E", centred.outcome), *mean_abs_and_noise(layers),
+            statistics.fmean(sample.mean for sample in layers[:7]), 0, 6, statistics.fmean(sample.mean for sample in layers[9:]), 9, s.layers - 1])
+    total, scores = found["mean_pr"]["A − C"], found["qk_pr"]["A − C"]
+    yield ("`qk_pr` does [not change under] these maps: there A − C is #, the [opposite sign] of # in `mean_pr`.",
+           [(True,), scores.mean, (scores.mean * total.mean < 0, scores.mean, total.mean), total.mean])
+
+
+def layer_claims(s):
+    decays, norms = s.by_layer("A − A₀"), s.by_layer("B − C")
+    decay, norm = ([sample.mean for sample in samples] for samples in (decays, norms))
+    lowest = sorted(sorted(range(s.layers), key=lambda layer: decay[layer])[:3])
+    turn = next(layer for layer, mean in enumerate(norm) if mean < 0)
+    sure = [layer for layer, sample in enumerate(norms) if sample.excludes_zero()]
+    yield ("A − A₀ is [negative in all] of the # layers, and [lowest] in layers # to # (#, # and #).",
+           [(max(decay) < 0, decay), s.layers, (lowest == [0, 1, 2], lowest), lowest[0], lowest[-1], *(decay[layer] for layer in lowest)])
+    yield "Without these layers it is # (# to #).", interval(Sample(s.differences("A − A₀", in_layers(range(3, s.layers)))))
+    yield "Its # % interval excludes # in # layers.", [95, 0, sum(sample.excludes_zero() for sample in decays)]
+    yield ("B − C is [positive] in layers # to # and [negative] in layers # to #.",
+           [(min(norm[:turn]) > 0, norm), 0, turn - 1, (max(norm[turn:]) < 0, norm), turn, s.layers - 1])
+    yield ("Its interval excludes # in layers #, # and # to # ([positive]), # and # ([negative]).",
+           [0, 0, 1, 3, 10, (sure == [0, 1, *range(3, 11), 18, 21], sure), 18, 21, (norm[10] > 0 > max(norm[18], norm[21]), norm)])
+
+
+def score_claims(s):
+    start, end = ({letter: s.mean(letter, at("score_std", probe)) for letter in CONDITIONS} for probe in (0, -1))
+    decay = s.differences("A − A₀", at("score_std"))
+    yield ("The scores of a query spread by # (`score_std`: standard deviation over [all] keys, without mask) before training [with QK-Norm] and by "
+           "# without it.", [start["A"], (True,), (start["A"] == start["A₀"] == start["B"], start), start["C"]])
+    yield "At the end it is # (A), # (A₀), # (B) and # (C).", [end[letter] for letter in ("A", "A₀", "B", "C")]
+    yield "Decay [lowers] it in [each] seed.", [(max(decay) < 0, decay), (True,)]
+
+
+def published(context, tag):
+    return json.loads((context.shared / "reference/qk_norm_50m_study" / tag / "results.json").read_text())
 
 
 def published_claims(s, context):
-    def published():
-        return Study(context.shared / "reference/qk_norm_50m_study")
+    def course(first, second):
+        return [a - b for a, b in zip(*(published(context, CONDITIONS[letter])["mean_pr"] for letter in (first, second)))]
 
-    ours, vocabulary = context.preset("of_88m"), context.preset("of_88m")["vocabulary"]
-    update = s.tokens[1] / ours["probe_every"]
-    published_update = PUBLISHED["batch"] * PUBLISHED["accumulation"] * PUBLISHED["seq_len"]
-    yield ("The published run (a model as the preset `1.5b`: # layers, d_k #) ends with [both effects of the opposite sign] after "
-           "[as many] tokens: γ effect #, norm effect #.",
-           lambda: [published().layers, published().d_k,
-                    (published().gamma[-1] * s.gamma[-1] < 0 and published().norm[-1] * s.norm[-1] < 0, s.gamma[-1], s.norm[-1]),
-                    (published().tokens[-1] == s.tokens[-1], published().tokens[-1]), published().gamma[-1], published().norm[-1]])
-    yield ("Its PR is of #, so τ = # is [half as much] of the whole there as here.",
-           lambda: [published().d_k, 1, (published().d_k == 2 * s.d_k, published().d_k)])
-    yield ("By the [same] rule its verdict [changes] # times over # probes.",
-           lambda: [(True,), (True,), len(published().stretches()) - 1, len(published().tokens)])
+    def effects():
+        return course("A", "B")[-1], course("B", "C")[-1]
+
+    def variation(gains):
+        return statistics.stdev(gains) / abs(statistics.fmean(gains))
+
+    def norm_course():
+        """The tokens of the first and the last of its last positive probes in a row; whether the signs here are the opposite then and at the end."""
+        theirs, tokens = course("B", "C"), published(context, "QK")["tokens"]
+        last = max(probe for probe, value in enumerate(theirs) if value > 0)
+        first = max(probe for probe, value in enumerate(theirs[:last]) if value < 0) + 1
+        return tokens[first] / 1e6, tokens[last] / 1e6, norm[first] < 0 < norm[-1]
+
+    def gains():
+        layers = list(published(context, "QK")["gamma_final"].values())
+        every = [gain for layer in layers for gain in layer]
+        return statistics.fmean(every), min(every), statistics.fmean(map(variation, layers))
+
+    gamma, norm = map(s.over_time, ("A − B", "B − C"))
+    own = [(mean_size(s, letter), s.mean(letter, lambda run: statistics.fmean(layer[-1] for layer in run["gamma_cv"].values())))
+           for letter in ("A₀", "A")]
+    updates = s.tokens[-1] / (PUBLISHED["batch"] * PUBLISHED["accumulation"] * PUBLISHED["seq_len"])
+    yield ("The published run (a model as the preset `1.5b`: # layers, d_k #) ends with γ effect # and norm effect # after [as many] tokens, "
+           "the [opposite signs].",
+           lambda: [len(published(context, "QK")["layer_pr"]), len(published(context, "QK")["gamma_final"]["0"]), *effects(),
+                    (published(context, "QK")["tokens"][-1] == s.tokens[-1], published(context, "QK")["tokens"]),
+                    (all(theirs * here < 0 for theirs, here in zip(effects(), (gamma[-1], norm[-1]))), effects())])
+    yield ("Its B − C is [positive] from # M to # M tokens and then [negative], the [opposite of the course here]: a probe here with the [same "
+           "signs] would be chosen after looking.",
+           lambda: [(True,), *norm_course()[:2], (True,), (norm_course()[2], norm), (True,)])
     # The probes of the published run fit the batch of the script.
-    yield ("The published script [makes] updates of # × # × # = # tokens, # times the # of this run: # updates against #.",
-           lambda: [(published().tokens[1] == PUBLISHED["probe_every"] * PUBLISHED["batch"] * PUBLISHED["seq_len"], published().tokens[1]),
-                    PUBLISHED["batch"], PUBLISHED["accumulation"], PUBLISHED["seq_len"], published_update, published_update / update,
-                    update, published().tokens[-1] / published_update, s.tokens[-1] / update])
-    yield ("Its learning rates (configuration) are [half of those here]: # against # (Muon), # against # (AdamW).",
-           [(all(2 * PUBLISHED[rate] == ours[rate] for rate in ("muon_lr", "adamw_lr")), PUBLISHED, ours),
-            PUBLISHED["muon_lr"], ours["muon_lr"], PUBLISHED["adamw_lr"], ours["adamw_lr"]])
-    yield ('Its text (report) is a "1B subset" of FineWeb and Cosmopedia-v2; here # M tokens are read # times.',
-           lambda: [context.corpus()[0] / 1e6, s.tokens[-1] / context.corpus()[0]])
-    yield ("The text here has # of the # tokens of the model's vocabulary.", lambda: [context.corpus()[1], vocabulary])
+    yield ("It [makes] # updates, and its updates × learning rate of AdamW is # against # here (its source).",
+           lambda: [(published(context, "QK")["tokens"][1] == PUBLISHED["probe_every"] * PUBLISHED["batch"] * PUBLISHED["seq_len"],
+                     published(context, "QK")["tokens"]), updates, updates * PUBLISHED["adamw_lr"], s.updates[-1] * s.rate])
+    yield ("Its gains end with a mean of #, a minimum of # and a CV of #: mean and CV are [nearer to A₀] (#, #) [than] to A (#, #).",
+           lambda: [*gains(), (all(abs(theirs - free) < abs(theirs - full) for theirs, free, full in zip(gains()[::2], *own)), gains(), own),
+                    *own[0], (True,), *own[1]])
+
+
+def limit_claims(s):
+    follows = "NumberOr<SameAsWeightDecay> gain_decay, embedding_decay;" in TRAIN_OPTIONS.read_text()
+    yield "# seeds are of one size, one text and one optimizer (Muon for matrices, which shapes spectra itself).", [len(s.seeds)]
+    yield "The embedding [decays in all] conditions.", [(follows and weight_decay() > 0, "another default of optim.embedding_decay")]
+    yield ("Other controls (`QK_decay_to_one`, `QK_scalar`, `NoQK_scaled`) and other doses of decay were [not run]: B − C still contains the "
+           "temperature of the scores.", [(s.tags == set(CONDITIONS.values()), s.tags)])
+    yield "# M tokens are short.", [s.tokens[-1] / 1e6]
+
+
+def test_claims(s, effects):
+    correlations = [s.correlation(*pair) for pair in (("A", "C"), ("A", "A₀"), ("B", "C"), ("A", "B"), ("A₀", "B"))]
+    deviations = {pair: statistics.stdev(effect.values) for pair, effect in effects.items()}
+    least, largest = (choose(deviations, key=deviations.get) for choose in (min, max))
+    a, c = (s.sample(letter, at("mean_pr")) for letter in ("A", "C"))
+    welch = Estimate(a.mean - c.mean, *satterthwaite((a.error, a.degrees), (c.error, c.degrees)))
+    chance = chance_of_equivalence(deviations["A − C"], len(s.seeds))
+    yield ("The p values rest on normal [differences]: with # seeds a [sign]-flip test has a p of [at least] #.",
+           [(True,), len(s.seeds), (True,), (True,), 2 / 2 ** len(s.seeds)])
+    yield ("Pairing does [not help] in # of the # effects: over seeds, their conditions correlate by # (A, C), # (A, A₀), # (B, C), # (A, B) and # "
+           "(A₀, B).", [(True,), sum(value < 0 for value in correlations), len(effects), *correlations])
+    yield ("Welch's test of A − C, computed after the fact for sensitivity, gives p = #; the paired test, with #, was fixed before.",
+           [welch.p, effects["A − C"].p])
+    yield ("Standard deviations of the paired [differences] are # [(A₀ − B)] to # [(A − C)].",
+           [(True,), deviations[least], (least == "A₀ − B", deviations), deviations[largest], (largest == "A − C", deviations)])
+    yield ("# seeds with # [could hardly decide] A − C: without a [difference] they find equivalence with a chance of # %.",
+           [len(s.seeds), deviations["A − C"], (chance < 0.2, chance), (True,), 100 * chance])
+
+
+def text_claims(s, effects):
+    errors = [run["jackknife_error"]["mean_pr"] for run in s.all_runs]
+    text, few = s.with_text_error(), s.with_text_error(len(s.seeds) - 1)
+    is_kept = all(effects[pair].outcome == text[pair].outcome == few[pair].outcome for pair in effects)
+    yield "By the jackknife over these blocks the standard error of a run's key PR is # to #.", [min(errors), max(errors)]
+    yield ("Added as if independent, with Satterthwaite's degrees of freedom, it gives # to # for A₀ − B and # to # for B − C.",
+           [number for pair in ("A₀ − B", "B − C") for number in (text[pair].low, text[pair].high)])
+    yield ("[No] outcome of `mean_pr` [changes], with # degrees of freedom [neither].",
+           [(True,), (is_kept, {pair: (text[pair].outcome, few[pair].outcome) for pair in effects}), len(s.seeds) - 1, (True,)])
+    yield ("[Collapse] counts from the # of the untrained models, [not] the # of Gaussian keys.",
+           [(True,), statistics.fmean(run["mean_pr"][0] for run in s.all_runs), (True,), s.all_runs[0]["gaussian"]["mean_pr"]])
 
 
 def readme_claims(context):
-    study, combined = Study(HERE), json.loads((HERE / "combined.json").read_text())
-    yield ("# minutes on one H200 train an # M parameter model # times on # M tokens of English text "
-           "(docs/studies/qk_norm_88m; one seed, which describes and does [not] test):",
-           [round(combined["elapsed_s"] / 60), context.millions_of_parameters("of_88m"), len(study.results), study.tokens[-1] / 1e6,
-            ("seeds" not in combined, "several seeds")])
-    yield "Key participation ratio of the # conditions over training", [len(study.results)]
+    study = Study()
+    effects, seconds = study.effects(at("mean_pr")), int(re.search(r"(\d+) s a run", (HERE / "README.md").read_text())[1])
+    gamma, learning = effects["A − B"], effects["A₀ − B"]
+    yield ("# conditions (A, B, C, and A without weight decay of γ) of # seeds, # s a run on one H200, # M parameters, English text "
+           "(docs/studies/qk_norm_88m): at # M tokens training γ [lowers] key PR by # (# % interval # to #); without weight decay of γ the [difference] "
+           "is #, [equivalent to none] at τ = #.",
+           [len(CONDITIONS), len(study.seeds), seconds, millions_of_parameters(context), study.tokens[-1] / 1e6,
+            (gamma.outcome == "D" and gamma.mean < 0, gamma.outcome), -gamma.mean, 95, -gamma.high, -gamma.low, (True,), learning.mean,
+            (learning.outcome == "E", learning.outcome), TAU])
+    yield "Key participation ratio of the # conditions over training", [len(CONDITIONS)]

@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(threads_per_block)
   for (int i = threadIdx.x; i < start.parameters; i += threads_per_block) {
     const float step = start.steps[i] + 1;
     start.steps[i] = step;
-    const ParameterDecay decay = start.decays[i];
+    const Decay decay = start.decays[i];
     start.own_steps[i] = {static_cast<float>(rate / (1 - pow(start.beta1, static_cast<double>(step)))),
                           static_cast<float>(1 / sqrt(1 - pow(start.beta2, static_cast<double>(step)))),
                           static_cast<float>(1 - rate * decay.rate),

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "ops/cuda/element_type.h"
+#include "optim/decay.h"
 
 namespace headscope::cuda {
 
@@ -15,11 +16,6 @@ struct Control {
   float clip;  // factor on gradients
   float lr_factor;
   std::int32_t sound;  // 0: nothing is to change
-};
-
-// Weight decay of a parameter, towards a target (optim/adamw.h).
-struct ParameterDecay {
-  double rate, target;
 };
 
 // AdamW at the step that a parameter has reached: lr / (1 - beta1^t) and 1 / sqrt(1 - beta2^t). Weight decay:
@@ -37,9 +33,9 @@ struct UpdateStart {
   std::int32_t* sound;  // becomes 0 where the loss or the norm is not finite
   double limit;         // of the norm
   // AdamW:
-  float* steps;                  // of each parameter: one more where sound
-  const ParameterDecay* decays;  // of each parameter
-  ParameterStep* own_steps;      // of each parameter, written here
+  float* steps;              // of each parameter: one more where sound
+  const Decay* decays;       // of each parameter
+  ParameterStep* own_steps;  // of each parameter, written here
   int parameters;
   double lr, beta1, beta2;
 };
