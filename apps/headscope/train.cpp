@@ -182,8 +182,8 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
                "Forward steps between measurements on the fixed held-out batch [tiny: 10, others: 120]");
   add_key_flag(
       *command, entries, "--track", "track.metrics", "METRIC,METRIC",
-      "What is measured: groups (norm, outlier, rank, redundancy, attention, pattern, induction, gain) or single "
-      "metrics [all]");
+      "What is measured: groups (norm, outlier, rank, redundancy, attention, pattern, induction, gain, other_rank, "
+      "score) or single metrics; all has no other_rank and score [all]");
   add_key_flag(*command, entries, "--seed", "train.seed", "N", "Seed of the weights and of the order of the data [42]");
   command->add_option("--seeds", flags->seeds, "Several seeds, one run after another: OUT/seed_42, OUT/seed_43")
       ->type_name("N,N")

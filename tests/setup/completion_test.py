@@ -102,7 +102,7 @@ class Completion(unittest.TestCase):
         documented = re.findall(r"^\| `(\w+)` \| \w+ \|", (ROOT / "docs/measurements.md").read_text(), flags=re.MULTILINE)
         self.assertGreater(len(documented), 20)
         self.assertEqual(sorted(self.complete("inspect", "--show", "")), sorted(documented))
-        groups = {"norm", "outlier", "rank", "redundancy", "attention", "pattern", "induction", "gain"}
+        groups = {"norm", "outlier", "rank", "redundancy", "attention", "pattern", "induction", "gain", "other_rank", "score"}
         self.assertEqual(set(self.complete("train", "--track", "")), groups | {"all"} | set(documented))
         self.assertEqual(self.complete("train", "--track", "norm,sin"), ["norm,sink"])
         self.assertEqual(set(self.complete("heads", "--by", "")), {"change"} | set(documented))
