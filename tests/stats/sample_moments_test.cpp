@@ -87,6 +87,19 @@ TEST(SampleMoments, UndefinedValuesSpread) {
   for (const double value : {m.mean, m.variance(), m.skewness(), m.excess_kurtosis()}) EXPECT_TRUE(std::isnan(value));
 }
 
+// Of the mean of n values it is the standard error of the mean, s/√n: without one, the mean moves by its distance over
+// n - 1.
+TEST(JackknifeError, OfAMeanIsItsStandardError) {
+  const std::vector<double> x = {3, -1, 4, 1, 5, 9, 2.5};
+  const auto n = static_cast<double>(x.size());
+  const double sum = rough_mean(x) * n;
+  std::vector<double> without_one;
+  for (const double value : x) without_one.push_back((sum - value) / (n - 1));
+  EXPECT_NEAR(jackknife_error(without_one), std::sqrt(sample_moments(x).variance() / n), 1e-14);
+  EXPECT_NEAR(jackknife_error(std::vector<double>{2, 6}), 2, 1e-15);  // half of the distance
+  EXPECT_TRUE(std::isnan(jackknife_error(std::vector<double>{2})));
+}
+
 TEST(Median, IsTheMiddleOrTheMeanOfTheTwo) {
   EXPECT_EQ(median({3, 1, 2}), 2);
   EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
