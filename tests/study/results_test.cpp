@@ -205,6 +205,7 @@ TEST(Results, OtherMeasuresMayBeThere) {
                       "layer_qk_pr has 1 layers; expected 2");
   expect_more_refused(R"("gaussian": [1.0])", "gaussian is a list; expected an object of measures");
   expect_more_refused(R"("gaussian": {"qk_pr": "x"})", "gaussian[\"qk_pr\"] is a text; expected a number or null");
+  expect_more_refused(R"("gaussian": {"qk_pr": 1e300})", "gaussian[\"qk_pr\"] is 1e+300; expected a number of at most");
   expect_more_refused(R"("layer_jackknife_error": {"qk_pr": [1.0]})", "layer_jackknife_error[\"qk_pr\"] has 1 values");
 }
 
