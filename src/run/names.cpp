@@ -143,8 +143,9 @@ bool is_plain_csv_name(std::string_view name) {
 }
 
 bool is_condition_tag(std::string_view name) {
-  return !name.empty() && !name.starts_with("seed_") && name != plots_name && name != roles_folder &&
-         name != "checkpoints" && std::ranges::all_of(name, is_plain);
+  constexpr std::size_t longest = 64;  // a folder has the name, and tables a column for it
+  return !name.empty() && name.size() <= longest && !name.starts_with("seed_") && name != plots_name &&
+         name != roles_folder && name != "checkpoints" && std::ranges::all_of(name, is_plain);
 }
 
 RunNames::RunNames() : files_{manifest_name, config_name, lock_name} {

@@ -160,7 +160,7 @@ struct DecoderConfig {
         "model.qk_scale", self.qk_scale,
         "Fixed factor on q·k, beside 1/sqrt(d_k); matched: 1/(init_std²·d_model), which spreads scores without QK-Norm "
         "at the start as QK-Norm does",
-        positive_up_to(largest_float));
+        NumberRange{1e-6, 1e6});
     visit("model.norm_eps", self.norm.eps, "Added to the mean square in RMSNorm", positive_up_to(largest_float));
     visit("model.rope_base", self.rope.base, "Base of the rotary angles", NumberRange{1, largest_float, false, true});
     visit("model.activation", self.activation, "Activation of the feed-forward layer");

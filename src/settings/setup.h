@@ -78,9 +78,8 @@ Corpus load_corpus_for(const Setup& setup, Console& console);
 void check_corpus_for(const Setup& setup);
 
 // The validation part for a model that is trained, as training had it; nothing or next to nothing is kept of the
-// training part. A warning
-// counts the documents that are longer than the model's range. Throws Error(Fault::input) when its vocabulary is larger
-// than the model's, or it has not tokens enough.
+// training part. A warning counts the documents that are longer than the model's range. Throws Error(Fault::input) when
+// its vocabulary is larger than the model's, or it has not tokens enough.
 Corpus load_held_out(const Setup& setup, Console& console);
 
 }  // namespace headscope

@@ -277,8 +277,19 @@ double EffectDetails::noise_size() const {
   return std::sqrt(2 / std::numbers::pi) * sum / static_cast<double>(layers.size());  // E|x| of a normal x about 0
 }
 
+// Whether a run that did not diverge has several probes.
+static bool has_longer_run(const Study& study) {
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs)
+      if (!has_diverged(run) && run.tokens.size() > 1) return true;
+  return false;
+}
+
 StudyResult analyze(const Study& study, double tau) {
   const Integers probes = common_tokens(study);
+  if (probes.size() == 1 && has_longer_run(study))
+    fail_input("the runs share no probe but that after {}; train them with the same train.tokens and train.probe_every",
+               tokens_text(probes.front()));
   StudyResult result;
   result.tokens = probes.back();
   for (const std::int64_t at : probes) result.over_time.push_back(reading_at(study, at, tau));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <tuple>
+#include <vector>
 
 namespace headscope {
 namespace {
@@ -63,6 +65,8 @@ MeasuredText measured_text(const ordered_json& manifest) {
   const ordered_json config = member_of(manifest, "config");
   text.train = member_of(config, "train");
   text.data = member_of(config, "data");
+  text.model = member_of(config, "model");
+  text.optim = member_of(config, "optim");
   if (!text.train.is_object() || !text.data.is_object()) return {};  // it trained nothing
   text.blocks = member_of(member_of(manifest, "held_out"), "probe_blocks");
   if (text.blocks.is_null()) text.blocks = first_blocks(member_of(text.train, "batch"));
@@ -78,6 +82,21 @@ std::string difference_of(const MeasuredText& first, const MeasuredText& second)
   if (!difference.empty() || first.blocks == second.blocks) return difference;
   difference = difference_in("train", std::array{"tokens"}, first.train, second.train);
   return difference.empty() ? "other blocks of the validation text" : difference;
+}
+
+std::string other_settings(const MeasuredText& first, const MeasuredText& second) {
+  std::vector<std::string> found;
+  const auto add = [&](const char* part, const std::string& key, const ordered_json& one, const ordered_json& other) {
+    if (are_both_known(one, other) && one != other)
+      found.push_back(fmt::format("{}.{} ({} and {})", part, key, one.dump(), other.dump()));
+  };
+  for (const auto& [part, one, other] :
+       {std::tuple("model", &first.model, &second.model), std::tuple("optim", &first.optim, &second.optim)})
+    if (one->is_object())
+      for (const auto& [key, value] : one->items()) add(part, key, value, member_of(*other, key.c_str()));
+  for (const char* key : {"accumulation", "clip", "max_abs_penalty"})
+    add("train", key, member_of(first.train, key), member_of(second.train, key));
+  return fmt::format("{}", fmt::join(found, ", "));
 }
 
 }  // namespace headscope

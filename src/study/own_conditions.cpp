@@ -4,6 +4,7 @@
 
 #include "core/atomic_file.h"
 #include "core/lists.h"
+#include "core/text.h"
 #include "study/study_options.h"
 
 namespace headscope {
@@ -18,7 +19,10 @@ Condition& condition_of(std::vector<Condition>& conditions, const std::string& t
   const auto found = std::ranges::find(conditions, tag, &Condition::tag);
   if (found != conditions.end()) return *found;
   if (!is_condition_tag(tag))
-    fail_input("{}: '{}' is no name for a condition; expected letters, digits, - and _", where, tag);
+    fail_input(
+        "{}: '{}' is no name for a condition; expected 1 to 64 letters, digits, - and _, and not seed_N, plots, roles "
+        "or checkpoints",
+        where, tag);
   if (std::ranges::find(known_conditions(), tag, &Condition::tag) != known_conditions().end())
     fail_input("{}: there is a condition {} already; choose another name", where, tag);
   if (is_taken(tag))
@@ -64,6 +68,9 @@ void complete(std::vector<Condition>& conditions, const std::string& origin) {
       fail_input("{}: condition {} changes nothing; expected 'changes' with keys of the configuration", origin,
                  condition.tag);
     if (condition.letter.empty()) condition.letter = condition.tag;
+    const bool is_visible = std::ranges::none_of(condition.letter, [](unsigned char c) { return c < ' ' || c == 127; });
+    if (!is_visible || (condition.letter != condition.tag && width_of(condition.letter) > 8))
+      fail_input("{}: condition {}: expected a letter of at most 8 visible characters", origin, condition.tag);
     if (condition.name.empty())
       condition.name = condition.letter == condition.tag ? condition.tag : condition.letter + " " + condition.tag;
     const auto has_it = [&](const Condition& other) { return &other != &condition && other.tag == condition.letter; };

@@ -225,6 +225,11 @@ void check_pr(const std::string& place, const Numbers& series, double most) {
       fail_input("{}[{}] is {}; expected a participation ratio, from 1 to {}", place, i, series[i], most);
 }
 
+void check_spread(const std::string& place, const Numbers& series) {
+  for (std::size_t i = 0; i < series.size(); ++i)
+    if (series[i] < 0) fail_input("{}[{}] is {}; expected a standard deviation, 0 or more", place, i, series[i]);
+}
+
 // d_k where the file says it, otherwise more than any model has.
 double most_pr(const ConditionResults& results) {
   constexpr double any_model = 1e6;
@@ -242,8 +247,11 @@ void check_prs(const std::string& origin, const ConditionResults& results) {
   check(main_measure, "layer_pr", results.mean_pr, results.layer_pr);
   for (const FurtherSeries& one : further_series) {
     const auto found = results.measures.find(std::string(one.name));
-    if (!one.is_rank || found == results.measures.end()) continue;
-    check(one.name, fmt::format("{}{}", layer_prefix, one.name), found->second.mean, found->second.layers);
+    if (found == results.measures.end()) continue;
+    if (one.is_rank)
+      check(one.name, fmt::format("{}{}", layer_prefix, one.name), found->second.mean, found->second.layers);
+    else
+      check_spread(fmt::format("{}: {}", origin, one.name), found->second.mean);
   }
 }
 

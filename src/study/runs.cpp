@@ -93,10 +93,9 @@ std::vector<fs::path> seed_folders(const fs::path& folder) {
   return result;
 }
 
-// The seed of the study that goes on in this folder; a new one where there is none.
-SeedRuns& seed_of(Study& study, const fs::path& folder) {
+// The seed of the study that goes on in this folder with these tags; a new one where there is none.
+SeedRuns& seed_of(Study& study, const fs::path& folder, const std::set<std::string>& tags) {
   const std::string name = absolute_folder(folder).filename().string();
-  const std::set<std::string> tags = tags_in(folder);
   const auto goes_on = [&](const SeedRuns& seed) {
     return seed_number(name) && seed.name == name &&
            std::ranges::none_of(tags, [&](const auto& tag) { return seed.runs.contains(tag); });
@@ -105,10 +104,32 @@ SeedRuns& seed_of(Study& study, const fs::path& folder) {
   return found != study.seeds.end() ? *found : study.seeds.emplace_back(SeedRuns{name, {}});
 }
 
+// The conditions in the folder of a seed, but for those whose results another folder of this seed has given already,
+// byte for byte: a run that was made again counts once.
+std::set<std::string> new_tags(Study& study, const fs::path& folder) {
+  const std::string name = absolute_folder(folder).filename().string();
+  std::set<std::string> tags = tags_in(folder);
+  std::erase_if(tags, [&](const std::string& tag) {
+    const fs::path file = folder / tag / results_name;
+    const std::string hash = content_hash(read_file(file, most_results_bytes));
+    const auto is_same = [&](const auto& input) {
+      const fs::path seed = fs::path(input.first).parent_path().parent_path();
+      return input.second == hash && seed_number(name) && absolute_folder(seed).filename().string() == name;
+    };
+    const auto same = std::ranges::find_if(study.inputs, is_same);
+    if (same == study.inputs.end()) return false;
+    study.warnings.push_back(fmt::format("{} is the same run as {}; it counts once", file.string(), same->first));
+    return true;
+  });
+  return tags;
+}
+
 // Reads the runs of one seed and adds them to the study. `first` is the first file of the study, with its layers.
 void add_seed(Study& study, const fs::path& folder, std::optional<std::pair<std::string, std::size_t>>& first) {
-  SeedRuns& seed = seed_of(study, folder);
-  for (const std::string& tag : tags_in(folder)) {
+  const std::set<std::string> tags = new_tags(study, folder);
+  if (tags.empty()) return;
+  SeedRuns& seed = seed_of(study, folder, tags);
+  for (const std::string& tag : tags) {
     if (is_taken(tag))
       fail_input("{}: {} is the name of an effect or the letter of a condition; rename the folder, and tag in its {}",
                  (folder / tag).string(), tag, results_name);
@@ -148,7 +169,9 @@ class Manifests {
     if (run.empty() || !seen_.insert(absolute_folder(run)).second) return;
     try {
       const auto manifest = read_manifest(run);
-      compare(study, run, measured_text(manifest));
+      const MeasuredText text = measured_text(manifest);
+      compare_settings(study, run, text);
+      compare(study, run, text);
       add_own_conditions(study, manifest, (run / manifest_name).string());
     } catch (const Error& error) {
       study.warnings.push_back(
@@ -157,6 +180,18 @@ class Manifests {
   }
 
  private:
+  // A warning where the run was trained with other settings than the first one.
+  void compare_settings(Study& study, const fs::path& run, const MeasuredText& text) {
+    if (!text.is_known()) return;
+    if (!first_) first_.emplace(run, text);
+    const std::string others = other_settings(first_->second, text);
+    if (!others.empty())
+      study.warnings.push_back(
+          fmt::format("{} and {}: were trained with different settings: {}; differences between them need not be "
+                      "effects of the conditions",
+                      first_->first.string(), run.string(), excerpt(others)));
+  }
+
   // A warning where the run measured other text than all before it.
   void compare(Study& study, const fs::path& run, MeasuredText text) {
     if (!text.is_known()) return;
@@ -174,6 +209,7 @@ class Manifests {
   }
 
   std::set<fs::path> seen_;
+  std::optional<std::pair<fs::path, MeasuredText>> first_;
   std::vector<std::pair<fs::path, MeasuredText>> texts_;  // those that differ
 };
 

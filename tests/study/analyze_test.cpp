@@ -42,6 +42,19 @@ std::vector<MeanInterval> losses_of(double a, double b, double c) {
 }
 
 // Only what the three printed digits show is said.
+TEST(Analyze, RunsThatShareNoProbeButTheFirstAreRefused) {
+  const TemporaryFolder folder;
+  synthetic::write_seed(folder / "data", 65, 60, 63);
+  ConditionResults other = synthetic::results({"QK", 65});
+  for (std::int64_t& tokens : other.tokens) tokens += tokens / 2;
+  synthetic::write(other, folder / "data");
+  other = synthetic::results({"QK_frozen", 65});
+  for (std::int64_t& tokens : other.tokens) tokens += tokens / 4;
+  synthetic::write(other, folder / "data");
+  test::expect_error(Fault::input, "the runs share no probe but that after 0 tokens",
+                     [&] { run_analysis(job_of({folder / "data"}, folder / "out")); });
+}
+
 TEST(LossesText, SaysOnlyWhatIsTrue) {
   EXPECT_EQ(losses_text(losses_of(0.784, 0.788, 0.821), 3.223, 0.587),
             "the validation losses lie between the language's true entropy, 0.587 nats, and the unigram entropy of the "

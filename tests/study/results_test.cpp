@@ -205,6 +205,7 @@ TEST(Results, OtherMeasuresMayBeThere) {
                       "layer_qk_pr has 1 layers; expected 2");
   expect_more_refused(R"("gaussian": [1.0])", "gaussian is a list; expected an object of measures");
   expect_more_refused(R"("gaussian": {"qk_pr": "x"})", "gaussian[\"qk_pr\"] is a text; expected a number or null");
+  expect_more_refused(R"("gaussian": {"qk_pr": 1e300})", "gaussian[\"qk_pr\"] is 1e+300; expected a number of at most");
   expect_more_refused(R"("layer_jackknife_error": {"qk_pr": [1.0]})", "layer_jackknife_error[\"qk_pr\"] has 1 values");
 }
 
@@ -237,6 +238,9 @@ TEST(Results, APrThatNoKeysHaveIsRefused) {
   Fields other;
   other.gamma_final += R"(, "qk_pr": [1.5, 1.5], "layer_qk_pr": {"0": [1.5, 1.5], "1": [7.0, 1.5]})";
   expect_refused(other, R"(layer_qk_pr["1"][0] is 7; expected a participation ratio)");
+  Fields spread;
+  spread.gamma_final += R"(, "score_std": [1.5, -1], "layer_score_std": {"0": [1.5, 1.5], "1": [1, 1.5]})";
+  expect_refused(spread, "score_std[1] is -1; expected a standard deviation, 0 or more");
   Fields without = with(&Fields::gamma_final, "");
   without.mean_pr = R"("mean_pr": [1000.0, 0.9999])";
   EXPECT_EQ(parse_results(without.text(), "file").mean_pr[0], 1000);

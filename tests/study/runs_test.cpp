@@ -1,6 +1,7 @@
 #include "study/runs.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,6 +17,7 @@ namespace {
 
 using test::expect_error;
 using test::TemporaryFolder;
+using testing::HasSubstr;
 namespace fs = std::filesystem;
 
 TEST(Study, OneSeedLiesDirectlyInTheFolder) {
@@ -154,7 +156,7 @@ TEST(Study, FoldersOfTheSameSeedWithOtherConditionsAreOneSeed) {
   const TemporaryFolder folder;
   for (const char* seed : {"seed_1", "seed_2"}) synthetic::write_seed(folder / "main" / seed, 65, 60, 63);
   synthetic::write(synthetic::results({"QK_scalar"}), folder / "controls/seed_2");
-  synthetic::write(synthetic::results({"QK"}), folder / "again/seed_1");
+  synthetic::write(synthetic::results({"QK", 66}), folder / "again/seed_1");
   const Study study = load_study({folder / "main", folder / "controls"});
   ASSERT_EQ(study.seeds.size(), 2u);
   EXPECT_EQ(study.seeds[0].find("QK_scalar"), nullptr);
@@ -210,6 +212,31 @@ TEST(Study, RunsWhoseProbesMeasuredTheSameTextAreComparedSilently) {
                                            {"started", "now"},
                                            {"config", {{"tau", 1}}}};
   EXPECT_TRUE(warnings_of(analysis, sample, folder).empty());
+}
+
+TEST(Study, RunsOfDifferentSettingsGetAWarning) {
+  const TemporaryFolder folder;
+  auto first = manifest_with({7, 3}), second = first;
+  first["config"]["optim"] = {{"muon_lr", 0.02}, {"eps", 1e-8}};
+  second["config"]["optim"] = {{"muon_lr", 0.002}, {"eps", 1e-8}};
+  first["config"]["train"]["clip"] = 1;
+  second["config"]["train"]["clip"] = 2;
+  const auto warnings = warnings_of(first, second, folder);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("different settings: optim.muon_lr (0.02 and 0.002), train.clip (1 and 2);"));
+}
+
+TEST(Study, ARunThatIsThereTwiceCountsOnce) {
+  const TemporaryFolder folder;
+  for (const char* place : {"one/seed_42", "two/seed_42"}) synthetic::write_seed(folder.path() / place, 66, 60, 63);
+  synthetic::write(synthetic::results({"mine", 64}), folder.path() / "two/seed_42");
+  const Study study = load_study({folder.path() / "one", folder.path() / "two"});
+  ASSERT_EQ(study.seeds.size(), 1u);
+  EXPECT_EQ(study.seeds[0].runs.size(), 4u);
+  ASSERT_EQ(study.warnings.size(), 3u);
+  EXPECT_THAT(study.warnings[0], HasSubstr("two/seed_42/NoQK/results.json is the same run as "));
+  synthetic::write(synthetic::results({"QK", 65}), folder.path() / "two/seed_42");  // another run of the same seed
+  EXPECT_EQ(load_study({folder.path() / "one", folder.path() / "two"}).seeds.size(), 2u);
 }
 
 TEST(Study, RunsWhoseProbesMeasuredDifferentTextGetAWarning) {
