@@ -136,6 +136,14 @@ std::vector<MeasureVerdict> measure_verdicts(const Study& study, std::int64_t to
   return verdicts;
 }
 
+// Whether a run that did not diverge has several probes.
+bool has_longer_run(const Study& study) {
+  for (const SeedRuns& seed : study.seeds)
+    for (const auto& [tag, run] : seed.runs)
+      if (!has_diverged(run) && run.tokens.size() > 1) return true;
+  return false;
+}
+
 ordered_json measure_json(const MeasureVerdict& measure) {
   const ordered_json verdict = to_json(measure.verdict);
   const ordered_json holds = measure.holds ? ordered_json(*measure.holds) : ordered_json();
@@ -275,14 +283,6 @@ double EffectDetails::noise_size() const {
   double sum = 0;
   for (const MeanInterval& layer : layers) sum += layer.standard_error;
   return std::sqrt(2 / std::numbers::pi) * sum / static_cast<double>(layers.size());  // E|x| of a normal x about 0
-}
-
-// Whether a run that did not diverge has several probes.
-static bool has_longer_run(const Study& study) {
-  for (const SeedRuns& seed : study.seeds)
-    for (const auto& [tag, run] : seed.runs)
-      if (!has_diverged(run) && run.tokens.size() > 1) return true;
-  return false;
 }
 
 StudyResult analyze(const Study& study, double tau) {
