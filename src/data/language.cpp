@@ -36,8 +36,11 @@ class WordMaker {
         case Form::full:
           word += syllable();
           break;
-        case Form::varied:
-          word += (syllable() + letter(consonants)).substr(0, generator_.integers(4));
+        case Form::varied: {
+          const char last = letter(consonants);  // drawn first; in one expression the order would be the compiler's
+          const std::string more = syllable() + last;
+          word += more.substr(0, generator_.integers(4));
+        }
       }
       made.push_back(std::move(word));
     }

@@ -78,6 +78,11 @@ TEST(LanguageCorpus, HoldsWhatIsWantedAndNoDocumentTwice) {
   EXPECT_EQ(distinct.size(), train.size() + validation.size());
 }
 
+// Whatever compiler built the program: results of one machine are compared with those of another.
+TEST(LanguageCorpus, IsTheSameEverywhere) {
+  EXPECT_EQ(load({}, 20000, 5000).hash, "aab9ded6493df793681b9b51f0ed604c");
+}
+
 TEST(LanguageCorpus, WantingMoreOnlyAppendsAndLeavesTheOtherPartAsItIs) {
   const Corpus few = load({}, 20000, 5000), more = load({}, 40000, 5000), other = load({}, 20000, 9000);
   auto longer = test::all_tokens(more.train);
