@@ -66,7 +66,7 @@ class TrainingPeers(unittest.TestCase):
         line = [sys.executable, BENCHMARKS / "agree", "--headscope", headscope]
         self.refused(run(*line, "--steps", "9"), "--steps")
         self.refused(run(*line, "--preset", "huge"), "--preset", "huge")
-        self.refused(run(*line, "--compare", "/nowhere"), "/nowhere/ours-steps.parquet")
+        self.refused(run(*line, "--compare", "/nowhere"), "/nowhere/ours-1-steps.parquet")
 
     def test_Agree_WithoutPyarrow_KeepsTheResultsOrRefuses(self):
         with tempfile.TemporaryDirectory() as folder:
