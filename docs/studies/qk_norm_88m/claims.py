@@ -23,7 +23,8 @@ BLOCKS = 8  # of the held-out text, in a probe
 RECORDED = {
     "It ran on one NVIDIA H200 on 2026-11-18, 86 s a run.",
     "Conditions, τ = 1, the last probe as the test and five seeds were fixed before the runs.",
-    "The fifth seed, 46, was not run: the time on the machine ended after 16 runs, and no look at the results was the reason.",
+    "The fifth seed, 46, ran some hours after the others, two runs at a time, when their results were known and with a newer version of the program: the time on the "
+    "machine had ended after 16 runs.",
     "It is one seed.",  # SEED = 42 in the script that the page cites
     "Keys of the probe are of 8 blocks of the held-out text, 15 documents, the same for all seeds.",
 }
@@ -64,16 +65,16 @@ READING = {
 }
 FIGURES = {
     "2_key_pr_causal.png": (
-        "5e7681e8090d35b919c733f604694552020ac5cf2a6980b3aa0ad7c72368a6c9",
+        "24116bc8cb0784a70753a515c61906955596e74ad32ae3ca6ca1e4895d18c198",
         "Key PR over training", "Key participation ratio of the four conditions over training"),
     "6_effects_over_time.png": (
-        "783cae4171202b318c68f903d282b619690d9c8b782e51bf1ca0f4fc9fba8b39",
+        "7cd44a4ce99bb2ecf3a31a48f7c0959b0f511e3997e26cbe86a2cf6213a194c1",
         "Effects over training"),
     "7_effects_by_layer.png": (
-        "a2965729c32dfa806df452a23d85d96b73361e502ce26fd032e05b4254ff9c74",
+        "9bf66c56c9d4f787de9b35cb106f2d86d5acddb79418df373fd4e185002f331e",
         "Effects by layer"),
     "8_score_spread.png": (
-        "3ba406c3e004b4a27370fdf5f833138e339cd776905ea66afb6b16c2b12b106a",
+        "c9cbef68083ac1630bbe351acb6c6660dfd6a2c772bd20e520cf099aff8fa7be",
         "Spread of the scores"),
 }
 # What the published results do not tell. Read in the repository that the page cites: research/qk_norm_25m_study.py (batch,
@@ -335,7 +336,7 @@ def setup_claims(s, context):
            lambda: [context.corpus()[0] / 1e6, context.corpus()[1], (context.corpus()[1] == VOCABULARY, context.corpus()[1]),
                     tokens[-1] / context.corpus()[0]])
     yield ("headscope study --preset 88m --data train.bin --set data.validation=val.bin train.batch=# train.accumulation=# train.tokens=# "
-           "model.vocabulary=# [--conditions QK,QK_nodecay,QK_frozen,NoQK] --seeds #,#,#,# --device cuda",
+           "model.vocabulary=# [--conditions QK,QK_nodecay,QK_frozen,NoQK] --seeds #,#,#,#,# --device cuda",
            [batch, 1, tokens[-1], VOCABULARY, (s.tags == set(CONDITIONS.values()), s.tags), *seeds])
 
 
@@ -352,7 +353,7 @@ def output_claims(s, effects):
         tiny = effect.p_holm < 0.001
         yield (f"{name}, {pair} # (# to #) {'< #' if tiny else '#'} [{effect.words()}]",
                [effect.mean, effect.low, effect.high, 0.001 if tiny else effect.p_holm, (True,)])
-    yield f"verdict: {conclusion(effects)}", []
+    yield f"verdict: [{conclusion(effects)}]", [(True,)]
 
 
 def conclusion(effects):
@@ -375,9 +376,9 @@ def decay_claims(s, effects):
     yield ("A − B and A − A₀ [stay different] without [any] one of the seeds, with the error of the text, at [equal] loss, after Holm's "
            "adjustment over [all] tests of the table of measures, and without layers # to #.",
            [(all(checks.values()), checks), (True,), (True,), (True,), 0, 2])
-    yield ("The verdict is [inconclusive since A − C is undecided].",
-           [(conclusion(effects) == "inconclusive" and effects["A − C"].outcome == "U" and effects["B − C"].outcome == gamma.outcome == "D",
-             effects["A − C"].outcome)])
+    total = effects["A − C"]
+    yield ("A − B, B − C and A − C are [different], so the verdict is [both]; A − C is [near the limit] of # with p = #.",
+           [(conclusion(effects) == "both", conclusion(effects)), (True,), (0.01 < total.p_holm < 0.05, total.p_holm), 0.05, total.p_holm])
 
 
 def robust(s, pairs):
@@ -450,7 +451,8 @@ def learning_claims(s, effects, context):
     learning, half = effects[pair], student_quantile(0.95, len(s.seeds) - 1) * effects[pair].error
     # At the start the conditions are the same model.
     outcomes = "-" + "".join(s.effects(at("mean_pr", probe))[pair].outcome for probe in range(1, len(s.tokens)))
-    first, last, equivalent = outcomes.index("D"), outcomes.rindex("D"), len(outcomes.rstrip("E"))
+    first, equivalent = outcomes.index("D"), len(outcomes.rstrip("E"))
+    last = first + len(re.match("D+", outcomes[first:])[0]) - 1  # of the longest time
     long, short = slopes(s, pair, 11), slopes(s, pair, 6)
     means = {measure: s.measured(measure)[pair] for measure in MEASURES}
     loss = Sample(s.differences(pair, at("val_loss")))
@@ -458,9 +460,9 @@ def learning_claims(s, effects, context):
              Sample(s.differences(pair, by_offset)).mean]
     yield "At the end the # % interval of A₀ − B is # to #.", [90, learning.mean - half, learning.mean + half]
     yield ("By the rule of the study A₀ and B were [different] from # M to # M tokens, and equivalent from # M on.",
-           [(set(outcomes[first:last + 1]) == {"D"}, outcomes), millions[first], millions[last], millions[equivalent]])
-    yield ("The [difference falls] by # per M tokens in [each] seed over the [last] # M tokens, and by # (# % interval # to #) over the [last] # M.",
-           [(True,), -long.mean, ({f"{value:.2f}" for value in long.values} == {f"{long.mean:.2f}"}, long.values), (True,),
+           [(outcomes.count("D") - (last + 1 - first) <= 1, outcomes), millions[first], millions[last], millions[equivalent]])
+    yield ("The [difference falls] by # to # per M tokens in [each] seed over the [last] # M tokens, and by # (# % interval # to #) over the [last] # M.",
+           [(True,), -max(long.values), -min(long.values), (max(long.values) < 0, long.values), (True,),
             millions[-1] - millions[-11], -short.mean, 95, -short.high, -short.low, (True,), millions[-1] - millions[-6]])
     yield ("The [last] probe has # of # seeds [below] #.", [(True,), sum(value < 0 for value in learning.values), len(s.seeds), (True,), 0])
     yield ("So # is a point of a course, and [no plateau] is shown.", [learning.mean, (long.high < 0, long.values)])
@@ -477,8 +479,8 @@ def learning_claims(s, effects, context):
 
     yield ("τ = # is that of the plan for a model with d_k #, whose key PR starts at #.",
            lambda: [TAU, len(published(context, "QK")["gamma_final"]["0"]), start()])
-    yield ("Scaled by the start it would be # here, and A₀ − B would be [undecided].",
-           lambda: [scaled(), (s.effects(at("mean_pr"), scaled())[pair].outcome == "U", s.effects(at("mean_pr"), scaled())[pair].outcome)])
+    yield ("Scaled by the start it would be # here, and A₀ − B would be [equivalent, too].",
+           lambda: [scaled(), (s.effects(at("mean_pr"), scaled())[pair].outcome == "E", s.effects(at("mean_pr"), scaled())[pair].outcome)])
 
 
 def loss_claims(s, effects):
@@ -510,8 +512,9 @@ def time_claims(s, effects):
            [(max(norm[below[0]:below[-1] + 1]) < 0, norm), millions[below[0]], millions[below[-1]],
             (min(norm[below[-1] + 1:]) > 0, norm), millions[below[-1] + 1]])
     late = s.effects(lambda run: statistics.fmean(run["mean_pr"][-5:]))
-    yield ("The mean of the [last] # probes gives the [same outcome for each] effect as the [last] one.",
-           [(True,), 5, (all(late[pair].outcome == effects[pair].outcome for pair in effects), late), (True,)])
+    changed = {pair: late[pair].outcome for pair in effects if late[pair].outcome != effects[pair].outcome}
+    yield ("The mean of the [last] # probes gives the [same outcome as the last one for each effect but A − C, which is undecided] there.",
+           [(True,), 5, (changed == {"A − C": "U"}, changed)])
 
 
 def holm_over_table(s):
@@ -562,8 +565,8 @@ def layer_claims(s):
     yield "Its # % interval excludes # in # layers.", [95, 0, sum(sample.excludes_zero() for sample in decays)]
     yield ("B − C is [positive] in layers # to # and [negative] in layers # to #.",
            [(min(norm[:turn]) > 0, norm), 0, turn - 1, (max(norm[turn:]) < 0, norm), turn, s.layers - 1])
-    yield ("Its interval excludes # in layers #, # and # to # ([positive]), # and # ([negative]).",
-           [0, 0, 1, 3, 10, (sure == [0, 1, *range(3, 11), 18, 21], sure), 18, 21, (norm[10] > 0 > max(norm[18], norm[21]), norm)])
+    yield ("Its interval excludes # in layers # to # ([positive]) and # to # ([negative]).",
+           [0, 0, 11, (sure == [*range(12), *range(18, 22)] and min(norm[:12]) > 0, sure), 18, 21, (max(norm[18:]) < 0, norm)])
 
 
 def score_claims(s):
@@ -646,8 +649,8 @@ def test_claims(s, effects):
            [welch.p, effects["A − C"].p])
     yield ("Standard deviations of the paired [differences] are # [(A₀ − B)] to # [(A − C)].",
            [(True,), deviations[least], (least == "A₀ − B", deviations), deviations[largest], (largest == "A − C", deviations)])
-    yield ("# seeds with # [could hardly decide] A − C: without a [difference] they find equivalence with a chance of # %.",
-           [len(s.seeds), deviations["A − C"], (chance < 0.2, chance), (True,), 100 * chance])
+    yield ("Without a [difference], # seeds with # find equivalence with a chance of # %.",
+           [(True,), len(s.seeds), deviations["A − C"], 100 * chance])
 
 
 def text_claims(s, effects):
