@@ -91,7 +91,7 @@ is_debian() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null 
 
 # One line for every other system: what must be there, and how to point at it.
 needed_elsewhere() {
-  printf '%s' "this is not Debian or Ubuntu: put $(needed_programs | paste -sd' ') (CMake 3.22 or newer) on PATH, install the C++" \
+  printf '%s' "this is not Debian or Ubuntu: put $(needed_programs | paste -sd' ') (CMake 3.22 or newer) on PATH, install the" \
     " libraries $(needed_libraries | paste -sd' ') (Debian's names), the DejaVu fonts and Python $(supported_pythons) with pip, and" \
     " run again with HEADSCOPE_NO_APT=1; CMAKE_PREFIX_PATH=DIR1:DIR2 names the folders of libraries that are not in /usr," \
     " HEADSCOPE_PYTHON the Python"
@@ -107,7 +107,7 @@ listed() {
     [[ $group == "$1" ]] || continue
     if [[ $2 == program && -n $program ]]; then
       printf '%s\n' "$program"
-    elif [[ $2 == library && $package == *-dev ]]; then
+    elif [[ $2 == library && $package =~ (-dev$|^node-) ]]; then
       printf '%s\n' "$package"
     fi
   done <"$ROOT/lock/debian.txt"

@@ -191,7 +191,7 @@ class Setup(StubClone):
         self.assertEqual((code, output, errors.count("\n")), (2, "", 1))
         listed = [line.split() for line in (ROOT / "lock/debian.txt").read_text().splitlines() if line.startswith("build ")]
         for _, package, *program in listed:  # every one is named, but for the fonts by their Debian name
-            self.assertIn((program or [package if package.endswith("-dev") else "fonts"])[0], errors)
+            self.assertIn((program or ["fonts" if package.startswith("fonts-") else package])[0], errors)
         for setting in ("HEADSCOPE_NO_APT=1", "CMAKE_PREFIX_PATH=", "HEADSCOPE_PYTHON", "Python 3.10 to 3.13"):
             self.assertIn(setting, errors)
         self.assertEqual(self.bootstrap(HEADSCOPE_NO_APT=1)[0], 0)
