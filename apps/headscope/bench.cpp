@@ -51,11 +51,17 @@ int bench_train(const BenchFlags& flags, const CommonFlags& common) {
                                                       {"loss_first", result.loss_first},
                                                       {"loss_last", result.loss_last},
                                                       {"device", result.device},
+                                                      {"preset", options.preset},
+                                                      {"batch", options.train.batch},
+                                                      {"seq_len", options.train.seq_len},
+                                                      {"accumulation", options.train.accumulation},
+                                                      {"steps", flags.steps},
+                                                      {"track_every", flags.track.every},
                                                       {"parts_ms", result.parts_ms}}));
   else
     fmt::print(
         "{} on {}: {:.0f} tokens/s, {:.1f} TFLOP/s, {:.2f} ms a step (median over {} steps); first step after {:.1f} "
-        "s, peak memory {:.0f} MB\n",
+        "s, peak memory {:.0f} MiB\n",
         options.preset, result.device, result.tokens_per_s, result.tflops, result.step_ms_median, flags.steps,
         result.first_step_s, result.peak_memory_mb);
   if (!common.json)
