@@ -14,7 +14,8 @@ TEST(RunNames, AreThoseOfRunsAndNoOthers) {
         "manifest.json", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
         "NoQK/checkpoints/step-000120/state.json", "heads.parquet.parts/part-00000.parquet", "2_key_pr_causal.svg",
         "data/l00h01k/data.parquet", ".manifest.json.12.0.tmp", "plots/.role_map.png.7.12.tmp",
-        ".replaced/QK/results.json", ".writing/.replaced/config.yaml"})
+        ".replaced/QK/results.json", "progress.json", "seed_42/QK/events.jsonl", ".progress.json.3.1.tmp",
+        ".writing/.replaced/config.yaml"})
     EXPECT_TRUE(names.is_ours(name, /*is_folder=*/false)) << name;
   for (const char* name : {"plots", "seed_42/QK/steps.parquet", "seed_42", ".heads.parquet.merged", ".replaced/QK",
                            ".writing", "plots/.drawing-x7Za"})
