@@ -138,13 +138,13 @@ class Study:
             return Sample(values[:index] + values[index + 1:])
         return self.decided(others)
 
-    def with_text_error(self, degrees=None):
+    def with_text_error(self, degrees=None, tau=TAU):
         """The effects when a condition's error over the text is added, as if independent of the others'; Satterthwaite's degrees of freedom."""
         def widened(pair):
             sample = Sample(self.differences(pair, at("mean_pr")))
             text = math.hypot(*(self.mean(letter, lambda run: run["jackknife_error"]["mean_pr"]) for letter in pair.split(" − ")))
             error, own_degrees = satterthwaite((sample.error, sample.degrees), (text, BLOCKS - 1))
-            return Estimate(sample.mean, error, degrees or own_degrees)
+            return Estimate(sample.mean, error, degrees or own_degrees, tau)
         return self.decided(widened)
 
     def tau(self, measure):

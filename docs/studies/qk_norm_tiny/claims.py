@@ -31,8 +31,8 @@ READING = {
     "B − C",
     "A − C",
     "verdict",
+    '"Protects" stands for a higher key PR, "worsens" for a lower one, and "does nothing" for equivalent at τ.',
     "The match holds at the start alone.",
-    "So C′ is another regime, and B − C′ is no clean estimate of normalisation at equal temperature.",
     "D: different, E: equivalent, U: undecided, by the rule of the study within each measure.",
     "So this page and that one do not estimate one effect.",
     "`seed_N/TAG/results.json` hold the results; `headscope study --analyze` on this folder gives the verdict and draws the figures again.",
@@ -50,6 +50,7 @@ def claims(context):
     yield from gain_claims(study, effects)
     yield from norm_claims(study, effects)
     yield from score_claims(study)
+    yield from matched_claims(effects)
     yield from measure_claims(study)
     yield from limit_claims(study, effects)
 
@@ -74,28 +75,36 @@ def left_by_decay(rate, updates):
 
 def gain_claims(s, effects):
     of_gain = ("A − B", "A₀ − B", "A − A₀", "A − A₁", "S − B", "A₀ − S")
-    sizes = {pair: abs(effects[pair].mean) for pair in of_gain}
-    sure = {pair: effects[pair].p_holm for pair in of_gain if effects[pair].p_holm < 0.05 and effects[pair].outcome == "E"}
+    equivalent = [pair for pair in of_gain if effects[pair].outcome == "E"]
+    sure = {pair: effects[pair].p_holm for pair in of_gain if effects[pair].p_holm < 0.05}
     shape, loss = effects["A₀ − S"], Sample(s.differences("A₀ − S", at("val_loss")))
     to_one = Sample(s.differences("A₁ − A₀", at("mean_pr")))
-    yield "[Every] effect of γ is [smaller than] τ = #.", [(max(sizes.values()) < TAU, sizes), (True,), TAU]
-    yield ("# of them are [not] zero: p of A − B is # and of A − A₀ #.",
-           [len(sure), (set(sure) == {"A − B", "A − A₀"}, sure), effects["A − B"].p_holm, effects["A − A₀"].p_holm])
+    yield ("# of the # effects of γ are [equivalent to none] at τ = #; A₀ − S is undecided.",
+           [len(equivalent), len(of_gain), (shape.outcome == "U", shape.outcome), TAU])
+    yield ("# are [not] zero after Holm's adjustment: A − B (p = #), A − A₀ (#) and A₀ − S ([below] #).",
+           [len(sure), (set(sure) == {"A − B", "A − A₀", "A₀ − S"}, sure), sure["A − B"], sure["A − A₀"], (shape.p_holm < 0.001, shape.p_holm), 0.001])
     yield ("Decay leaves # of a gain after # updates, against # in the study of 88m: there is [little] of it to see here.",
            [left_by_decay(s.rate, s.updates[-1]), s.updates[-1], left_by_decay(LARGE_RATE, LARGE_UPDATES), (True,)])
     yield ("Decay towards # is as [no] decay: A₁ − A₀ is # (# to #).", [1, (to_one.p_equivalence < 0.001, to_one.p_equivalence), *interval(to_one)])
-    yield ("A gain for [each] dimension gives a [lower] key PR [than] one factor per layer: A₀ − S is #, undecided at τ = #, with p < #.",
-           [(True,), (shape.high < 0, shape.high), (True,), shape.mean, TAU, 0.001 if shape.outcome == "U" and shape.p_holm < 0.001 else None])
+    yield ("A gain for [each] dimension gives a [lower] key PR [than] one factor per layer: A₀ − S is # (# to #).",
+           [(True,), (shape.high < 0, shape.high), (True,), *interval(shape)])
     yield "Its loss is [lower, too], by # (# to #).", [(loss.high < 0, loss.high), -loss.mean, -loss.high, -loss.low]
 
 
 def norm_claims(s, effects):
-    norm, matched, temperature = effects["B − C"], effects["B − C′"], effects["C′ − C"]
-    yield "Normalisation [keeps more] rank, B − C = #.", [(norm.outcome == "D" and norm.mean > 0, norm.outcome), norm.mean]
-    yield "Its p of # is [near] the limit.", [norm.p_holm, (0.01 < norm.p_holm < 0.05, norm.p_holm)]
-    yield ("The match of temperature does [not explain] it: C′, whose scores begin with the spread of QK-Norm's, has a [lower] key PR [than] C on "
-           "average, and B − C′ is #.",
-           [(matched.outcome == "D" and matched.mean > norm.mean, matched.mean), (temperature.mean < 0, temperature.mean), (True,), matched.mean])
+    norm, course = effects["B − C"], s.over_time("B − C")
+    top, without = course.index(max(course)), [s.without_seed(index)["B − C"].p_holm for index in range(len(s.seeds))]
+    kept = s.effects(lambda run: run["mean_pr"][-1] - run["mean_pr"][0])
+    yield ("At the [last] probe B − C is #: # of # seeds are [below] #, and p is # or [more] without [any] one of # seeds.",
+           [(True,), norm.mean, sum(value < 0 for value in norm.values), len(s.seeds), (True,), 0, 0.05, (True,), (True,),
+            sum(p >= 0.05 for p in without)])
+    yield ("It was # at # tokens and has [fallen at every] probe since: [no plateau].",
+           [course[top], s.tokens[top], (all(b < a for a, b in zip(course[top:], course[top + 1:])), course), (True,)])
+    yield ("C starts [lower], at # against #; counted as [collapse] the [difference] is # (# to #), undecided, and the verdict would be inconclusive.",
+           [(True,), s.mean("C", at("mean_pr", 0)), s.mean("B", at("mean_pr", 0)), (True,),
+            (kept["B − C"].outcome == "U" and conclusion(kept) == "inconclusive", conclusion(kept)), *interval(kept["B − C"])])
+    yield ("[Differences] of the validation loss are # (# to #) for A − B, # (# to #) for B − C and # (# to #) for A − A₀.",
+           [(True,), *(number for pair in ("A − B", "B − C", "A − A₀") for number in interval(Sample(s.differences(pair, at("val_loss")))))])
 
 
 def score_claims(s):
@@ -108,6 +117,12 @@ def score_claims(s):
            [Sample(s.differences("C′ − C", at("val_loss"))).mean, (min(s.differences("C′ − C", at("val_loss"))) > 0,)])
 
 
+def matched_claims(effects):
+    matched, temperature = effects["B − C′"], effects["C′ − C"]
+    yield ("So C′ is another regime, and [neither] C′ − C (#, undecided) [nor] B − C′ (#) says what temperature does.",
+           [(temperature.outcome == "U", temperature.outcome), temperature.mean, (True,), matched.mean])
+
+
 def measure_claims(s):
     found = {measure: s.measured(measure) for measure in MEASURES}
     for measure, effects in found.items():
@@ -115,20 +130,24 @@ def measure_claims(s):
         for pair in ("A − B", "B − C", "A − C"):
             yield f"# {effects[pair].outcome}", [effects[pair].mean]
         yield f"[{conclusion(effects)}]", [(True,)]
-    rotated, plain = ({measure: found[measure]["B − C"].outcome for measure in names}
-                      for names in (("k_pr_rotated", "qk_pr_rotated"), ("mean_pr", "k_pr_centred", "k_pr_before_gain", "qk_pr")))
-    yield ("The verdict depends on the measure: after RoPE there is [no] effect of normalisation, before it there is.",
-           [(set(rotated.values()) == {"E"} and set(plain.values()) == {"D"}, rotated, plain)])
+    rotated, small = {name: found[name]["B − C"].outcome for name in ("k_pr_rotated", "qk_pr_rotated")}, found["qk_pr_rotated"]["B − C"]
+    verdicts = {conclusion(effects) for effects in found.values()}
+    yield "The verdict [depends] on the measure.", [(len(verdicts) > 1, verdicts)]
+    yield ("After RoPE B − C is [equivalent to none] at the τ of the measure; in `qk_pr_rotated` it is [small and not] zero, # (# to #).",
+           [(set(rotated.values()) == {"E"}, rotated), (small.p_holm < 0.05, small.p_holm), *interval(small)])
 
 
 def limit_claims(s, effects):
     large = Study(LARGE, ("A", "B", "C"))
     start, large_start = (study.mean("A", at("mean_pr", 0)) for study in (s, large))
     strict = s.effects(at("mean_pr"), 0.3)
-    total = large.effects(at("mean_pr"))["A − C"].mean
+    total = large.effects(at("mean_pr"))["A − C"]
     yield "This is a model of # layers after # updates on bytes.", [s.layers, s.updates[-1]]
     yield ("Key PR starts at # of the # of Gaussian keys, so τ = # is a [larger] part of it [than] in the study of 88m, where it starts at #.",
            [start, s.all_runs[0]["gaussian"]["mean_pr"], TAU, (start < large_start, start, large_start), (True,), large_start])
-    yield ("At τ = # [neither] A − B [nor] B − C would be equivalent.",
-           [0.3, (all(strict[pair].outcome != "E" for pair in ("A − B", "B − C")), {pair: effect.outcome for pair, effect in strict.items()}), (True,)])
-    yield "A − C has the [opposite sign] there.", [(effects["A − C"].mean * total < 0, total)]
+    errors = [run["jackknife_error"]["mean_pr"] for run in s.all_runs]
+    yield ("At τ = # A − B would be [different], and the verdict [inconclusive].",
+           [0.3, (strict["A − B"].outcome == "D", strict["A − B"].outcome), (conclusion(strict) == "inconclusive", conclusion(strict))])
+    yield "A − C is undecided here and [negative] there.", [(effects["A − C"].outcome == "U" and total.high < 0, total.high)]
+    yield ("By the jackknife over the sequences of the probe the standard error of a run's key PR is # to #, which the intervals do [not] contain.",
+           [min(errors), max(errors), (True,)])
