@@ -176,6 +176,7 @@ void add_roles(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_parity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_surgery(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_plot(CLI::App& app, CommonFlags& flags, Command& chosen);
+void add_report(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_config(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_bench(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_tokenize(CLI::App& app, CommonFlags& flags, Command& chosen);

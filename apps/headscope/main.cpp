@@ -62,6 +62,7 @@ int run(int argc, char** argv) {
   add_plasticity(app, flags, chosen);
   add_surgery(app, flags, chosen);
   add_plot(app, flags, chosen);
+  add_report(app, flags, chosen);
   add_config(app, flags, chosen);
   add_bench(app, flags, chosen);
   add_tokenize(app, flags, chosen);

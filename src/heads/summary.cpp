@@ -139,10 +139,15 @@ RunFacts read_facts(const fs::path& run) {
           d_k.is_number_integer() ? d_k.get<std::int64_t>() : 0};
 }
 
+std::optional<RolesResult> read_roles(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {
+  if (fs::exists(run / roles_name)) return roles_as_kept(run / roles_name, tracks, facts);
+  if (nothing_measured(tracks) || !has_roles(tracks)) return std::nullopt;
+  return roles_of(roles_source(tracks), default_role_definition(), facts.d_k);
+}
+
 HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {
-  const fs::path file = run / roles_name;
-  if (!fs::exists(file)) return summarise(tracks, facts);
-  return {find(tracks), roles_as_kept(file, tracks, facts)};
+  if (!fs::exists(run / roles_name)) return summarise(tracks, facts);
+  return {find(tracks), read_roles(tracks, facts, run)};
 }
 
 std::vector<fs::path> draw_tracked_run(const fs::path& run, const fs::path& out, const std::string& theme) {

@@ -42,9 +42,10 @@ std::vector<std::filesystem::path> draw_roles(const RolesResult& roles, const Ru
                                               const std::filesystem::path& out, const std::string& theme);
 
 // Of a run that is there, from its files: the title and d_k in its manifest, or in that of the run that holds the
-// folder (a condition of a study); the summary with the roles by the definition and of the source that roles.json
-// keeps.
+// folder (a condition of a study); the roles by the definition and of the source that roles.json keeps, where there is
+// one; the summary with them.
 RunFacts read_facts(const std::filesystem::path& run);
+std::optional<RolesResult> read_roles(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& run);
 HeadSummary read_summary(const RunTracks& tracks, const RunFacts& facts, const std::filesystem::path& run);
 
 // The figures of such a run again, into `out`/plots; those of roles that are beside the run's own (roles_place) into

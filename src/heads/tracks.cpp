@@ -119,6 +119,7 @@ class Shape {
   void give(Tracks& tracks, std::size_t most) const {
     const auto source = static_cast<std::size_t>(tracks.source == "probe");
     tracks.moments = thinned(tokens_[source], most);
+    tracks.measured = tokens_[source].size();
     tracks.counts = {layer_.number + 1, head_[0].number + 1, head_[1].number + 1};
     for (const auto& [metric, rows] : rows_[source]) {
       const std::int64_t of_a_moment = tracks.counts.layers * tracks.heads_of(metric->name);  // at most 2^32

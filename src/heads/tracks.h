@@ -33,6 +33,7 @@ class Tracks {
   std::string source;  // "train" or "probe"
   HeadCounts counts;
   std::vector<Moment> moments;  // in order
+  std::size_t measured = 0;     // moments that the table has, of which these were kept; 0: not read from a table
 
   [[nodiscard]] bool has(std::string_view metric) const { return values_.contains(metric); }
   [[nodiscard]] bool has_all(std::span<const std::string_view> metrics) const;

@@ -8,21 +8,6 @@ namespace {
 
 constexpr std::size_t label_width = 14, line_width = 100;
 
-// A question: its key in the JSON, and how it is asked on a terminal and on a page, over a course and of one moment.
-struct Question {
-  std::string_view key, label, question, label_of_one, question_of_one;
-};
-
-constexpr Question split_question{"norm_split", "Heads split", "Do the heads of a layer split by key norm?",
-                                  "Heads split", "Do the heads of a layer split by key norm?"};
-constexpr Question sharpness_question{"norm_entropy", "Sharpness", "Does a high key norm mean sharp attention?",
-                                      "Sharpness", "Does a high key norm mean sharp attention?"};
-constexpr Question rank_question{"rank_collapse", "Rank", "Do keys lose dimensions?", "Rank",
-                                 "How many dimensions do keys use?"};
-constexpr Question volume_question{"growth", "Volume knob", "Do keys or queries turn the volume up?", "", ""};
-constexpr Question keys_question{"key_evolution", "Key evolution", "How do keys evolve by depth?", "Keys by depth",
-                                 "How do keys differ by depth?"};
-
 // Calls visit(question, finding, rules) for each, in order.
 template <class Visit>
 void for_each_question(const Findings& all, Visit visit) {

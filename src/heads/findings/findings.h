@@ -1,6 +1,7 @@
 // What a run says about the research questions (docs/train.md).
 #pragma once
 
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -13,6 +14,24 @@
 #include "heads/findings/volume_knob.h"
 
 namespace headscope {
+
+// A question: its key in the JSON, and how it is asked on a terminal and on a page, over a course and of one moment
+// (empty: it is not asked of one).
+struct Question {
+  std::string_view key, label, question, label_of_one, question_of_one;
+};
+
+inline constexpr Question split_question{"norm_split", "Heads split", "Do the heads of a layer split by key norm?",
+                                         "Heads split", "Do the heads of a layer split by key norm?"};
+inline constexpr Question sharpness_question{"norm_entropy", "Sharpness", "Does a high key norm mean sharp attention?",
+                                             "Sharpness", "Does a high key norm mean sharp attention?"};
+inline constexpr Question rank_question{"rank_collapse", "Rank", "Do keys lose dimensions?", "Rank",
+                                        "How many dimensions do keys use?"};
+inline constexpr Question volume_question{"growth", "Volume knob", "Do keys or queries turn the volume up?", "", ""};
+inline constexpr Question keys_question{"key_evolution", "Key evolution", "How do keys evolve by depth?",
+                                        "Keys by depth", "How do keys differ by depth?"};
+inline constexpr std::array questions = {split_question, sharpness_question, rank_question, volume_question,
+                                         keys_question};
 
 struct Findings {
   HeadCounts counts;

@@ -1,0 +1,38 @@
+#include "page/report.h"
+
+#include "command.h"
+
+namespace headscope {
+
+void add_report(CLI::App& app, CommonFlags& common, Command& chosen) {
+  auto options = std::make_shared<ReportOptions>();
+  auto* command = app.add_subcommand("report", "One HTML page of a run, or of several, that works without a network");
+  command->add_option("runs", options->runs, "The run folders")->required()->type_name("RUN");
+  command->add_option("--out", options->out, "The file [report.html in the first run]")
+      ->type_name("FILE")
+      ->check([](const std::string& name) { return name.empty() ? std::string("the name of a file is empty") : ""; });
+  add_number_flag(*command, "--max-size", options->max_size, "MB", "Reduce the data until the file is smaller [5]");
+  command->add_option("--metrics", options->metrics, "These metrics and groups only (docs/measurements.md) [all]")
+      ->type_name("NAME,NAME");
+  command->add_option("--heads", options->heads, "These query heads only, such as L1H2,L3H0 [all]")
+      ->type_name("NAME,NAME");
+  add_number_flag(*command, "--moments", options->moments, "N",
+                  "At most so many moments of each source [300, fewer where the file would be too large]");
+  command->add_flag("--exact", options->exact, "All moments, as float32, however large the file");
+  add_common_flags(*command, common);
+  when_chosen(*command, chosen, [options, &common] {
+    const ReportOutcome outcome = write_report(*options);
+    Console console(common.console);
+    for (const std::string& note : outcome.notes) console.warn(note);
+    if (outcome.too_large)
+      console.warn(fmt::format("the file is larger than {} MB; --metrics, --heads or --moments make it smaller",
+                               options->max_size));
+    if (common.json)
+      fmt::print("{}", json_text(to_json(outcome)));
+    else if (!common.console.quiet)
+      fmt::print("{}\n", to_terminal(outcome));
+    return 0;
+  });
+}
+
+}  // namespace headscope

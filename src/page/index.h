@@ -1,0 +1,42 @@
+// The data of a page as JSON and blocks: README.md has the format.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "page/budget.h"
+#include "page/report_data.h"
+
+namespace headscope {
+
+// What a user chose of the data.
+struct Choice {
+  std::vector<std::string> metrics = {};                       // empty: all
+  std::set<std::pair<std::int64_t, std::int64_t>> heads = {};  // layer, query head; empty: all
+};
+
+// The largest error of a metric's series in the page.
+struct MetricError {
+  double absolute = 0;  // on linear scales
+  double relative = 0;  // on logarithmic scales, exp(error) − 1
+};
+
+struct PageContent {
+  nlohmann::ordered_json index;
+  std::vector<std::string> blocks;  // b0, b1, …
+  std::map<std::string, MetricError> errors;
+  std::vector<std::string> left_out;  // sentences: what the page does not hold
+
+  [[nodiscard]] std::size_t bytes() const;  // of the blocks
+};
+
+inline constexpr std::size_t no_role = 255;  // in blocks
+
+PageContent page_content(const ReportData& data, const Choice& choice, const Detail& detail, double max_size,
+                         const std::string& created);
+
+}  // namespace headscope

@@ -1,0 +1,152 @@
+#include "page/report.h"
+
+#include <chrono>
+
+#include "core/atomic_file.h"
+#include "core/bounds.h"
+#include "core/config.h"
+#include "core/error.h"
+#include "core/lists.h"
+#include "page/html.h"
+#include "run/manifest.h"
+#include "run/names.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double bytes_of_a_megabyte = 1e6;
+
+std::string now_text() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+std::vector<std::string> chosen_metrics(const std::string& text) {
+  std::vector<std::string> names;
+  if (text.empty()) return names;
+  const MetricSelection selection(text, "--metrics");
+  for (const Metric& metric : head_metrics())
+    if (selection.has(metric.name)) names.emplace_back(metric.name);
+  return names;
+}
+
+// "L1H2"
+std::optional<std::pair<std::int64_t, std::int64_t>> parse_head(std::string_view name) {
+  const std::size_t middle = name.find('H');
+  std::pair<std::int64_t, std::int64_t> head;
+  if (!name.starts_with('L') || middle == std::string_view::npos) return std::nullopt;
+  if (!parse_value(std::string(name.substr(1, middle - 1)), head.first) || head.first < 0) return std::nullopt;
+  if (!parse_value(std::string(name.substr(middle + 1)), head.second) || head.second < 0) return std::nullopt;
+  return head;
+}
+
+Choice choice_of(const ReportOptions& options) {
+  Choice choice{chosen_metrics(options.metrics)};
+  if (options.heads.empty()) return choice;
+  for (const std::string& name : comma_separated(options.heads)) {
+    const auto head = parse_head(name);
+    if (!head) fail_input("--heads: '{}' is no query head; expected names such as L1H2,L3H0", name);
+    choice.heads.insert(*head);
+  }
+  return choice;
+}
+
+// A head that no run has was misspelt.
+void check_choice(const Choice& choice, const ReportData& data) {
+  for (const auto& [layer, head] : choice.heads) {
+    bool known = false;
+    HeadCounts last;
+    for (const ReportRun& run : data.runs) {
+      last = run.counts();
+      known = known || (layer < last.layers && head < last.query_heads);
+    }
+    if (!known)
+      fail_input("--heads: there is no L{}H{}; a run has {} layers, each with {} query heads", layer, head, last.layers,
+                 last.query_heads);
+  }
+  for (const std::string& metric : choice.metrics) {
+    const bool measured = std::ranges::any_of(
+        data.runs, [&](const ReportRun& run) { return run.tracks.probe.has(metric) || run.tracks.train.has(metric); });
+    if (measured) return;
+  }
+  if (!choice.metrics.empty())
+    fail_input("--metrics: no run has measured {}", fmt::format("{}", fmt::join(choice.metrics, ", ")));
+}
+
+// Inside a run only the name that is ours: other files there would be taken for the user's.
+fs::path out_file(const ReportOptions& options) {
+  if (options.out.empty()) return absolute_folder(options.runs.front()) / report_name;
+  std::error_code error;
+  if (fs::is_directory(options.out, error))
+    fail_input("--out {}: is a folder; name a file, such as {}", options.out.string(),
+               (options.out / report_name).string());
+  const fs::path file = fs::absolute(options.out).lexically_normal();
+  const fs::path around = run_around(file.parent_path());
+  if (!around.empty()) {
+    RunNames names;
+    names.add_chosen(read_manifest(around));
+    const fs::path relative = file.lexically_relative(around);
+    if (file.filename() != report_name || !names.is_ours(relative, /*is_folder=*/false))
+      fail_input("--out {}: lies in the run {}; a report is called {} there; choose another place",
+                 options.out.string(), around.string(), (around / report_name).string());
+  }
+  if (!fs::is_directory(file.parent_path(), error))
+    fail_input("--out {}: the folder {} is not there", options.out.string(), file.parent_path().string());
+  return file;
+}
+
+// The first detail whose page is small enough; the last one otherwise.
+struct Fitted {
+  std::string html;
+  std::vector<std::string> left_out;
+};
+
+Fitted fitted_page(const ReportData& data, const Choice& choice, const ReportOptions& options) {
+  const std::string created = now_text();
+  const double limit = options.max_size * bytes_of_a_megabyte;
+  const auto moments = options.moments ? std::optional(static_cast<std::size_t>(*options.moments)) : std::nullopt;
+  Fitted fitted;
+  for (const Detail& detail : details(options.exact, moments)) {
+    const PageContent content = page_content(data, choice, detail, options.max_size, created);
+    fitted = {page_html(data, content), content.left_out};
+    if (static_cast<double>(fitted.html.size()) <= limit) break;
+  }
+  return fitted;
+}
+
+}  // namespace
+
+ReportOutcome write_report(const ReportOptions& options) {
+  if (options.runs.empty()) fail_input("name the folder of a run");
+  check_number("--max-size", options.max_size, NumberRange{0.1, 1000});
+  if (options.moments) check_size("--moments", *options.moments, 2, 1'000'000);
+  const Choice choice = choice_of(options);
+  const ReportData data = read_report(options.runs);
+  check_choice(choice, data);
+  const fs::path out = out_file(options);
+  const Fitted page = fitted_page(data, choice, options);
+  write_file(out, page.html);
+  ReportOutcome outcome{out, page.html.size(), page.left_out, data.notes, false, data.runs.size()};
+  outcome.too_large = static_cast<double>(outcome.bytes) > options.max_size * bytes_of_a_megabyte;
+  return outcome;
+}
+
+nlohmann::ordered_json to_json(const ReportOutcome& outcome) {
+  return {{"report", outcome.out.string()}, {"bytes", outcome.bytes}, {"runs", outcome.runs},
+          {"left_out", outcome.left_out},   {"notes", outcome.notes}, {"too_large", outcome.too_large}};
+}
+
+std::string to_terminal(const ReportOutcome& outcome) {
+  const double megabytes = static_cast<double>(outcome.bytes) / bytes_of_a_megabyte;
+  std::string line =
+      fmt::format("report: {} ({:.{}f} MB", on_one_line(outcome.out.string()), megabytes, megabytes < 1 ? 2 : 1);
+  if (!outcome.left_out.empty()) line += fmt::format("; reduced: {}", fmt::join(outcome.left_out, "; "));
+  return line + ")";
+}
+
+}  // namespace headscope

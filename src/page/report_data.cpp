@@ -1,0 +1,381 @@
+#include "page/report_data.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/atomic_file.h"
+#include "core/json_text.h"
+#include "formats/parquet_table.h"
+#include "formats/part_table.h"
+#include "heads/inspection.h"
+#include "heads/roles/run.h"
+#include "heads/summary.h"
+#include "heads/surgery.h"
+#include "page/answers.h"
+#include "page/attention.h"
+#include "page/other_runs.h"
+#include "plasticity/run.h"
+#include "run/manifest.h"
+#include "run/names.h"
+
+namespace headscope {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr const char* steps_table = "steps.parquet";
+constexpr const char* probes_table = "probes.parquet";
+constexpr const char* tables_of_a_training[] = {heads_table, gamma_table, steps_table, probes_table};
+constexpr std::size_t most_json_bytes = std::size_t{64} << 20;    // of summary.json and the like
+constexpr std::size_t most_events_bytes = std::size_t{64} << 20;  // a longer file is left out
+
+// The parts of the tables of a training, by name and inode: they change when a process that writes the run merges them.
+std::string parts_now(const fs::path& place) {
+  std::string names;
+  for (const char* table : tables_of_a_training) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(part_folder(place / table), error)) {
+      struct stat status {};
+      if (::stat(entry.path().c_str(), &status) == 0)
+        names += fmt::format("{} {}\n", entry.path().string(), status.st_ino);
+    }
+  }
+  return names;
+}
+
+// Reads again where the parts were merged meanwhile: a file that was listed may be gone when it is opened.
+template <class Body>
+auto reading_parts(const fs::path& place, Body&& body) {
+  constexpr int most_tries = 5;
+  for (int attempt = 1;; ++attempt) {
+    const std::string before = parts_now(place);
+    try {
+      return body();
+    } catch (const Error&) {
+      if (attempt == most_tries || before == parts_now(place)) throw;
+    }
+  }
+}
+
+bool has_table(const fs::path& place, const char* table) {
+  std::error_code error;
+  const fs::path parts = part_folder(place / table);
+  return fs::is_directory(parts, error) && !fs::is_empty(parts, error);
+}
+
+std::vector<StepRow> read_steps(const fs::path& place) {
+  std::vector<StepRow> rows;
+  scan_parquet(place / steps_table, {"step", "tokens", "loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s"},
+               [&](const Table& table) {
+                 const Integers &step = table.integers("step"), &tokens = table.integers("tokens");
+                 const Numbers loss = table.numbers("loss"), lr = table.numbers("lr"),
+                               adamw_lr = table.numbers("adamw_lr"), grad_norm = table.numbers("grad_norm"),
+                               speed = table.numbers("tokens_per_s");
+                 for (std::size_t i = 0; i < table.rows(); ++i)
+                   rows.push_back({{step[i], tokens[i]}, loss[i], lr[i], adamw_lr[i], grad_norm[i], speed[i]});
+               });
+  return rows;
+}
+
+// Nothing where the file is absent, too long, or damaged: a page can do without.
+ordered_json optional_json(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return nullptr;
+  try {
+    ordered_json value = parse_json(read_file(file, most_json_bytes));
+    return value.is_discarded() ? ordered_json() : value;
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+void add_events(const fs::path& place, ReportRun& run) {
+  const fs::path file = place / "events.jsonl";
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return;
+  run.events = parse_events(read_file(file, most_events_bytes));
+  if (run.events.size() <= most_events) return;
+  run.events_left_out = run.events.size() - most_events;
+  run.events.erase(run.events.begin(), run.events.end() - most_events);
+}
+
+void add_roles(const fs::path& place, const RunFacts& facts, ReportRun& run) {
+  std::optional<RolesResult> roles;
+  try {
+    roles = read_roles(run.tracks, facts, place);
+  } catch (const Error&) {  // no moment has every metric that roles need
+    return;
+  }
+  if (!roles) return;
+  const Tracks& tracks = roles_source(run.tracks, roles->source == "train");
+  RoleCourse course{std::move(*roles), {}};
+  const RoleDefinition& definition = course.roles.definition;
+  for (const std::size_t moment : comparable_moments(tracks, definition)) {
+    MomentLabels labels{tracks.moments[moment], {}};
+    for (const HeadRole& head : roles_at(tracks, moment, definition, facts.d_k)) labels.labels.push_back(head.label);
+    course.labels.push_back(std::move(labels));
+  }
+  run.roles = std::move(course);
+}
+
+// Answers of a run that has no summary yet are found now.
+void add_answers(const fs::path& place, bool find_them, ReportRun& run) {
+  ordered_json summary = optional_json(place / "summary.json");
+  if (summary.is_null() && find_them && run.has_tracks()) summary = to_json(find(run.tracks));
+  run.answers = answers_of(summary, run.counts());
+}
+
+// What a folder with tables of a training holds.
+void add_training(const fs::path& place, bool find_answers, ReportRun& run) {
+  const RunFacts facts = read_facts(place);
+  run.d_k = facts.d_k;
+  reading_parts(place, [&] {
+    run.tracks = has_table(place, heads_table) ? read_tracks(place) : RunTracks();
+    run.steps = has_table(place, steps_table) ? step_buckets(read_steps(place)) : std::vector<StepBucket>();
+    run.probes = has_table(place, probes_table) ? read_losses(place) : std::vector<ProbeLosses>();
+  });
+  if (run.d_k == 0)
+    for (const LayerGains& gains : run.tracks.gains) run.d_k = static_cast<std::int64_t>(gains.k.size());
+  if (run.has_tracks()) add_roles(place, facts, run);
+  add_events(place, run);
+  add_answers(place, find_answers, run);
+  run.attention = read_attention(place);
+  run.examples = read_examples(place);
+}
+
+std::optional<std::int64_t> whole_number(const ordered_json& value) {
+  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+}
+
+std::string same_heads_of(const ordered_json& manifest, const std::optional<std::int64_t>& seed) {
+  const ordered_json config = manifest.value("config", ordered_json::object());
+  const ordered_json model = config.value("model", ordered_json());
+  if (!model.is_object() || !seed) return "";
+  std::string key = fmt::format("seed {}", *seed);
+  for (const char* part : {"vocabulary", "d_model", "layers", "heads", "kv_heads", "d_k", "d_ff", "init_std"})
+    key += fmt::format(", {}", json_line(model.value(part, ordered_json())));
+  return key;
+}
+
+// What the manifest says.
+ReportRun described_run(const fs::path& folder, const ordered_json& manifest) {
+  ReportRun run;
+  run.name = read_facts(folder).title;
+  run.command = text_at(manifest, "command");
+  run.status = text_at(manifest, "status");
+  run.started = text_at(manifest, "started");
+  if (const std::string ended = text_at(manifest, "ended"); !ended.empty()) run.ended = ended;
+  run.version = text_at(manifest, "version");
+  run.command_line = text_at(manifest, "command_line");
+  run.device = text_at(manifest, "device");
+  const ordered_json seeds = manifest.value("seeds", ordered_json());
+  if (seeds.is_array() && seeds.size() == 1) run.seed = whole_number(seeds[0]);
+  run.same_heads = same_heads_of(manifest, run.seed);
+  const ordered_json entropy = manifest.value("entropy", ordered_json());
+  if (entropy.is_object())
+    for (const auto& [key, name] : {std::pair("unigram", "unigram entropy"), std::pair("true", "true entropy")})
+      if (const ordered_json value = entropy.value(key, ordered_json()); value.is_number())
+        run.levels.push_back({name, value.get<double>()});
+  return run;
+}
+
+bool is_training_place(const fs::path& place) {
+  std::error_code error;
+  return has_table(place, heads_table) || has_table(place, steps_table) ||
+         fs::is_regular_file(place / results_name, error);
+}
+
+struct ConditionPlace {
+  fs::path folder;
+  std::string seed_name;  // "seed_42"; empty: the study has one
+  std::string tag;
+};
+
+// [seed_N/]TAG with tables or results, in order.
+std::vector<ConditionPlace> condition_places(const fs::path& study) {
+  std::vector<ConditionPlace> places;
+  const auto add = [&](const fs::path& folder, const std::string& seed) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_directory(error) && is_condition_tag(name) && is_training_place(entry.path()) &&
+          !is_run(entry.path()))
+        places.push_back({entry.path(), seed, name});
+    }
+  };
+  add(study, "");
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(study, error))
+    if (const std::string name = entry.path().filename().string();
+        name.starts_with("seed_") && entry.is_directory(error))
+      add(entry.path(), name);
+  return places;
+}
+
+// In the order of the study's conditions, then of the seeds.
+void sort_places(std::vector<ConditionPlace>& places, const std::vector<Condition>& conditions) {
+  const auto rank = [&](const ConditionPlace& place) {
+    const auto found = std::ranges::find(conditions, place.tag, &Condition::tag);
+    return std::tuple(found - conditions.begin(), place.tag, place.seed_name.size(), place.seed_name);
+  };
+  std::ranges::sort(places, {}, rank);
+}
+
+std::optional<std::int64_t> seed_of(const std::string& name) {
+  std::int64_t seed = 0;
+  return name.starts_with("seed_") && parse_value(name.substr(5), seed) ? std::optional(seed) : std::nullopt;
+}
+
+ReportRun condition_run(const ConditionPlace& place, const fs::path& study, const ordered_json& manifest,
+                        const std::vector<Condition>& conditions) {
+  ReportRun run = described_run(study, manifest);
+  run.name = (place.seed_name.empty() ? "" : place.seed_name + "/") + place.tag;
+  const auto known = std::ranges::find(conditions, place.tag, &Condition::tag);
+  run.condition = known == conditions.end() ? Condition{place.tag, place.tag, place.tag, {}, {}} : *known;
+  if (const auto seed = seed_of(place.seed_name)) run.seed = seed;
+  run.same_heads = same_heads_of(manifest, run.seed);
+  std::error_code error;
+  if (fs::is_regular_file(place.folder / results_name, error)) run.status = status_name(RunStatus::complete);
+  add_training(place.folder, /*find_answers=*/false, run);
+  return run;
+}
+
+constexpr const char* tau_of_training = "/study/tau";
+
+double tau_of(const ordered_json& manifest) {
+  const ordered_json config =
+      manifest.is_object() ? manifest.value("config", ordered_json::object()) : ordered_json::object();
+  const ordered_json tau =
+      config.value("tau", config.value(ordered_json::json_pointer(tau_of_training), ordered_json()));
+  return tau.is_number() && tau.get<double>() > 0 ? tau.get<double>() : default_tau;
+}
+
+// The verdict on what is there; a note where there is none yet.
+void add_study_result(const fs::path& folder, const ordered_json& manifest, const std::string& name, ReportData& data) {
+  try {
+    Study study = load_study({folder});
+    StudyResult result = analyze(study, tau_of(manifest));
+    for (const std::string& warning : result.warnings) data.notes.push_back(warning);
+    data.studies.push_back({name, std::move(study), std::move(result)});
+  } catch (const Error& error) {
+    data.notes.push_back(fmt::format("no verdict: {}", error.what()));
+  }
+}
+
+void add_study_run(const fs::path& folder, const ordered_json& manifest, ReportData& data) {
+  std::vector<ConditionPlace> places = condition_places(folder);
+  if (manifest.is_object()) add_study_result(folder, manifest, read_facts(folder).title, data);
+  std::vector<std::string> tags;
+  for (const ConditionPlace& place : places) tags.push_back(place.tag);
+  const std::vector<Condition> conditions =
+      data.studies.empty() ? conditions_with(tags) : conditions_of(data.studies.back().study);
+  sort_places(places, conditions);
+  for (const ConditionPlace& place : places) {
+    if (!has_table(place.folder, heads_table) && !has_table(place.folder, steps_table)) continue;  // results alone
+    ReportRun run = condition_run(place, folder, manifest, conditions);
+    if (data.studies.size() > 1) run.name = folder.filename().string() + "/" + run.name;
+    data.runs.push_back(std::move(run));
+  }
+}
+
+void add_run(const fs::path& folder, ReportData& data) {
+  const ordered_json manifest = read_manifest(folder);
+  data.manifests.push_back(manifest);
+  const std::string command = text_at(manifest, "command");
+  if (command == study_command) return add_study_run(folder, manifest, data);
+  ReportRun run = described_run(folder, manifest);
+  run.manifest = manifest;
+  run.progress = optional_json(folder / "progress.json");
+  if (command == plasticity_command)
+    add_plasticity_tables(folder, manifest, run);
+  else if (command == compare_command)
+    add_comparison_table(folder, manifest, run);
+  else if (command == surgery_command)
+    add_surgery_table(folder, run);
+  else if (is_training_place(folder) || has_table(folder, probes_table))
+    add_training(folder, /*find_answers=*/true, run);
+  else if (run.status == status_name(RunStatus::complete))
+    fail_input("{}: is a run of '{}', which has nothing that a page shows", folder.string(), command);
+  data.runs.push_back(std::move(run));
+}
+
+// A condition of a study has no manifest of its own.
+void add_condition(const fs::path& folder, const fs::path& around, ReportData& data) {
+  const ordered_json manifest = read_manifest(around);
+  data.manifests.push_back(manifest);
+  const std::string parent = folder.parent_path().filename().string(), tag = folder.filename().string();
+  const ConditionPlace place{folder, parent.starts_with("seed_") ? parent : "", tag};
+  ReportRun run = condition_run(place, around, manifest, conditions_with({tag}));
+  add_answers(folder, /*find_them=*/true, run);
+  run.name = read_facts(folder).title;
+  data.runs.push_back(std::move(run));
+}
+
+void add_folder(const fs::path& given, ReportData& data) {
+  const fs::path folder = absolute_folder(given);
+  std::error_code error;
+  if (!fs::exists(folder, error)) fail_input("{}: is not there", given.string());
+  if (!fs::is_directory(folder, error)) fail_input("{}: is a file; give the folder of a run", given.string());
+  if (is_run(folder)) return add_run(folder, data);
+  if (const fs::path around = run_around(folder); !around.empty() && is_training_place(folder))
+    return add_condition(folder, around, data);
+  if (condition_places(folder).empty()) read_manifest(folder);  // says that it is no run
+  const std::size_t before = data.studies.size();
+  add_study_result(folder, nullptr, folder.filename().string(), data);
+  if (data.studies.size() == before) fail_input("{}: {}", given.string(), data.notes.back());
+}
+
+}  // namespace
+
+std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::size_t most) {
+  const std::size_t n = std::min(most, steps.size());
+  std::vector<StepBucket> buckets;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t first = i * steps.size() / n, end = (i + 1) * steps.size() / n;
+    StepBucket bucket{steps[end - 1]};
+    for (std::size_t row = first; row < end; ++row) {
+      const double loss = steps[row].loss;
+      if (!std::isfinite(loss)) continue;
+      bucket.loss_min = std::isnan(bucket.loss_min) ? loss : std::min(bucket.loss_min, loss);
+      bucket.loss_max = std::isnan(bucket.loss_max) ? loss : std::max(bucket.loss_max, loss);
+    }
+    buckets.push_back(bucket);
+  }
+  return buckets;
+}
+
+std::vector<RunEvent> parse_events(std::string_view lines) {
+  std::vector<RunEvent> events;
+  while (!lines.empty()) {
+    const std::size_t end = std::min(lines.find('\n'), lines.size());
+    const ordered_json line = parse_json(lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+    if (!line.is_object()) continue;
+    events.push_back({text_at(line, "time"), text_at(line, "kind"), text_at(line, "text"),
+                      whole_number(line.value("step", ordered_json())),
+                      whole_number(line.value("tokens", ordered_json()))});
+  }
+  return events;
+}
+
+ReportData read_report(const std::vector<fs::path>& folders) {
+  ReportData data;
+  std::set<fs::path> seen;
+  for (const fs::path& folder : folders) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(folder, error);
+    if (!seen.insert(real).second) fail_input("{}: is named twice", folder.string());
+    add_folder(folder, data);
+  }
+  if (data.runs.empty() && data.studies.empty())
+    fail_input("{}: has nothing to show yet; wait for the run's first tables", folders.front().string());
+  data.title = !data.studies.empty() ? data.studies.front().name : data.runs.front().name;
+  if (folders.size() > 1) data.title += fmt::format(" and {} more", folders.size() - 1);
+  return data;
+}
+
+}  // namespace headscope
