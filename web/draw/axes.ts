@@ -6,10 +6,16 @@ import { Context } from "./surface";
 export interface Box { left: number; top: number; right: number; bottom: number }
 export const font = "system-ui, -apple-system, 'Segoe UI', sans-serif";
 
-export function text(c: Context, value: string, x: number, y: number, colour: string, options: { align?: CanvasTextAlign; size?: number; weight?: number; base?: CanvasTextBaseline } = {}): void {
+export function text(c: Context, value: string, x: number, y: number, colour: string, options: { align?: CanvasTextAlign; size?: number; weight?: number; base?: CanvasTextBaseline; halo?: string } = {}): void {
   c.font = `${options.weight ?? 400} ${options.size ?? 12}px ${font}`;
   c.textAlign = options.align ?? "left";
   c.textBaseline = options.base ?? "middle";
+  if (options.halo) {
+    c.strokeStyle = options.halo;
+    c.lineWidth = 3.5;
+    c.lineJoin = "round";
+    c.strokeText(value, x, y);
+  }
   c.fillStyle = colour;
   c.fillText(value, x, y);
 }
@@ -45,7 +51,7 @@ export function y_axis(c: Context, theme: Colours, box: Box, y: Scale, least = 3
 export function x_axis(c: Context, theme: Colours, box: Box, x: Scale, label: string, write: (value: number) => string = tokens, grid = true): void {
   let end = -Infinity;
   rule(c, box.left, box.bottom, box.right, box.bottom, theme.muted);
-  for (const tick of labelled(x, box.right - box.left, 70)) {
+  for (const tick of labelled(x, box.right - box.left, 96)) {
     const at = x(tick);
     if (grid) rule(c, at, box.top, at, box.bottom, theme.grid);
     rule(c, at, box.bottom, at, box.bottom + 4, theme.muted);

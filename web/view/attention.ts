@@ -3,14 +3,14 @@ import { App } from "../app";
 import { button, element, select } from "../dom";
 import { picture, visible, weights } from "../draw/tokens";
 import { Surface } from "../draw/surface";
-import { number, text_on } from "../scale";
+import { mix, number, text_on } from "../scale";
 import { Run } from "../source";
-import { Head, head_name } from "../state";
+import { head_name, Pin } from "../state";
 
 type Direction = "to" | "from";
 interface Shown { text: number; token: number | null; direction: Direction; without_first: boolean }
 
-export function attention(app: App, run: Run, head: Head): { box: HTMLElement; surfaces: Surface[]; draw: () => void } | null {
+export function attention(app: App, run: Run, head: Pin): { box: HTMLElement; surfaces: Surface[]; draw: () => void } | null {
   const given = run.attention;
   const at = given?.heads.findIndex(([layer, place]) => layer === head.layer && place === head.head) ?? -1;
   if (!given || at < 0 || !given.texts.length) return null;
@@ -39,7 +39,7 @@ class Panel {
   private cache: { bytes: Uint8Array; without: boolean; rows: Float64Array } | null = null;
   private hovered: number | null = null;
 
-  constructor(private app: App, head: Head, private pieces: () => string[], private bytes: () => Uint8Array | undefined, private state: Shown) {
+  constructor(private app: App, private head: Pin, private pieces: () => string[], private bytes: () => Uint8Array | undefined, private state: Shown) {
     const matrix = element("div", { class: "matrix" });
     this.tokens.setAttribute("aria-label", `Text of the attention of ${head_name(head)}. Arrow keys walk the tokens.`);
     this.surface = new Surface(matrix, {
@@ -95,12 +95,11 @@ class Panel {
     if (!rows) return;
     const n = this.pieces().length, chosen = this.hovered ?? this.state.token;
     const values = shares(rows, n, chosen, this.state.direction);
-    const most = Math.max(...values, 1e-9), ramp = this.app.theme().sequence;
-    const dark = this.app.theme().dark;
+    const most = Math.max(...values, 1e-9), theme = this.app.theme();
     for (const span of Array.from(this.tokens.querySelectorAll<HTMLElement>(".token"))) {
       const i = Number(span.dataset.token), share = Math.sqrt(values[i] / most);
       const reached = chosen === null || (this.state.direction === "to" ? i <= chosen : i >= chosen);
-      const colour = ramp.texts[ramp.place(dark ? share : 1 - share)];
+      const colour = mix(theme.paper, theme.categories[this.head.slot], 0.06 + 0.94 * share);
       span.style.backgroundColor = reached ? colour : "transparent";
       span.style.color = reached ? text_on(colour) : "var(--soft)";
       span.classList.toggle("chosen", i === chosen);

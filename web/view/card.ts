@@ -175,7 +175,7 @@ export function margin(test: Test): string {
   if (test.value === null) return "not measured";
   const bound = test.minimum !== null ? test.minimum : test.maximum;
   if (bound === null) return "";
-  return test.passed ? `by ${number(Math.abs(test.value - bound), 2)}` : `short by ${number(Math.abs(test.value - bound), 2)}`;
+  return `by ${number(Math.abs(test.value - bound), 2)}`;
 }
 
 function tests(app: App, score: Score): HTMLElement {
@@ -183,8 +183,8 @@ function tests(app: App, score: Score): HTMLElement {
     const bound = [test.minimum !== null ? `≥ ${number(test.minimum, 3)}` : "", test.maximum !== null ? `≤ ${number(test.maximum, 3)}` : ""].filter(Boolean).join(", ");
     const role = app.data.index.roles[test.role];
     return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", {}, test.metric),
-                   element("td", { class: "number" }, number(test.value, 3)), element("td", { class: "number" }, bound),
-                   element("td", {}, meter(test)), element("td", {}, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
+                   element("td", { class: "number" }, meter(test), number(test.value, 3)), element("td", { class: "number" }, bound),
+                   element("td", { class: "result" }, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
   });
   let role = -1;
   score.tests.forEach((test, i) => {      // the name of a role once
@@ -192,7 +192,7 @@ function tests(app: App, score: Score): HTMLElement {
     else rows[i].classList.add("first");
     role = test.role;
   });
-  const names = ["role", "score", "value", "bound", "", "result"].map((name) => element("th", { scope: "col" }, name || "—"));
+  const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));
   return element("details", { class: "tests", open: score.tests.length <= 12 }, element("summary", {}, `Tests of the roles: ${score.tests.filter((test) => test.passed).length} of ${score.tests.length} passed`),
                  element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
                          element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows))));

@@ -147,7 +147,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
         const i = heads.findIndex((head) => head.layer === mark.layer && head.head === Math.floor(mark.head / per) * per);
         if (i < 0) continue;
         ring(c, theme, list[i].x, list[i].y, head_colour(theme, mark), 7.5);
-        text(c, head_name(mark), list[i].x + 10, list[i].y, theme.ink, { size: 11, weight: 600 });
+        text(c, head_name(mark), list[i].x + 10, list[i].y, theme.ink, { size: 11, weight: 600, halo: theme.paper });
       }
     },
   });

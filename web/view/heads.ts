@@ -147,8 +147,10 @@ function map_view(app: App): void {
   add_role_key(app, shown.box);
 }
 
+// "mixed" says that a head has no role: its letter would only cover the map.
 function role_letter(app: App, role: number): string {
-  return app.data.index.roles[role]?.letter ?? "";
+  const found = app.data.index.roles[role];
+  return found && found.name !== "mixed" ? found.letter : "";
 }
 
 function why_empty(app: App): string {
@@ -165,8 +167,9 @@ function add_role_key(app: App, place: HTMLElement): void {
 }
 
 // Colour of a role. Letters and names tell roles apart as well.
-export function role_colour(theme: Colours, role: number): string {
-  return role >= theme.categories.length || role === 255 ? theme.muted : theme.categories[role % theme.categories.length];
+export function role_colour(app: App, role: number): string {
+  const theme = app.theme(), found = app.data.index.roles[role];
+  return !found || found.name === "mixed" || role >= theme.categories.length ? theme.absent : theme.categories[role];
 }
 
 interface Scattered { x: Scale; y: Scale; list: Dot[]; heads: Head[]; box: Box }
@@ -240,7 +243,7 @@ function scattered(app: App, width: number, height: number): Scattered | null {
     for (let head = 0; head < run.heads.q; ++head) {
       const u = a.values[place_of(run, a.heads, layer, head)], v = b.values[place_of(run, b.heads, layer, head)];
       if (!Number.isFinite(u) || !Number.isFinite(v)) continue;
-      list.push({ x: x(u), y: y(v), colour: roles ? role_colour(theme, roles(layer, head)) : theme.depth[third(layer, run.layers)] });
+      list.push({ x: x(u), y: y(v), colour: roles ? role_colour(app, roles(layer, head)) : theme.depth[third(layer, run.layers)] });
       heads.push({ layer, head });
     }
   }
@@ -255,7 +258,7 @@ function draw_pins(c: CanvasRenderingContext2D, app: App, now: Scattered): void 
     const { x, y } = now.list[i];
     ring(c, theme, x, y, head_colour(theme, mark), hover && mark.layer === hover.layer && mark.head === hover.head ? 8.5 : 7.5);
     const left = x > now.box.right - 60;
-    text(c, head_name(mark), x + (left ? -11 : 11), y, theme.ink, { size: 12, weight: 600, align: left ? "right" : "left" });
+    text(c, head_name(mark), x + (left ? -11 : 11), y, theme.ink, { size: 12, weight: 600, align: left ? "right" : "left", halo: theme.paper });
   }
 }
 

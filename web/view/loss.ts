@@ -96,11 +96,16 @@ function legend(app: App): HTMLElement {
       const swatch = element("span", { class: i ? "swatch dot" : "swatch line", "aria-hidden": "true" });
       swatch.style.backgroundColor = theme.categories[i];
       return element("span", { class: "key-part" }, swatch, name);
-    }));
+    }), ...event_key(app));
   };
-  app.store.on(["theme"], update);
+  app.store.on(["theme", "run"], update);
   update();
   return key;
+}
+
+function event_key(app: App): HTMLElement[] {
+  const kinds = new Set((app.data.run().events ?? []).filter((event) => event.tokens !== null).map((event) => event.kind));
+  return Array.from(kinds, (kind) => element("span", { class: "key-part" }, `${signs[kind] ?? "◇"} ${kind}`));
 }
 
 function summary(app: App): string {
@@ -119,6 +124,9 @@ function words(app: App, row: number): string {
     const range = name === "loss" && columns.loss_min ? ` (${number(columns.loss_min[row])} to ${number(columns.loss_max[row])})` : "";
     parts.push(`${panel_names[name] ?? name} ${number(values[row])}${range}`);
   }
+  const run = app.data.run(), near = (columns.tokens[columns.tokens.length - 1] - columns.tokens[0]) / 150;
+  for (const event of run.events ?? [])
+    if (event.tokens !== null && Math.abs(event.tokens - columns.tokens[row]) < near) parts.push(`${signs[event.kind] ?? "◇"} ${event.kind}${event.text && event.text !== event.kind ? `: ${event.text}` : ""}`);
   return parts.join(" · ");
 }
 
@@ -134,7 +142,7 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
   const y = axis(range[0], range[1], [main.bottom - 4, main.top + 4], range[0] > 0 && range[1] / range[0] > 20);
   x_axis(c, theme, box, x, "tokens");
   y_axis(c, theme, main, y);
-  draw_levels(c, app, main, y);
+  draw_levels(c, app, main, y, columns?.loss ?? []);
   if (columns?.loss) {
     if (columns.loss_min) band(c, xs, columns.loss_min, columns.loss_max, y, faded(theme.categories[0], 0.28));
     c.strokeStyle = theme.categories[0];
@@ -154,13 +162,15 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
   return { box, xs, step, x };
 }
 
-function draw_levels(c: CanvasRenderingContext2D, app: App, box: Box, y: Scale): void {
-  const theme = app.theme();
+// The label of a level stands on the side where the loss is farther away.
+function draw_levels(c: CanvasRenderingContext2D, app: App, box: Box, y: Scale, losses: ArrayLike<number>): void {
+  const theme = app.theme(), first = losses[0], last = losses[losses.length - 1];
   for (const level of app.data.run().levels ?? []) {
     c.setLineDash([5, 4]);
     rule(c, box.left, y(level.value), box.right, y(level.value), theme.soft);
     c.setLineDash([]);
-    text(c, `${level.name} ${number(level.value, 3)}`, box.right - 4, y(level.value) - 8, theme.soft, { align: "right", size: 11 });
+    const left = Math.abs(first - level.value) > Math.abs(last - level.value);
+    text(c, `${level.name} ${number(level.value, 3)}`, left ? box.left + 6 : box.right - 6, y(level.value) - 8, theme.soft, { align: left ? "left" : "right", size: 11 });
   }
 }
 
@@ -204,7 +214,7 @@ function draw_panel(c: CanvasRenderingContext2D, app: App, name: string, values:
   text(c, panel_names[name], box.left, box.top - 9, theme.soft, { size: 11 });
   for (const edge of [low, high]) {
     rule(c, box.left, y(edge), box.right, y(edge), theme.grid);
-    text(c, number(edge, 3), box.left - 7, y(edge), theme.soft, { align: "right", size: 10 });
+    text(c, name === "tokens_per_s" ? tokens(edge) : number(edge, 3), box.left - 7, y(edge), theme.soft, { align: "right", size: 10 });
   }
   c.strokeStyle = theme.soft;
   c.lineWidth = 1.1;

@@ -291,7 +291,7 @@ function roles_view(app: App): void {
       const heads = run.layers * run.heads.q, y = axis(0, heads, [box.bottom, box.top]);
       const shares = stacked(bytes, heads, roles.step.length, data.index.roles.length);
       shares.slice(1).forEach((upper, role) => {
-        c.fillStyle = faded(role_colour(theme, role), 0.85);
+        c.fillStyle = faded(role_colour(app, role), 0.85);
         c.beginPath();
         for (let i = 0; i < xs.length; ++i) c.lineTo(xs[i], y(upper[i]));
         for (let i = xs.length - 1; i >= 0; --i) c.lineTo(xs[i], y(shares[role][i]));
@@ -312,7 +312,7 @@ function roles_view(app: App): void {
     shown.note.textContent = run.roles ? `Heads in each role, definition ${run.roles.definition}; ${run.roles.transitions.length} changes.` : "This run has no roles.";
     key.replaceChildren(...data.index.roles.map((role, i) => {
       const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.backgroundColor = role_colour(app.theme(), i);
+      swatch.style.backgroundColor = role_colour(app, i);
       return element("li", {}, swatch, element("b", {}, role.letter), ` ${role.text}`);
     }));
     surface.draw();
