@@ -134,7 +134,6 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
             values[:, 0] = np.nan
         if options.hostile and metric == "entropy":
             values[0, :] = np.nan
-        values[: count, : moments // 8] += 0 * values[: count, : moments // 8]
         scale = "log" if np.nanmin(values) > 0 and np.nanmax(values) / np.nanmin(values) > 100 and metric != "k_top_dim" else "linear"
         data, low, high, error = encode(values, options.bits, scale)
         last = [None if not math.isfinite(x) else float(x) for x in values[:, -1]]
@@ -156,7 +155,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     for h in range(layers * heads):
         last = {m: truth[(name, m)][h, -1] for m in ("induction", "previous", "sink", "entropy")}
         scores.append({"layer": h // heads, "head": h % heads, "role": int(of_head[h, -1]), "since": int(step[moments // 2]), "tests": [
-            {"role": role, "metric": m, "value": float(last[m]), "minimum": minimum, "maximum": 2.6 if minimum is None else None,
+            {"role": role, "metric": m, "value": float(last[m]) if math.isfinite(last[m]) else None, "minimum": minimum, "maximum": 2.6 if minimum is None else None,
              "passed": bool(last[m] >= minimum if minimum is not None else last[m] <= 2.6)} for role, m, minimum in tests]})
     rows = min(1000, 4 * moments)
     s = np.rint(np.linspace(1, step[-1], rows)).astype(int)

@@ -23,7 +23,18 @@ export function header(app: App): void {
   store.on(["theme"], update);
   update();
   answers(app);
+  scrollable();
   print(app);
+}
+
+// What scrolls can be reached by the keyboard.
+function scrollable(): void {
+  document.querySelectorAll<HTMLElement>(".scroll, pre").forEach((box) => {
+    if (box.hasAttribute("tabindex")) return;
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-label", box.querySelector("caption")?.textContent ?? box.closest("section")?.querySelector("h2")?.textContent ?? "Text");
+  });
 }
 
 function answers(app: App): void {
