@@ -1,4 +1,71 @@
-// The page of a report: reads the index that the page holds and draws its views.
-import { scaleLinear } from "d3-scale";
+// Start of the page: reads the index, makes the store from the URL's fragment and fills the views.
+import { App } from "./app";
+import { Data } from "./data";
+import { element, view } from "./dom";
+import { embedded, Source } from "./source";
+import { State, Store, write_fragment } from "./state";
+import { colours } from "./theme";
+import { card } from "./view/card";
+import { compare } from "./view/compare";
+import { controls } from "./view/controls";
+import { go, header, prefers_dark } from "./view/header";
+import { heads } from "./view/heads";
+import { loss } from "./view/loss";
+import { time } from "./view/time";
 
-console.debug(scaleLinear().domain([0, 1]).ticks(3));
+function first_state(source: Source): State {
+  const run = source.index.runs[0];
+  const tracked = run?.sources[0];
+  const has = (name: string) => tracked?.series.some((series) => series.metric === name);
+  const metrics = tracked?.series.map((series) => series.metric) ?? [];
+  const choose = (...names: string[]) => names.find(has) ?? metrics[0] ?? "";
+  return {
+    run: 0, other: 1, source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
+    x: choose("sink", "k_norm"), y: choose("entropy", "q_norm"), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
+  };
+}
+
+// The fragment follows the state, not more often than browsers allow.
+function follow_fragment(app: App): void {
+  let timer = 0, written = "";
+  app.store.on(["metric", "pinned", "brush", "run", "other", "mode", "x", "y", "time"], () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => {
+      written = write_fragment(app.store.state);
+      history.replaceState(null, "", written);
+    }, 250);
+  });
+  window.addEventListener("hashchange", () => {
+    if (location.hash !== written && location.hash.includes("=")) go(app, location.hash);
+  });
+}
+
+function start(source: Source): void {
+  const store = new Store(first_state(source));
+  const spoken = element("div", { class: "unseen", role: "status", "aria-live": "polite", id: "spoken" });
+  document.body.append(spoken);
+  const app: App = {
+    data: new Data(source, store), store,
+    theme: () => colours(source.index.themes[store.state.theme], store.state.theme === "dark"),
+    say: (text) => (spoken.textContent = text),
+  };
+  if (location.hash.includes("=")) {
+    go(app, location.hash);
+    store.tell();
+  }
+  header(app);
+  if (source.index.runs.some((run) => run.sources.length > 0)) {
+    controls(app);
+    heads(app);
+    time(app);
+    card(app);
+  }
+  loss(app);
+  compare(app);
+  follow_fragment(app);
+  document.documentElement.dataset.ready = "yes";
+}
+
+const source = embedded();
+if (source && source.index.format === 1) start(source);
+else if (source) view("controls")?.append(element("p", {}, `This page has format ${source.index.format}; its program knows format 1.`));

@@ -1,0 +1,434 @@
+"""The page of a report in a browser: what it shows, how it is used, what it never does.
+
+Needs playwright, axe-playwright-python and numpy; HEADSCOPE_BROWSER names a Chromium if it is not /usr/bin/chromium-headless-shell.
+"""
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+import numpy as np
+import synthetic
+
+try:
+    from playwright.sync_api import sync_playwright
+except ImportError:
+    sync_playwright = None
+
+BROWSER = os.environ.get("HEADSCOPE_BROWSER", "/usr/bin/chromium-headless-shell")
+# Rounding of a ramp of 1,024 colours, and of the page's 12 bits: a share of 1/4094 moves a colour by less than one.
+TOLERANCE = 2
+
+
+def setUpModule():
+    if sync_playwright is None or not pathlib.Path(BROWSER).exists():
+        raise unittest.SkipTest("playwright or a browser is missing (HEADSCOPE_BROWSER)")
+    global folder, player, browser, pages, web
+    folder = tempfile.TemporaryDirectory()
+    with tempfile.TemporaryDirectory() as out:
+        web = synthetic.bundle(out)
+    pages = {}
+    player = sync_playwright().start()
+    browser = player.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+
+
+def tearDownModule():
+    browser.close()
+    player.stop()
+    folder.cleanup()
+
+
+def made(name, **options):
+    """A page written once: its address, index and true values."""
+    if name not in pages:
+        path = pathlib.Path(folder.name) / f"{name}.html"
+        pages[name] = (path.as_uri(), *synthetic.write(path, web=web, **options))
+    return pages[name]
+
+
+def ramp(stops, share):
+    colours = np.array([[int(stop[i:i + 2], 16) for i in (1, 3, 5)] for stop in stops], float)
+    at = np.clip(share, 0, 1) * (len(stops) - 1)
+    return np.array([np.interp(at, range(len(stops)), colours[:, i]) for i in range(3)])
+
+
+# Colours of the map's cells, near their upper left corner, where no letter is. [layer][cell] of `columns` cells.
+CELLS = """([canvas, layers, heads, columns]) => {
+  const ratio = canvas.width / parseFloat(canvas.style.width), c = canvas.getContext('2d');
+  const wide = (parseFloat(canvas.style.width) - 38) / columns, high = (parseFloat(canvas.style.height) - 24) / layers, rows = [];
+  for (let layer = 0; layer < layers; ++layer) for (let head = 0; head < columns; ++head) {
+    const x = Math.round((34 + head * wide + 3) * ratio), y = Math.round((20 + layer * high + 3) * ratio);
+    rows.push(Array.from(c.getImageData(x, y, 1, 1).data.slice(0, 3)));
+  }
+  return rows;
+}"""
+
+
+class PageTest(unittest.TestCase):
+    def open(self, name="small", fragment="", width=1280, height=900, scheme="light", script=True, bypass=False, **options):
+        address, self.index, self.truth = made(name, **options)
+        self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=script,
+                                           bypass_csp=bypass, offline=True, reduced_motion="reduce")
+        self.addCleanup(self.context.close)
+        page = self.context.new_page()
+        self.messages, self.requests = [], []
+        page.on("console", lambda message: self.messages.append(message.text))
+        page.on("pageerror", lambda error: self.messages.append(str(error)))
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("dialog", lambda dialog: self.messages.append(dialog.message))
+        page.goto(address + fragment)
+        if script:
+            page.wait_for_selector("html[data-ready]")
+            page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
+        self.page = page
+        return page
+
+    def settle(self):
+        """Two frames: the store tells its views in the first, they draw in the second or before."""
+        self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => done()))))")
+
+    def cells(self, columns):
+        self.page.locator('.view[data-view="map"]').scroll_into_view_if_needed()
+        self.settle()
+        canvas = self.page.query_selector('.view[data-view="map"] .map-frame canvas[aria-hidden]')
+        run = self.index["runs"][0]
+        return np.array(self.page.evaluate(CELLS, [canvas, run["layers"], run["heads"]["q"], columns]))
+
+    def run_name(self, i=0):
+        return self.index["runs"][i]["name"]
+
+    def expect_cells(self, values, diverging=False, log=False):
+        heads = len(values) // self.index["runs"][0]["layers"]
+        theme = self.index["themes"]["light"]
+        if diverging:
+            most = np.nanmax(np.abs(values))
+            expected = ramp(theme["diverging"], values / (2 * most) + 0.5)
+        else:
+            v = np.log(values) if log else values
+            expected = ramp(theme["sequential"], (v - v.min()) / (v.max() - v.min()))
+        np.testing.assert_allclose(self.cells(heads), expected.T, atol=TOLERANCE)
+
+
+class Map(PageTest):
+    def test_Colours_EqualThoseComputedFromTheTable(self):
+        self.open(fragment="#m=entropy")
+        self.expect_cells(self.truth[(self.run_name(), "entropy")][:, -1])
+
+    def test_KeyMetric_HasCellsAsWideAsItsQueryHeads(self):
+        self.open(fragment="#m=k_norm")
+        self.expect_cells(self.truth[(self.run_name(), "k_norm")][:, -1])
+
+    def test_LogScale_IsUsedWhereTheSeriesIsLogarithmic(self):
+        self.open(fragment="#m=sink")
+        series = next(s for s in self.index["runs"][0]["sources"][0]["series"] if s["metric"] == "sink")
+        self.assertEqual(series["scale"], "log")
+        self.expect_cells(self.truth[(self.run_name(), "sink")][:, -1], log=True)
+
+    def test_MinusLayerMean_IsDiverging(self):
+        self.open(fragment="#m=entropy&c=layer")
+        values = self.truth[(self.run_name(), "entropy")][:, -1].reshape(4, 4)
+        self.expect_cells((values - values.mean(axis=1, keepdims=True)).ravel(), diverging=True)
+
+    def test_MinusOtherRun_IsTheDifference(self):
+        self.open(fragment="#m=entropy&c=run")
+        self.page.wait_for_timeout(200)
+        self.expect_cells(self.truth[(self.run_name(0), "entropy")][:, -1] - self.truth[(self.run_name(1), "entropy")][:, -1], diverging=True)
+
+    def test_ChangeOverTheSteps_IsLastMinusFirst(self):
+        self.open(fragment="#m=entropy&c=change&s=100-300")
+        step = np.array(self.index["runs"][0]["sources"][0]["step"])
+        inside = np.flatnonzero((step >= 100) & (step <= 300))
+        values = self.truth[(self.run_name(), "entropy")]
+        self.expect_cells(values[:, inside[-1]] - values[:, inside[0]], diverging=True)
+
+    def test_Steps_AreAveraged(self):
+        self.open(fragment="#m=entropy&s=100-300")
+        step = np.array(self.index["runs"][0]["sources"][0]["step"])
+        inside = (step >= 100) & (step <= 300)
+        self.expect_cells(self.truth[(self.run_name(), "entropy")][:, inside].mean(axis=1))
+
+    def test_ABlockOfEightBits_IsDecoded(self):
+        self.open("eight", fragment="#m=entropy&s=0-1000", bits=8)
+        values = self.truth[(self.run_name(), "entropy")].mean(axis=1)
+        # 8 bits: half a step of 1/254 of the range of all moments, times that range over the range shown
+        colours = self.cells(4)
+        expected = ramp(self.index["themes"]["light"]["sequential"], (values - values.min()) / np.ptp(values)).T
+        np.testing.assert_allclose(colours, expected, atol=6)
+
+    def test_Enter_PinsTheHead(self):
+        page = self.open()
+        page.focus('.view[data-view="map"] canvas[tabindex]')
+        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_selector(".card h3:has-text('L2H1')")
+        self.assertIn("L2H1", page.inner_text("#spoken"))
+        page.wait_for_timeout(400)
+        self.assertIn("h=2.1", page.url)
+
+    def test_Arrows_AreReadOut(self):
+        page = self.open(fragment="#m=entropy")
+        page.focus('.view[data-view="map"] canvas[tabindex]')
+        page.keyboard.press("ArrowRight")
+        self.settle()
+        value = self.truth[(self.run_name(), "entropy")][1, -1]
+        self.assertIn(f"L0H1: entropy {float(f'{value:.4g}'):g}", page.inner_text("#spoken"))
+        self.assertEqual(page.inner_text("#spoken"), page.inner_text("#readout"))
+
+    def test_Escape_Clears(self):
+        page = self.open(fragment="#m=entropy&h=1.1&s=10-90")
+        page.wait_for_selector(".card")
+        page.focus('.view[data-view="map"] canvas[tabindex]')
+        page.keyboard.press("Escape")
+        page.wait_for_selector(".card", state="detached")
+        self.assertIn("last moment", page.inner_text("output.steps"))
+
+    def test_Brackets_ChangeTheMetric(self):
+        page = self.open(fragment="#m=entropy")
+        before = page.input_value("#metric")
+        page.keyboard.press("]")
+        self.settle()
+        self.assertNotEqual(page.input_value("#metric"), before)
+        page.keyboard.press("[")
+        self.settle()
+        self.assertEqual(page.input_value("#metric"), before)
+
+    def test_Slash_FindsAHead(self):
+        page = self.open()
+        page.keyboard.press("/")
+        page.keyboard.type("L3H2")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".card h3:has-text('L3H2')")
+
+    def test_Pins_AreAtMostSix(self):
+        page = self.open(fragment="#h=0.0,0.1,0.2,0.3,1.0,1.1")
+        page.keyboard.press("/")
+        page.keyboard.type("3.3")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".card h3:has-text('L3H3')")
+        self.assertEqual(page.locator(".card").count(), 6)
+
+
+class Time(PageTest):
+    def curves(self):
+        """The box of the curves, in view and drawn."""
+        canvas = self.page.locator('.view[data-view="curves"] canvas').last
+        canvas.scroll_into_view_if_needed()
+        self.page.wait_for_timeout(300)
+        return canvas.bounding_box()
+
+    def test_Brush_ChangesTheMap(self):
+        page = self.open(fragment="#m=entropy")
+        before = self.cells(4)
+        box = self.curves()
+        y = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + 80, y)
+        page.mouse.down()
+        page.mouse.move(box["x"] + 150, y, steps=4)
+        page.mouse.move(box["x"] + 260, y, steps=4)
+        page.mouse.up()
+        self.settle()
+        self.assertIn("mean of", page.inner_text("output.steps"))
+        after = self.cells(4)
+        self.assertGreater(np.abs(after - before).max(), 20)
+        page.wait_for_timeout(400)
+        self.assertRegex(page.url, r"s=\d+-\d+")
+        low, high = map(int, page.url.split("s=")[1].split("&")[0].split("-"))
+        step = np.array(self.index["runs"][0]["sources"][0]["step"])
+        self.expect_cells(self.truth[(self.run_name(), "entropy")][:, (step >= low) & (step <= high)].mean(axis=1))
+
+    def test_Strips_HaveTheColoursOfTheTable(self):
+        page = self.open(fragment="#m=entropy")
+        page.locator('.view[data-view="strips"]').scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        colours = page.evaluate("""() => {
+          const canvas = document.querySelector('[data-view="strips"] canvas[aria-hidden]'), c = canvas.getContext('2d');
+          const width = parseFloat(canvas.style.width), height = parseFloat(canvas.style.height), high = (height - 42) / 16;
+          return Array.from({length: 16}, (_, i) => Array.from(c.getImageData(Math.round(width - 58) - 2, Math.round(4 + (i + 0.5) * high), 1, 1).data.slice(0, 3)));
+        }""")
+        values = self.truth[(self.run_name(), "entropy")]
+        expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, -1] - values.min()) / np.ptp(values))
+        np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
+
+    def test_ClickOnACurve_PinsItsHead(self):
+        page = self.open(fragment="#m=entropy")
+        box = self.curves()
+        page.mouse.click(box["x"] + box["width"] * 0.3, box["y"] + 20)
+        page.wait_for_selector(".card")
+
+
+class Table(PageTest):
+    def visible(self):
+        return self.page.locator("table.heads tbody tr:visible").count()
+
+    def test_Filter_KeepsTheRowsThatPass(self):
+        page = self.open()
+        page.fill("#filter", "layer>=2")
+        self.assertEqual(self.visible(), 8)
+        page.fill("#filter", "layer>=2 head=1")
+        self.assertEqual(self.visible(), 2)
+        roles = [score["role"] for score in self.index["runs"][0]["roles"]["scores"]]
+        page.fill("#filter", "role=static_sink")
+        self.assertEqual(self.visible(), roles.count(2))
+
+    def test_Sort_OrdersByNumber(self):
+        page = self.open()
+        page.click("table.heads th:nth-child(2) button")
+        cells = [float(x) for x in page.locator("table.heads tbody td:nth-child(2)").all_inner_texts()]
+        self.assertEqual(cells, sorted(cells))
+        page.click("table.heads th:nth-child(2) button")
+        cells = [float(x) for x in page.locator("table.heads tbody td:nth-child(2)").all_inner_texts()]
+        self.assertEqual(cells, sorted(cells, reverse=True))
+
+    def test_LastColumn_FollowsTheMetric(self):
+        page = self.open(fragment="#m=entropy")
+        page.wait_for_selector("table.heads td.shown:not(:empty)")
+        shown = [float(x) for x in page.locator("table.heads td.shown").all_inner_texts()]
+        np.testing.assert_allclose(shown, self.truth[(self.run_name(), "entropy")][:, -1], rtol=1e-3)
+
+
+class Cards(PageTest):
+    def test_Token_ShowsWhereItLooks(self):
+        page = self.open(fragment="#h=1.1")
+        token = page.locator(".card .token").nth(9)
+        token.scroll_into_view_if_needed()
+        token.click()
+        self.assertIn("looks at", page.inner_text(".attention .readout"))
+        page.click(".attention .tools button")
+        self.assertIn("is looked at by", page.inner_text(".attention .readout"))
+
+    def test_WithoutTheFirstToken_NothingGoesToIt(self):
+        page = self.open(fragment="#h=1.1")
+        page.locator(".card .token").nth(9).click()
+        self.assertIn("0 “The”", page.inner_text(".attention .readout"))
+        page.check(".attention .check input")
+        page.locator(".card .token").nth(9).hover()
+        self.assertNotIn("0 “The”", page.inner_text(".attention .readout"))
+
+    def test_WhiteSpace_IsVisible(self):
+        page = self.open(fragment="#h=1.1")
+        text = page.inner_text(".tokens")
+        for sign in ("·", "⏎", "⇥", "⟨0xE2⟩"):
+            self.assertIn(sign, text)
+
+    def test_Tests_SayWhatPassedAndWhatFailed(self):
+        page = self.open(fragment="#h=1.1")
+        expected = self.index["runs"][0]["roles"]["scores"][5]["tests"]
+        rows = page.locator(".card .tests tbody tr")
+        self.assertEqual(rows.count(), len(expected))
+        for i, test in enumerate(expected):
+            self.assertIn("passed" if test["passed"] else "failed", rows.nth(i).inner_text())
+
+
+class Compare(PageTest):
+    def test_RunsOfOneSeed_AreComparedHeadByHead(self):
+        page = self.open()
+        self.assertEqual(page.locator('[data-view="compare"] .map-frame').count(), 3)
+        self.assertIn("same weights", page.inner_text('[data-view="compare"]'))
+
+    def test_RunsOfOtherSeeds_AreNot_AndThePageSaysWhy(self):
+        page = self.open("seeds", other_seed=True)
+        self.assertEqual(page.locator('[data-view="compare"] .map-frame').count(), 0)
+        self.assertIn("did not begin with the same weights", page.inner_text('[data-view="compare"]'))
+        self.assertTrue(page.locator('#mode option[value="run"]').is_disabled())
+
+
+class Whole(PageTest):
+    def test_NoConsoleMessage_OneRequest(self):
+        page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200")
+        height = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": 1280, "height": height})      # every canvas is in view and drawn
+        page.wait_for_timeout(500)
+        self.assertEqual(self.messages, [])
+        self.assertEqual(len(self.requests), 1)
+
+    def test_HostileNames_StayText(self):
+        page = self.open("hostile", fragment="#m=sink&h=1.1,0.0", hostile=True)
+        page.set_viewport_size({"width": 1280, "height": page.evaluate("document.documentElement.scrollHeight")})
+        page.wait_for_timeout(500)
+        self.assertEqual(page.locator("img").count(), 0)
+        self.assertEqual(self.messages, [])
+        self.assertIn("<img src=x", page.inner_text(".tokens"))
+
+    def test_Fragment_RestoresTheView(self):
+        page = self.open(fragment="#m=sink&h=3.1,0.2&s=50-250&c=change&x=self&y=previous&r=1")
+        self.assertEqual(page.input_value("#metric"), "sink")
+        self.assertEqual(page.input_value("#mode"), "change")
+        self.assertEqual(page.locator(".chip").all_inner_texts(), ["L3H1\n×", "L0H2\n×"])
+        self.assertIn("steps", page.inner_text("output.steps"))
+
+    def test_DamagedFragment_IsIgnored(self):
+        for fragment in ("#m=nothing&h=99.99,x&s=9-&r=77", "#%%%=1&h=", "#m=&s=300-10"):
+            with self.subTest(fragment):
+                page = self.open(fragment=fragment)
+                self.assertEqual(page.locator(".card").count(), 0)
+                self.assertEqual(self.messages, [])
+
+    def test_NoSidewaysScroll(self):
+        for width in (320, 390, 768, 1280):
+            with self.subTest(width):
+                page = self.open("wide", fragment="#m=entropy&h=1.1,2.2", width=width, layers=6, heads=32, key_heads=8)
+                self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+
+    def test_Targets_AreLargeEnough(self):
+        page = self.open(fragment="#h=1.1", width=390)
+        small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary')).filter((one) => one.offsetParent)
+          .map((one) => (one.closest('label') ?? one).getBoundingClientRect()).filter((box) => box.height < 24 || box.width < 24).length""")
+        self.assertEqual(small, 0)
+
+    def test_Keyboard_Only(self):
+        page = self.open()
+        seen = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            name = page.evaluate("document.activeElement.id || document.activeElement.tagName")
+            seen.append(name)
+            if name == "from":
+                page.keyboard.press("Home")
+            if name == "CANVAS":
+                break
+        self.assertEqual(seen[-1], "CANVAS")
+        for name in ("theme", "metric", "mode", "find", "from", "to"):
+            self.assertIn(name, seen)
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".card h3:has-text('L1H0')")
+        self.assertIn("mean of", page.inner_text("output.steps"))
+
+    def test_ThemeButton_ChangesPaper(self):
+        page = self.open()
+        light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        page.click("#theme")
+        self.assertNotEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), light)
+
+    def test_Print_IsLightAndFine(self):
+        page = self.open(fragment="#h=1.1", scheme="dark")
+        page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(page.evaluate("document.documentElement.dataset.theme"), "light")
+        ratios = page.evaluate("Array.from(document.querySelectorAll('canvas'), (one) => one.width / parseFloat(one.style.width))")
+        self.assertTrue(all(abs(ratio - 3) < 0.1 for ratio in ratios), ratios)
+        page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(page.evaluate("document.documentElement.dataset.theme"), "dark")
+        self.assertGreater(len(page.pdf()), 50_000)
+
+    def test_WithoutScript_TextAndTablesStay(self):
+        page = self.open(script=False)
+        self.assertTrue(page.locator("h1").is_visible())
+        self.assertTrue(page.locator("table.heads").is_visible())
+        self.assertEqual(page.locator(".view:visible").count(), 0)
+
+    def test_Axe_FindsNothing(self):
+        from axe_playwright_python.sync_playwright import Axe
+        for width in (390, 1280):
+            for scheme in ("light", "dark"):
+                with self.subTest(f"{width} {scheme}"):
+                    page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200", width=width, scheme=scheme, bypass=True)
+                    page.wait_for_timeout(300)
+                    found = Axe().run(page).response["violations"]
+                    self.assertEqual([(one["id"], [node["html"][:120] + " | " + node.get("failureSummary", "")[:200] for node in one["nodes"][:3]]) for one in found], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,107 @@
+// Scales, colours and numbers as text.
+import { bisectLeft } from "d3-array";
+import { rgb } from "d3-color";
+import { format } from "d3-format";
+import interpolateRgb from "d3-interpolate/src/rgb";
+// The package as a whole would bring scales of dates: 30 kB.
+import scaleLinear, { Scale } from "d3-scale/src/linear";
+import scaleLog from "d3-scale/src/log";
+
+export type { Scale };
+
+// A value in four digits, with a true minus sign.
+export function number(value: number | null | undefined, digits = 4): string {
+  if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  const text = value === 0 || (size >= 1e-3 && size < 1e5) ? String(Number(value.toPrecision(digits))) : value.toExponential(digits - 2);
+  return text.replace("-", "−").replace(/e−?[+]?/, (part) => (part.includes("−") ? "e−" : "e"));
+}
+export function signed(value: number): string {
+  return value > 0 ? `+${number(value)}` : number(value);
+}
+const thousands = format(",d");
+export function count(value: number): string {
+  return thousands(Math.round(value));
+}
+// 4915200 as "4.92 M".
+export function tokens(value: number): string {
+  for (const [unit, size] of [["T", 1e12], ["B", 1e9], ["M", 1e6], ["k", 1e3]] as [string, number][])
+    if (value >= size) return `${Number((value / size).toPrecision(3))} ${unit}`;
+  return String(Math.round(value));
+}
+
+// A scale of an axis. Equal ends are moved apart so that a constant curve lies in the middle.
+export function axis(low: number, high: number, range: [number, number], log = false): Scale {
+  if (!(low <= high)) [low, high] = [0, 1];
+  if (low === high) [low, high] = log ? [low / 2, high * 2] : [low - (Math.abs(low) || 1) * 0.1, high + (Math.abs(high) || 1) * 0.1];
+  const scale: Scale = log && low > 0 ? scaleLog() : scaleLinear();
+  return scale.domain([low, high]).range(range);
+}
+
+export function extent(values: ArrayLike<number | null>): [number, number] {
+  let low = Infinity, high = -Infinity;
+  for (let i = 0; i < values.length; ++i) {
+    const value = values[i];
+    if (value === null || !Number.isFinite(value)) continue;
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return low <= high ? [low, high] : [NaN, NaN];
+}
+
+// Index of the value nearest to x in a sorted list.
+export function nearest(values: ArrayLike<number>, x: number): number {
+  const i = bisectLeft(values, x);
+  if (i <= 0) return 0;
+  if (i >= values.length) return values.length - 1;
+  return x - values[i - 1] < values[i] - x ? i - 1 : i;
+}
+
+// 1,024 colours between the stops, straight lines in RGB, as figures have them.
+export class Ramp {
+  readonly words: Uint32Array;
+  readonly texts: string[] = [];
+  constructor(stops: string[]) {
+    const size = 1024;
+    this.words = new Uint32Array(size);
+    for (let i = 0; i < size; ++i) {
+      const at = (i / (size - 1)) * (stops.length - 1);
+      const k = Math.min(stops.length - 2, Math.floor(at));
+      const text = interpolateRgb(stops[k], stops[k + 1])(at - k);
+      this.texts.push(text);
+      this.words[i] = word(text);
+    }
+  }
+  place(t: number): number {
+    return Math.max(0, Math.min(1023, Math.round(t * 1023)));
+  }
+}
+
+// A colour as the bytes of ImageData.
+export function word(text: string): number {
+  const { r, g, b } = rgb(text);
+  return ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
+}
+export function mix(a: string, b: string, t: number): string {
+  return interpolateRgb(a, b)(t);
+}
+export function faded(colour: string, alpha: number): string {
+  const { r, g, b } = rgb(colour);
+  return `rgba(${r},${g},${b},${alpha})`;
+}
+function channel(value: number): number {
+  const share = value / 255;
+  return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+}
+function luminance(colour: string): number {
+  const { r, g, b } = rgb(colour);
+  return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+}
+// Black or white, what is easier to read on the colour.
+export function text_on(colour: string): string {
+  return luminance(colour) > 0.179 ? "#000000" : "#ffffff";
+}
+export function contrast(a: string, b: string): number {
+  const [x, y] = [luminance(a), luminance(b)];
+  return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+}

@@ -1,0 +1,63 @@
+// Where the numbers come from. A report embeds them; a server will send them.
+import { Coding, inflate } from "./block";
+
+export interface Theme {
+  paper: string; ink: string; muted: string; grid: string; absent: string;
+  categories: string[]; depth: string[]; sequential: string[]; ordered: string[]; diverging: string[];
+}
+export interface Metric { name: string; group: string; kind: "q" | "k"; unit: string; meaning: string; averaged: boolean; index: boolean }
+export interface Role { name: string; letter: string; text: string }
+export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[] }
+export interface Tracked { name: string; step: number[]; tokens: number[]; of: number; series: Series[] }
+export interface Test { role: number; metric: string; value: number | null; minimum: number | null; maximum: number | null; passed: boolean }
+export interface Score { layer: number; head: number; role: number; since: number | null; tests: Test[] }
+export interface Roles {
+  definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; scores: Score[];
+  transitions: { step: number; tokens: number; layer: number; head: number; from: number; to: number }[];
+}
+export interface Attention { texts: { pieces: string[] }[]; heads: [number, number][]; blocks: string[][] }
+export interface Run {
+  name: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
+  layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number | null; sources: Tracked[]; roles: Roles | null;
+  steps: { block: string; rows: number; columns: string[] } | null;
+  probes: { step: number[]; tokens: number[]; loss: (number | null)[]; val_loss: (number | null)[] } | null;
+  levels: { name: string; value: number }[] | null;
+  events: { time: string | null; step: number | null; tokens: number | null; kind: string; text: string }[] | null;
+  gains: { block: string; step: number[]; tokens: number[]; layers: number; d_k: number } | null;
+  attention: Attention | null;
+}
+export interface Effect {
+  name: string; pair: string; difference: number | null; low: number | null; high: number | null; word?: string; outcome?: string;
+  p_holm?: number | null; seeds?: number;
+}
+export interface Study {
+  tau: number; conclusion: string; sentence: string; descriptive: boolean; seeds: (string | number)[];
+  conditions: { tag: string; letter: string; name: string; mean: number | null; low: number | null; high: number | null; values: (number | null)[] }[];
+  effects: Effect[];
+  over_time: { tokens: number[]; effects: { [name: string]: { difference: (number | null)[]; low: (number | null)[]; high: (number | null)[] } } } | null;
+  by_layer: { [name: string]: { difference: (number | null)[]; error: (number | null)[] } } | null;
+}
+export interface Index {
+  format: number; version: string; title: string; themes: { light: Theme; dark: Theme }; metrics: Metric[]; roles: Role[]; runs: Run[];
+  study: Study | null; reduced: { bits: number; moments: number; left_out: string[] } | null;
+}
+
+export interface Source {
+  index: Index;
+  block(name: string): Promise<Uint8Array>;
+}
+
+// The page's own <script> elements.
+export function embedded(): Source | null {
+  const text = document.getElementById("index")?.textContent;
+  if (!text) return null;
+  const index = JSON.parse(text) as Index;
+  return {
+    index,
+    block(name) {
+      const element = document.getElementById(name);
+      if (!element) return Promise.reject(new Error(`the page has no block ${name}`));
+      return inflate((element.textContent ?? "").trim());
+    },
+  };
+}

@@ -1,0 +1,210 @@
+// Why? One card for each pinned head: all metrics against its layer, the tests of the roles, its attention on the texts.
+import { App } from "../app";
+import { floats } from "../block";
+import { place_of, Track } from "../data";
+import { button, element, view } from "../dom";
+import { rule, text } from "../draw/axes";
+import { curve, positions, strong_curve, time_scale } from "../draw/lines";
+import { Surface } from "../draw/surface";
+import { axis, extent, faded, number } from "../scale";
+import { Run, Score, Test } from "../source";
+import { head_name, Pin } from "../state";
+import { attention } from "./attention";
+
+export function card(app: App): void {
+  const place = view("cards");
+  if (!place) return;
+  const empty = element("p", { class: "empty" }, "No head is pinned. Click a cell of the map, a curve or a row of the table, or type a name such as L3H1 above: its card opens here.");
+  const list = element("div", { class: "cards" });
+  place.append(empty, list);
+  let open = new Map<string, Card>();
+  const update = () => {
+    const { pinned, run } = app.store.state;
+    const kept = new Map<string, Card>();
+    for (const pin of pinned) {
+      const key = `${run}|${pin.layer}.${pin.head}|${pin.slot}`;
+      kept.set(key, open.get(key) ?? new Card(app, pin));
+    }
+    open.forEach((old, key) => {
+      if (!kept.has(key)) old.remove();
+    });
+    open = kept;
+    list.replaceChildren(...Array.from(kept.values(), (one) => one.box));
+    empty.hidden = pinned.length > 0;
+  };
+  app.store.on(["pinned", "run"], update);
+  app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));
+  app.store.on(["metric"], () => open.forEach((one) => one.draw()));
+  update();
+}
+
+class Card {
+  readonly box = element("article", { class: "card" });
+  private surfaces: Surface[] = [];
+  private drawn: (() => void)[] = [];
+
+  constructor(private app: App, private pin: Pin) {
+    const run = app.data.run();
+    this.box.style.setProperty("--mark", `var(--category-${pin.slot})`);
+    this.box.append(this.head(run), this.curves());
+    const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
+    if (score) this.box.append(tests(app, score));
+    const gain = this.gain(run);
+    if (gain) this.box.append(gain);
+    const shown = attention(app, run, pin);
+    if (shown) {
+      this.box.append(shown.box);
+      this.surfaces.push(...shown.surfaces);
+      this.drawn.push(shown.draw);
+    }
+  }
+  remove(): void {
+    this.surfaces.forEach((surface) => surface.remove());
+    this.box.remove();
+  }
+  draw(): void {
+    this.surfaces.forEach((surface) => surface.draw());
+    this.drawn.forEach((draw) => draw());
+  }
+
+  private head(run: Run): HTMLElement {
+    const { app, pin } = this;
+    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
+    swatch.style.backgroundColor = "var(--mark)";
+    const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
+    const role = score && app.data.index.roles[score.role];
+    const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${Math.floor((pin.head * run.heads.k) / run.heads.q)}`];
+    if (role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
+    return element("div", { class: "card-head" }, element("h3", {}, swatch, head_name(pin)), element("p", {}, facts.join(" · ")),
+                   button("Unpin", () => app.store.pin(pin), { class: "quiet", "aria-label": `Unpin ${head_name(pin)}` }));
+  }
+
+  // Small curves of all metrics. The other heads of the layer are grey.
+  private curves(): HTMLElement {
+    const { app, pin } = this;
+    const box = element("div", { class: "small" });
+    const names = () => app.data.tracked(app.data.run(), app.store.state.source)?.series.map((series) => series.metric) ?? [];
+    const shape = (width: number) => {
+      const columns = Math.max(2, Math.floor(width / 150));
+      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: 78 };
+    };
+    const surface = new Surface(box, {
+      label: `All metrics of ${head_name(pin)} over time, against the other heads of layer ${pin.layer}. The list of metrics above chooses one.`,
+      height: (width) => shape(width).rows * shape(width).high,
+      top: (c, width) => {
+        const { columns, wide, high } = shape(width);
+        names().forEach((name, i) => {
+          const track = app.data.track(app.data.run(), app.store.state.source, name);
+          small(c, app, pin, name, track, (i % columns) * wide, Math.floor(i / columns) * high, wide - 14, high);
+        });
+      },
+    });
+    surface.canvas.classList.add("clickable");
+    surface.canvas.addEventListener("click", (event) => {
+      const { columns, wide, high } = shape(surface.width);
+      const metric = names()[Math.floor(event.offsetY / high) * columns + Math.floor(event.offsetX / wide)];
+      if (metric) app.store.set({ metric });
+    });
+    this.surfaces.push(surface);
+    return box;
+  }
+
+  // The gain of QK-Norm of the layer: dimension × time, for queries and keys.
+  private gain(run: Run): HTMLElement | null {
+    const { gains } = run, { app, pin } = this;
+    if (!gains || gains.step.length < 2) return null;
+    const box = element("div", { class: "small" });
+    const surface = new Surface(box, {
+      label: `Gain of layer ${pin.layer}, one row for each dimension, over time`, height: () => 26 + Math.min(128, gains.d_k * 2),
+      top: (c, width, height) => {
+        const bytes = app.data.block(gains.block), theme = app.theme();
+        if (!bytes) return;
+        const all = floats(bytes), size = gains.d_k * gains.step.length;
+        const [low, high] = extent(all), most = Math.max(Math.abs(high - 1), Math.abs(low - 1)) || 1;
+        ["query", "key"].forEach((kind, i) => {
+          const start = (i * gains.layers + pin.layer) * size;
+          const left = i * (width / 2 + 4), wide = width / 2 - 8;
+          text(c, `${kind} gain of layer ${pin.layer}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
+          image(c, gains.step.length, gains.d_k, (x, y) => theme.divergence.words[theme.divergence.place((all[start + y * gains.step.length + x] - 1) / (2 * most) + 0.5)],
+                left, 20, wide, height - 22);
+        });
+      },
+    });
+    this.surfaces.push(surface);
+    return box;
+  }
+}
+
+export function image(c: CanvasRenderingContext2D, columns: number, rows: number, colour: (x: number, y: number) => number, left: number, top: number, width: number, height: number): void {
+  const data = new ImageData(columns, rows);
+  const words = new Uint32Array(data.data.buffer);
+  for (let y = 0; y < rows; ++y) for (let x = 0; x < columns; ++x) words[y * columns + x] = colour(x, y);
+  const canvas = document.createElement("canvas");
+  canvas.width = columns;
+  canvas.height = rows;
+  canvas.getContext("2d")!.putImageData(data, 0, 0);
+  c.imageSmoothingEnabled = false;
+  c.drawImage(canvas, left, top, width, height);
+}
+
+function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, track: Track | undefined, left: number, top: number, width: number, high: number): void {
+  const theme = app.theme(), chosen = app.store.state.metric === name;
+  text(c, name, left, top + 9, chosen ? theme.ink : theme.soft, { size: 11, weight: chosen ? 700 : 400 });
+  if (!track) return;
+  const box = { left, top: top + 20, right: left + width, bottom: top + high - 10 };
+  const xs = positions(track.tokens, time_scale(track.tokens, box, app.store.state.time === "log"));
+  const first = pin.layer * track.heads * track.moments;
+  const [low, high_value] = extent(track.values.subarray(first, first + track.heads * track.moments));
+  const y = axis(low, high_value, [box.bottom, box.top], track.log);
+  const own = place_of(track.run, track.heads, pin.layer, pin.head);
+  rule(c, box.left, box.bottom + 2, box.right, box.bottom + 2, theme.grid);
+  c.lineWidth = 0.8;
+  c.strokeStyle = faded(theme.muted, 0.7);
+  for (let head = pin.layer * track.heads; head < (pin.layer + 1) * track.heads; ++head) {
+    if (head === own) continue;
+    c.beginPath();
+    curve(c, xs, track.values, head * track.moments, y);
+    c.stroke();
+  }
+  strong_curve(c, theme, xs, track.values, own * track.moments, y, theme.categories[pin.slot], 1.8);
+  text(c, number(track.values[(own + 1) * track.moments - 1], 3), box.right, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
+}
+
+// How far a value is from its bound, in words.
+export function margin(test: Test): string {
+  if (test.value === null) return "not measured";
+  const bound = test.minimum !== null ? test.minimum : test.maximum;
+  if (bound === null) return "";
+  return `by ${number(Math.abs(test.value - bound), 2)}`;
+}
+
+function tests(app: App, score: Score): HTMLElement {
+  const rows = score.tests.map((test) => {
+    const bound = [test.minimum !== null ? `≥ ${number(test.minimum, 3)}` : "", test.maximum !== null ? `≤ ${number(test.maximum, 3)}` : ""].filter(Boolean).join(", ");
+    const role = app.data.index.roles[test.role];
+    return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", {}, test.metric),
+                   element("td", { class: "number" }, meter(test), number(test.value, 3)), element("td", { class: "number" }, bound),
+                   element("td", { class: "result" }, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
+  });
+  let role = -1;
+  score.tests.forEach((test, i) => {      // the name of a role once
+    if (test.role === role) rows[i].cells[0].textContent = "";
+    else rows[i].classList.add("first");
+    role = test.role;
+  });
+  const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));
+  return element("details", { class: "tests", open: score.tests.length <= 12 }, element("summary", {}, `Tests of the roles: ${score.tests.filter((test) => test.passed).length} of ${score.tests.length} passed`),
+                 element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
+                         element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows))));
+}
+
+// A bar of the value with a tick at its bound; values beyond 0 to 1 make the bar's end twice the bound.
+function meter(test: Test): HTMLElement {
+  const bound = test.minimum ?? test.maximum ?? 0;
+  const top = Math.max(1, bound, test.value ?? 0);
+  const bar = element("span", { class: "meter", "aria-hidden": "true" }, element("span", { class: "filled" }), element("span", { class: "bound" }));
+  (bar.children[0] as HTMLElement).style.width = `${(100 * Math.max(0, test.value ?? 0)) / top}%`;
+  (bar.children[1] as HTMLElement).style.left = `${(100 * bound) / top}%`;
+  return bar;
+}
+

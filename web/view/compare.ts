@@ -1,0 +1,361 @@
+// Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
+import { App } from "../app";
+import { corresponds, Field, layer_means, place_of, third, values_of } from "../data";
+import { element, figure, select, view } from "../dom";
+import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
+import { band, curve, positions, time_scale } from "../draw/lines";
+import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
+import { diagonal, Dot, dots, nearest_dot, ring } from "../draw/scatter";
+import { Surface } from "../draw/surface";
+import { axis, extent, faded, number, signed } from "../scale";
+import { Run } from "../source";
+import { Head, head_name, marked } from "../state";
+import { head_colour } from "../theme";
+import { draw_marks, least_cell, map_input } from "./heads";
+import { run_choices } from "./controls";
+import { columns_of, loss_range } from "./loss";
+import { left_margin } from "./time";
+
+export function compare(app: App): void {
+  const place = view("compare");
+  if (!place) return;
+  const { index } = app.data;
+  if (index.study) study(app, place);
+  if (index.runs.length < 2) return;
+  losses(app, place);
+  if (!index.runs.some((run) => run.sources.length)) return;
+  const pair = element("div", {});
+  place.append(pair);
+  let surfaces: Surface[] = [];
+  const update = () => {
+    surfaces.forEach((surface) => surface.remove());
+    surfaces = [];
+    pair.replaceChildren(...pair_views(app, surfaces));
+  };
+  const draw = () => surfaces.forEach((surface) => surface.draw());
+  app.store.on(["run", "other"], update);
+  app.store.on(["metric", "source", "brush", "theme", "data", "mode", "fit"], draw);
+  app.store.on(["hover", "pinned"], () => surfaces.forEach((surface) => surface.draw_top()));
+  update();
+}
+
+function run_label(run: Run): string {
+  return run.condition ? `${run.condition.letter}: ${run.name}` : run.name;
+}
+
+function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
+  const { data, store } = app;
+  const a = data.run(), b = data.index.runs[store.state.other] ?? data.index.runs.find((run) => run !== a)!;
+  const shown = figure("Two runs");
+  const choices = run_choices(app).map((choice) => ({ ...choice, disabled: choice.value === String(store.state.run) }));
+  if (data.index.runs.length > 2) shown.tools.append(select("against", choices, String(store.state.other), (value) => store.set({ other: Number(value) })).box);
+  shown.note.textContent = why(a, b);
+  const grid = element("div", { class: "columns" });
+  shown.body.append(grid);
+  if (corresponds(a, b)) {
+    grid.append(map_of(app, a, b, "a", surfaces), map_of(app, a, b, "b", surfaces), map_of(app, a, b, "difference", surfaces), head_scatter(app, a, b, surfaces));
+  } else {
+    grid.append(layer_plot(app, a, b, surfaces), distributions(app, a, b, surfaces));
+  }
+  return [shown.box];
+}
+
+function why(a: Run, b: Run): string {
+  const names = `${run_label(a)} and ${run_label(b)}`;
+  if (corresponds(a, b)) return `${names} began with the same weights, so a head of one corresponds to the same head of the other. Maps share one scale.`;
+  const shape = a.layers !== b.layers || a.heads.q !== b.heads.q || a.heads.k !== b.heads.k;
+  return shape ? `${names} have different shapes (${a.layers} × ${a.heads.q} and ${b.layers} × ${b.heads.q} heads). Heads do not correspond: only layers and distributions are compared.`
+    : `${names} did not begin with the same weights. Head 3 of one has nothing to do with head 3 of the other: only layers and distributions are compared.`;
+}
+
+// The two values of each head, on one scale.
+function pair_fields(app: App, a: Run, b: Run): { a: Field; b: Field; difference: Field } | null {
+  const { state } = app.store;
+  const first = app.data.field(a, state.metric, "value"), second = app.data.field(b, state.metric, "value");
+  if (!first || !second) return null;
+  const low = Math.min(first.low, second.low), high = Math.max(first.high, second.high);
+  const log = first.log && second.log;
+  const values = first.values.map((value, i) => value - second.values[i]);
+  const most = Math.max(...extent(values).map(Math.abs)) || 1;
+  return { a: { ...first, low, high, log }, b: { ...second, low, high, log }, difference: { ...first, values, diverging: true, log: false, low: -most, high: most } };
+}
+
+function panel(title: string): HTMLElement {
+  return element("div", { class: "panel" }, element("h4", {}, title));
+}
+
+function map_of(app: App, a: Run, b: Run, which: "a" | "b" | "difference", surfaces: Surface[]): HTMLElement {
+  const title = which === "a" ? run_label(a) : which === "b" ? run_label(b) : `${run_label(a)} minus ${run_label(b)}`;
+  const box = panel(title), frame = element("div", { class: "map-frame" }), key = element("div", {});
+  box.append(frame, key);
+  let now: Grid = grid_of(a.layers, a.heads.q, 300, least_cell());
+  const field = () => pair_fields(app, a, b)?.[which] ?? null;
+  const surface = new Surface(frame, {
+    label: `Map of ${title}. Arrow keys walk, Enter pins.`, role: "application",
+    width: (available) => grid_width((now = grid_of(a.layers, a.heads.q, available, Math.min(least_cell(), 24)))), height: () => grid_height(now),
+    base: (c) => {
+      labels(c, now, app.theme());
+      const values = field();
+      if (values) cells(c, now, values, app.theme(), null);
+    },
+    top: (c) => draw_marks(c, now, app.store.state, app.theme()),
+  });
+  map_input(app, surface, () => now, () => a);
+  const bar = new Surface(key, {
+    label: "Key of the colours", height: () => 40,
+    top: (c, width) => {
+      const values = field(), { hover } = app.store.state;
+      if (values) colour_bar(c, values, app.theme(), 34, 12, Math.min(260, width - 40), 10, hover ? values.values[place_of(a, values.heads, hover.layer, hover.head)] : null);
+    },
+  });
+  surfaces.push(surface, bar);
+  return box;
+}
+
+function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
+  const box = panel("Head by head"), body = element("div", {}), note = element("p", { class: "note" });
+  box.append(body, note);
+  let list: Dot[] = [], heads: Head[] = [];
+  const surface = new Surface(body, {
+    label: `Each head: its value in ${run_label(b)} against ${run_label(a)}`, height: (width) => Math.min(380, width * 0.85),
+    base: (c, width, height) => {
+      const fields = pair_fields(app, a, b), theme = app.theme();
+      list = [];
+      heads = [];
+      if (!fields) return;
+      const area = { left: left_margin, top: 20, right: width - 12, bottom: height - 40 };
+      const range = extent([...fields.a.values, ...fields.b.values]);
+      const x = axis(range[0], range[1], [area.left + 6, area.right - 6], fields.a.log), y = axis(range[0], range[1], [area.bottom - 6, area.top + 6], fields.a.log);
+      y_axis(c, theme, area, y);
+      x_axis(c, theme, area, x, `${app.store.state.metric}, ${run_label(a)}`, number);
+      text(c, run_label(b), 4, 8, theme.soft, { size: 11 });
+      diagonal(c, x, y, theme.soft);
+      for (let i = 0; i < fields.a.values.length; ++i) {
+        if (!Number.isFinite(fields.a.values[i]) || !Number.isFinite(fields.b.values[i])) continue;
+        const layer = Math.floor(i / fields.a.heads);
+        list.push({ x: x(fields.a.values[i]), y: y(fields.b.values[i]), colour: theme.depth[third(layer, a.layers)] });
+        heads.push({ layer, head: Math.floor(((i % fields.a.heads) * a.heads.q) / fields.a.heads) });
+      }
+      dots(c, list, list.length > 300 ? 2.4 : 4, 0.65);
+      const above = list.filter((_, i) => fields.b.values[i] > fields.a.values[i]).length;
+      note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${run_label(b)}.`;
+    },
+    top: (c) => {
+      const theme = app.theme();
+      for (const mark of marked(app.store.state)) {
+        const per = a.heads.q / (pair_fields(app, a, b)?.a.heads ?? a.heads.q);
+        const i = heads.findIndex((head) => head.layer === mark.layer && head.head === Math.floor(mark.head / per) * per);
+        if (i < 0) continue;
+        ring(c, theme, list[i].x, list[i].y, head_colour(theme, mark), 7.5);
+        text(c, head_name(mark), list[i].x + 10, list[i].y, theme.ink, { size: 11, weight: 600, halo: theme.paper });
+      }
+    },
+  });
+  const pick = (event: MouseEvent) => heads[nearest_dot(list, event.offsetX, event.offsetY)] ?? null;
+  surface.canvas.addEventListener("pointermove", (event) => app.store.set({ hover: pick(event), step: null }));
+  surface.canvas.addEventListener("pointerleave", () => app.store.set({ hover: null }));
+  surface.canvas.addEventListener("click", (event) => {
+    const head = pick(event);
+    if (head) app.store.pin(head);
+  });
+  surfaces.push(surface);
+  return box;
+}
+
+// Layer means of both runs over relative depth, with the range of the heads.
+function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
+  const box = panel("Mean of each layer"), body = element("div", {});
+  box.append(body, run_key(app, [a, b]));
+  surfaces.push(new Surface(body, {
+    label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
+    top: (c, width, height) => {
+      const theme = app.theme(), area = { left: left_margin, top: 20, right: width - 12, bottom: height - 40 };
+      const tracks = [a, b].map((run) => app.data.track(run, app.store.state.source, app.store.state.metric));
+      if (!tracks[0] || !tracks[1]) return;
+      const all = tracks.map((track) => values_of(track!, app.store.state.brush));
+      const range = extent([...all[0], ...all[1]]);
+      const x = axis(0, 1, [area.left + 8, area.right - 8]), y = axis(range[0], range[1], [area.bottom - 4, area.top + 4], tracks[0].log && tracks[1].log);
+      y_axis(c, theme, area, y);
+      x_axis(c, theme, area, x, "relative depth", number);
+      text(c, app.store.state.metric, 4, 8, theme.soft, { size: 11 });
+      tracks.forEach((track, i) => {
+        const means = layer_means(all[i], track!.layers, track!.heads);
+        const xs = Float64Array.from(means, (_, layer) => x(track!.layers > 1 ? layer / (track!.layers - 1) : 0.5));
+        const rows = Array.from(means, (_, layer) => extent(all[i].subarray(layer * track!.heads, (layer + 1) * track!.heads)));
+        band(c, xs, rows.map((row) => row[0]), rows.map((row) => row[1]), y, faded(theme.categories[i], 0.16));
+        c.strokeStyle = theme.categories[i];
+        c.lineWidth = 2;
+        c.beginPath();
+        curve(c, xs, means, 0, y);
+        c.stroke();
+      });
+    },
+  }));
+  return box;
+}
+
+// All heads of both runs as rows of ticks and their quartiles.
+function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
+  const box = panel("Distribution of the heads"), body = element("div", {});
+  box.append(body);
+  surfaces.push(new Surface(body, {
+    label: `Values of all heads of ${run_label(a)} and ${run_label(b)}`, height: () => 200,
+    top: (c, width, height) => {
+      const theme = app.theme(), area = { left: 12, top: 14, right: width - 12, bottom: height - 40 };
+      const tracks = [a, b].map((run) => app.data.track(run, app.store.state.source, app.store.state.metric));
+      if (!tracks[0] || !tracks[1]) return;
+      const all = tracks.map((track) => Array.from(values_of(track!, app.store.state.brush)).filter(Number.isFinite).sort((u, v) => u - v));
+      const range = extent([...all[0], ...all[1]]);
+      const x = axis(range[0], range[1], [area.left + 4, area.right - 4], tracks[0].log && tracks[1].log);
+      x_axis(c, theme, area, x, app.store.state.metric, number);
+      all.forEach((values, i) => {
+        const middle = area.top + ((i + 0.6) * (area.bottom - area.top)) / 2;
+        text(c, run_label(i ? b : a), area.left, middle - 24, theme.soft, { size: 11 });
+        c.strokeStyle = faded(theme.categories[i], 0.5);
+        c.lineWidth = 1;
+        for (const value of values) {
+          c.beginPath();
+          c.moveTo(x(value), middle - 12);
+          c.lineTo(x(value), middle + 12);
+          c.stroke();
+        }
+        const quantile = (share: number) => x(values[Math.min(values.length - 1, Math.floor(share * values.length))]);
+        c.fillStyle = theme.categories[i];
+        c.fillRect(quantile(0.25), middle - 3, Math.max(2, quantile(0.75) - quantile(0.25)), 6);
+        c.fillStyle = theme.ink;
+        c.fillRect(quantile(0.5) - 1.5, middle - 8, 3, 16);
+      });
+    },
+  }));
+  return box;
+}
+
+function run_key(app: App, runs: Run[]): HTMLElement {
+  const list = element("ul", { class: "key" });
+  const update = () => list.replaceChildren(...runs.map((run, i) => {
+    const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
+    swatch.style.backgroundColor = app.theme().categories[i % app.theme().categories.length];
+    return element("li", {}, swatch, run_label(run));
+  }));
+  app.store.on(["theme"], update);
+  update();
+  return list;
+}
+
+// Losses of all runs over tokens.
+function losses(app: App, place: HTMLElement): void {
+  const { runs } = app.data.index;
+  if (!runs.some((run) => run.steps)) return;
+  const shown = figure("Losses of all runs");
+  place.append(shown.box);
+  const surface = new Surface(shown.body, {
+    label: "Training loss of all runs over tokens", height: () => 260,
+    top: (c, width, height) => {
+      const theme = app.theme(), box = { left: left_margin, top: 8, right: width - 16, bottom: height - 38 };
+      const tables = runs.map((run) => columns_of(app, run));
+      const range = loss_range(tables.flatMap((table) => (table ? [table.loss] : [])));
+      const last = Math.max(...tables.map((table) => (table ? table.tokens[table.tokens.length - 1] : 0)));
+      const first = Math.min(...tables.map((table) => (table ? table.tokens[0] : Infinity)));
+      const x = time_scale([first, last], box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
+      y_axis(c, theme, box, y);
+      x_axis(c, theme, box, x, "tokens");
+      tables.forEach((table, i) => {
+        if (!table) return;
+        c.strokeStyle = theme.categories[i % theme.categories.length];
+        c.lineWidth = 1.4;
+        c.beginPath();
+        curve(c, positions(table.tokens, x), table.loss, 0, y);
+        c.stroke();
+      });
+    },
+  });
+  shown.box.append(run_key(app, runs));
+  app.store.on(["theme", "data", "time"], () => surface.draw());
+}
+
+function study(app: App, place: HTMLElement): void {
+  const given = app.data.index.study!;
+  const effects = figure("Effects");
+  effects.note.textContent = `${given.descriptive ? "One seed: this describes one run; it does not test a difference. " : "Differences over seeds with 95 % intervals. "}Between the dashed lines (τ = ${number(given.tau)}) a difference does not matter.`;
+  const over = figure("Effects over time");
+  const columns = element("div", { class: "columns" }, effects.box, over.box);
+  place.append(columns);
+  const surface = new Surface(effects.body, {
+    label: `Effects with intervals: ${given.effects.map((one) => `${one.pair} ${number(one.difference)}, ${number(one.low)} to ${number(one.high)}`).join("; ")}`,
+    height: () => 60 + given.effects.length * 44, top: (c, width, height) => forest(c, app, width, height),
+  });
+  const surfaces = [surface];
+  if (given.over_time && given.over_time.tokens.length > 1) surfaces.push(new Surface(over.body, {
+    label: "Effects over tokens with intervals", height: () => Math.max(200, 60 + given.effects.length * 44), top: (c, width, height) => effects_over_time(c, app, width, height),
+  }));
+  else over.box.hidden = true;
+  over.note.textContent = "Bands are 95 % intervals.";
+  const key = element("ul", { class: "key" });
+  over.box.append(key);
+  const update = () => {
+    surfaces.forEach((one) => one.draw());
+    key.replaceChildren(...given.effects.map((effect, i) => {
+      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
+      swatch.style.backgroundColor = app.theme().categories[i];
+      return element("li", {}, swatch, `${effect.pair} (${effect.name})`);
+    }));
+  };
+  app.store.on(["theme", "time"], update);
+  update();
+}
+
+function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
+  const given = app.data.index.study!, theme = app.theme();
+  const box: Box = { left: Math.min(130, width * 0.3), top: 8, right: width - 16, bottom: height - 40 };
+  const range = extent([...given.effects.flatMap((one) => [one.difference, one.low, one.high]), given.tau, -given.tau].map((value) => value ?? NaN));
+  const pad = (range[1] - range[0]) * 0.06;
+  const x = axis(range[0] - pad, range[1] + pad, [box.left, box.right]);
+  c.fillStyle = faded(theme.muted, 0.14);
+  c.fillRect(x(-given.tau), box.top, x(given.tau) - x(-given.tau), box.bottom - box.top);
+  x_axis(c, theme, box, x, "difference", signed);
+  c.setLineDash([4, 4]);
+  for (const edge of [-given.tau, given.tau]) rule(c, x(edge), box.top, x(edge), box.bottom, theme.soft);
+  c.setLineDash([]);
+  rule(c, x(0), box.top, x(0), box.bottom, theme.ink);
+  given.effects.forEach((effect, i) => {
+    const y = box.top + ((i + 0.5) * (box.bottom - box.top)) / given.effects.length;
+    text(c, effect.pair, 2, y - 8, theme.ink, { weight: 600 });
+    text(c, effect.word ?? effect.name, 2, y + 8, theme.soft, { size: 11 });
+    if (effect.difference === null) return;
+    c.strokeStyle = c.fillStyle = theme.categories[i];
+    c.lineWidth = 3;
+    if (effect.low !== null && effect.high !== null) {
+      c.beginPath();
+      c.moveTo(x(effect.low), y);
+      c.lineTo(x(effect.high), y);
+      c.stroke();
+    }
+    ring(c, theme, x(effect.difference), y, theme.categories[i], 8);
+    text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600 });
+  });
+}
+
+function effects_over_time(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
+  const given = app.data.index.study!, over = given.over_time!, theme = app.theme();
+  const box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
+  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
+  const lines = given.effects.map((effect) => over.effects[effect.name]).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
+  const range = extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]);
+  const x = time_scale(over.tokens, box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
+  const xs = positions(over.tokens, x);
+  y_axis(c, theme, box, y, 34, signed);
+  x_axis(c, theme, box, x, "tokens");
+  c.setLineDash([4, 4]);
+  for (const edge of [-given.tau, given.tau]) rule(c, box.left, y(edge), box.right, y(edge), theme.soft);
+  c.setLineDash([]);
+  rule(c, box.left, y(0), box.right, y(0), theme.ink);
+  lines.forEach((one, i) => {
+    if (!one) return;
+    if (one.low.length) band(c, xs, one.low, one.high, y, faded(theme.categories[i], 0.18));
+    c.strokeStyle = theme.categories[i];
+    c.lineWidth = 2;
+    c.beginPath();
+    curve(c, xs, one.difference, 0, y);
+    c.stroke();
+  });
+}

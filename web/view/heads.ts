@@ -1,0 +1,397 @@
+// Which heads? The map, the scatter of two metrics and the table.
+import { App } from "../app";
+import { Field, place_of, third } from "../data";
+import { button, element, figure, select, view } from "../dom";
+import { Box, text, x_axis, y_axis } from "../draw/axes";
+import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, outline } from "../draw/map";
+import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
+import { Surface } from "../draw/surface";
+import { axis, extent, number, Scale } from "../scale";
+import { Run } from "../source";
+import { Head, head_name, is_pinned, marked, State } from "../state";
+import { Colours, head_colour } from "../theme";
+import { head_words, metric_choices, mode_name } from "./controls";
+
+// Cells can be hit by a finger where the screen is small.
+export function least_cell(): number {
+  return window.innerWidth < 600 ? 24 : 13;
+}
+
+// Place of each head's role at the last moment of the brush; null where there are no roles.
+export function roles_shown(app: App, state: State, run: Run): ((layer: number, head: number) => number) | null {
+  const roles = run.roles;
+  if (!roles) return null;
+  const bytes = state.brush && roles.of_head ? app.data.block(roles.of_head.block) : undefined;
+  if (state.brush && bytes) {
+    let moment = roles.step.length - 1;
+    while (moment > 0 && roles.step[moment] > state.brush[1]) --moment;
+    const start = moment * run.layers * run.heads.q;
+    return (layer, head) => bytes[start + layer * run.heads.q + head];
+  }
+  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role]));
+  return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
+}
+
+// Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins.
+export function map_input(app: App, surface: Surface, grid: () => Grid, run: () => Run): void {
+  const { store } = app;
+  const canvas = surface.canvas;
+  canvas.tabIndex = 0;
+  const under = (event: PointerEvent | MouseEvent) => hit(grid(), event.offsetX, event.offsetY);
+  canvas.addEventListener("pointermove", (event) => store.set({ hover: under(event), step: null }));
+  canvas.addEventListener("pointerleave", () => {
+    if (document.activeElement !== canvas) store.set({ hover: null });
+  });
+  canvas.addEventListener("click", (event) => {
+    const head = under(event);
+    if (head) store.pin(head);
+  });
+  canvas.addEventListener("focus", () => {
+    if (!store.state.hover && canvas.matches(":focus-visible")) store.set({ hover: { layer: 0, head: 0 } });
+  });
+  canvas.addEventListener("blur", () => store.set({ hover: null }));
+  canvas.addEventListener("keydown", (event) => {
+    const moves: { [key: string]: [number, number] } = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+    const at = store.state.hover ?? { layer: 0, head: 0 };
+    const { layers, heads } = run();
+    let to: Head | null = null;
+    if (moves[event.key]) {
+      to = { layer: Math.max(0, Math.min(layers - 1, at.layer + moves[event.key][0])), head: Math.max(0, Math.min(heads.q - 1, at.head + moves[event.key][1])) };
+    } else if (event.key === "Home") to = { layer: at.layer, head: 0 };
+    else if (event.key === "End") to = { layer: at.layer, head: heads.q - 1 };
+    else if (event.key === "Enter" || event.key === " ") {
+      store.pin(at);
+      app.say(`${head_name(at)} ${is_pinned(store.state.pinned, at) ? "pinned" : "unpinned"}`);
+    } else return;
+    event.preventDefault();
+    if (to) {
+      store.set({ hover: to, step: null });
+      app.say(head_words(app, to));
+    }
+  });
+}
+
+// Outlines of pinned heads and of the head under the pointer.
+export function draw_marks(c: CanvasRenderingContext2D, grid: Grid, state: State, theme: Colours): void {
+  for (const pin of state.pinned)
+    if (pin.layer < grid.layers && pin.head < grid.heads) outline(c, grid, { ...pin, colour: theme.categories[pin.slot] }, theme, 3);
+  const { hover } = state;
+  if (hover && hover.layer < grid.layers && hover.head < grid.heads) outline(c, grid, { ...hover, colour: theme.ink }, theme, 2);
+}
+
+export function heads(app: App): void {
+  map_view(app);
+  scatter_view(app);
+  table_view(app);
+}
+
+function map_view(app: App): void {
+  const place = view("map");
+  if (!place) return;
+  const { store, data } = app;
+  const shown = figure("Map of heads");
+  const frame = element("div", { class: "map-frame" });
+  const key = element("div", { class: "map-key" });
+  shown.body.append(frame, key);
+  const letters = element("input", { type: "checkbox", checked: true });
+  const fixed: HTMLInputElement = element("input", { type: "checkbox", change: () => store.set({ fit: fixed.checked ? "run" : "shown" }) });
+  if (data.index.roles.length) shown.tools.append(element("label", { class: "check" }, letters, "roles"));
+  shown.tools.append(element("label", { class: "check" }, fixed, "one scale for all steps"));
+  place.append(shown.box);
+  const run = () => data.run();
+  const grid = () => grid_of(run().layers, run().heads.q, frame.clientWidth || 600, least_cell());
+  let now: Grid = grid();
+  const field = () => data.field(run(), store.state.metric, store.state.mode);
+  const surface = new Surface(frame, {
+    label: "", role: "application",
+    width: (available) => grid_width((now = grid_of(run().layers, run().heads.q, available, least_cell()))),
+    height: () => grid_height(now),
+    base: (c) => {
+      labels(c, now, app.theme());
+      const values = field(), roles = letters.checked ? roles_shown(app, store.state, run()) : null;
+      const letter = roles && ((layer: number, head: number) => role_letter(app, roles(layer, head)));
+      if (values) cells(c, now, values, app.theme(), letter);
+      else text(c, why_empty(app), now.left, now.top + 14, app.theme().soft);
+    },
+    top: (c) => draw_marks(c, now, store.state, app.theme()),
+  });
+  const bar = new Surface(key, {
+    label: "Key of the colours", height: () => 40,
+    top: (c, width) => {
+      const values = field(), hover = store.state.hover;
+      const wide = Math.min(320, width - 40);
+      if (values) colour_bar(c, values, app.theme(), 34, 12, wide, 12, hover ? values.values[place_of(run(), values.heads, hover.layer, hover.head)] : null);
+    },
+  });
+  letters.addEventListener("change", () => surface.draw());
+  map_input(app, surface, () => now, run);
+  const describe = () => {
+    const { metric, mode, brush } = store.state;
+    const values = field();
+    shown.note.textContent = `${metric}${mode === "value" ? "" : `, ${mode_name(mode)}`}. A row is a layer, a column a query head${values && values.heads !== run().heads.q
+      ? `; a cell is a key head, read by ${run().heads.q / values.heads} query heads` : ""}.`;
+    const range = values ? extent(values.values) : [NaN, NaN];
+    surface.label(`Map of ${metric}, ${run().layers} layers by ${run().heads.q} heads, ${number(range[0])} to ${number(range[1])}${brush
+      ? `, steps ${brush[0]} to ${brush[1]}` : ", last moment"}. Arrow keys walk, Enter pins.`);
+    fixed.checked = store.state.fit === "run";
+    surface.draw();
+    bar.draw();
+    place.dataset.field = values ? `${metric}|${mode}|${brush ?? ""}` : "";
+  };
+  store.on(["run", "source", "metric", "mode", "brush", "other", "theme", "data", "fit"], describe);
+  store.on(["hover", "pinned"], () => {
+    surface.draw_top();
+    bar.draw_top();
+  });
+  describe();
+  add_role_key(app, shown.box);
+}
+
+// "mixed" says that a head has no role: its letter would only cover the map.
+function role_letter(app: App, role: number): string {
+  const found = app.data.index.roles[role];
+  return found && found.name !== "mixed" ? found.letter : "";
+}
+
+function why_empty(app: App): string {
+  const { state } = app.store;
+  if (!app.data.has(app.data.run(), state.source, state.metric)) return "not measured here";
+  return "…";
+}
+
+function add_role_key(app: App, place: HTMLElement): void {
+  if (!app.data.index.roles.length || !app.data.run().roles) return;
+  const list = element("ul", { class: "key" });
+  for (const role of app.data.index.roles) list.append(element("li", {}, element("b", {}, role.letter), ` ${role.text}`));
+  place.append(list);
+}
+
+// Colour of a role. Letters and names tell roles apart as well.
+export function role_colour(app: App, role: number): string {
+  const theme = app.theme(), found = app.data.index.roles[role];
+  return !found || found.name === "mixed" || role >= theme.categories.length ? theme.absent : theme.categories[role];
+}
+
+interface Scattered { x: Scale; y: Scale; list: Dot[]; heads: Head[]; box: Box }
+
+function scatter_view(app: App): void {
+  const place = view("scatter");
+  if (!place) return;
+  const { store, data } = app;
+  const shown = figure("Two metrics");
+  const choices = () => metric_choices(app, store.state);
+  const x = select("x", choices(), store.state.x, (value) => store.set({ x: value }));
+  const y = select("y", choices(), store.state.y, (value) => store.set({ y: value }));
+  const colour = select("colour", [{ value: "depth", text: "depth" }, { value: "role", text: "role" }], "depth", (value) => store.set({ colour: value as "depth" | "role" }));
+  shown.tools.append(x.box, y.box);
+  if (data.index.roles.length) shown.tools.append(colour.box);
+  shown.note.textContent = "Each dot is a query head, at the steps chosen above. Extremes are worth a look.";
+  place.append(shown.box);
+  let now: Scattered | null = null;
+  const surface = new Surface(shown.body, {
+    label: "", height: (width) => Math.max(260, Math.min(460, width * 0.78)),
+    base: (c, width, height) => {
+      now = scattered(app, width, height);
+      if (!now) return;
+      const theme = app.theme();
+      y_axis(c, theme, now.box, now.y, 40);
+      x_axis(c, theme, now.box, now.x, store.state.x, number);
+      text(c, store.state.y, 4, 10, theme.soft, { size: 11 });
+      dots(c, now.list, now.list.length > 300 ? 2.6 : 4.2, store.state.pinned.length ? 0.4 : 0.75);
+    },
+    top: (c) => {
+      if (now) draw_pins(c, app, now);
+    },
+  });
+  const pick = (event: MouseEvent) => {
+    const i = now ? nearest_dot(now.list, event.offsetX, event.offsetY) : -1;
+    return now && i >= 0 ? now.heads[i] : null;
+  };
+  surface.canvas.addEventListener("pointermove", (event) => store.set({ hover: pick(event), step: null }));
+  surface.canvas.addEventListener("pointerleave", () => store.set({ hover: null }));
+  surface.canvas.addEventListener("click", (event) => {
+    const head = pick(event);
+    if (head) store.pin(head);
+  });
+  const update = () => {
+    surface.label(`Scatter of ${store.state.y} against ${store.state.x}, one dot for each head. The table of heads has the numbers.`);
+    surface.draw();
+  };
+  store.on(["run", "source", "brush", "theme", "data", "x", "y", "colour", "pinned"], update);
+  store.on(["hover"], () => surface.draw_top());
+  store.on(["x", "y"], () => {
+    x.input.value = store.state.x;
+    y.input.value = store.state.y;
+  });
+  update();
+}
+
+function scattered(app: App, width: number, height: number): Scattered | null {
+  const { data, store } = app;
+  const state = store.state, run = data.run(state), theme = app.theme();
+  const a = data.field(run, state.x, "value", state), b = data.field(run, state.y, "value", state);
+  if (!a || !b) return null;
+  const box = { left: 48, top: 24, right: width - 14, bottom: height - 38 };
+  const scale = (field: Field, range: [number, number]) => {
+    const [low, high] = extent(field.values);
+    return axis(low, high, range, field.log);
+  };
+  const x = scale(a, [box.left + 8, box.right - 8]), y = scale(b, [box.bottom - 8, box.top + 8]);
+  const roles = state.colour === "role" ? roles_shown(app, state, run) : null;
+  const list: Dot[] = [], heads: Head[] = [];
+  for (let layer = 0; layer < run.layers; ++layer) {
+    for (let head = 0; head < run.heads.q; ++head) {
+      const u = a.values[place_of(run, a.heads, layer, head)], v = b.values[place_of(run, b.heads, layer, head)];
+      if (!Number.isFinite(u) || !Number.isFinite(v)) continue;
+      list.push({ x: x(u), y: y(v), colour: roles ? role_colour(app, roles(layer, head)) : theme.depth[third(layer, run.layers)] });
+      heads.push({ layer, head });
+    }
+  }
+  return { x, y, list, heads, box };
+}
+
+function draw_pins(c: CanvasRenderingContext2D, app: App, now: Scattered): void {
+  const { hover } = app.store.state, theme = app.theme();
+  for (const mark of marked(app.store.state)) {
+    const i = now.heads.findIndex((head) => head.layer === mark.layer && head.head === mark.head);
+    if (i < 0) continue;
+    const { x, y } = now.list[i];
+    ring(c, theme, x, y, head_colour(theme, mark), hover && mark.layer === hover.layer && mark.head === hover.head ? 8.5 : 7.5);
+    const left = x > now.box.right - 60;
+    text(c, head_name(mark), x + (left ? -11 : 11), y, theme.ink, { size: 12, weight: 600, align: left ? "right" : "left", halo: theme.paper });
+  }
+}
+
+// The table of C++ gains a column of the metric shown, sorting, a filter and a copy as CSV.
+function table_view(app: App): void {
+  const table = document.querySelector<HTMLTableElement>("table.heads");
+  if (!table || !table.tHead || !table.tBodies[0]) return;
+  const body = table.tBodies[0], header = table.tHead.rows[0];
+  const rows = Array.from(body.rows);
+  const names = Array.from(header.cells, (cell) => (cell.textContent ?? "").trim());
+  const column = element("th", { scope: "col" });
+  header.append(column);
+  for (const row of rows) row.append(element("td", { class: "shown" }));
+  const filter = element("input", { type: "search", id: "filter", placeholder: "layer>=16 role=sink", size: 24, spellcheck: "false" });
+  const found = element("span", { class: "note", role: "status" });
+  const copy = button("Copy CSV", () => copy_csv(table, copy));
+  const tools = element("div", { class: "tools table-tools" }, element("label", { class: "field" }, element("span", {}, "Filter"), filter), copy, found);
+  (table.closest(".scroll") ?? table).before(tools);
+  const apply = () => {
+    const tests = parse_filter(filter.value);
+    let kept = 0;
+    const shown_names = [...names, app.store.state.metric];
+    for (const row of rows) {
+      row.hidden = !tests.every((test) => passes(test, row, shown_names));
+      if (!row.hidden) ++kept;
+    }
+    found.textContent = filter.value ? `${kept} of ${rows.length} heads` : "";
+  };
+  filter.addEventListener("input", apply);
+  body.addEventListener("click", (event) => {
+    const row = (event.target as HTMLElement).closest("tr");
+    const head = row && head_of(row);
+    if (head) app.store.pin(head);
+  });
+  Array.from(header.cells).forEach((cell, i) => sortable(cell, i, rows, body));
+  let timer = 0;
+  const update = () => {
+    window.clearTimeout(timer);      // a thousand cells: after the brush has come to rest
+    timer = window.setTimeout(() => show_column(app, rows, column), 120);
+  };
+  app.store.on(["run", "source", "metric", "mode", "brush", "data"], update);
+  app.store.on(["pinned"], () => mark_rows(app, rows));
+  update();
+  mark_rows(app, rows);
+}
+
+function head_of(row: HTMLTableRowElement): Head | null {
+  const found = /^q?(\d+)\.(\d+)$/.exec(row.dataset.head ?? "");
+  return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
+}
+
+function show_column(app: App, rows: HTMLTableRowElement[], column: HTMLElement): void {
+  const { store, data } = app;
+  const run = data.run(), field = data.field(run, store.state.metric, store.state.mode);
+  const label = `${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
+  (column.querySelector("button") ?? column).textContent = label;
+  for (const row of rows) {
+    const head = head_of(row), cell = row.cells[row.cells.length - 1];
+    const there = field && head && head.layer < run.layers && head.head < run.heads.q;
+    cell.textContent = there ? number(field.values[place_of(run, field.heads, head.layer, head.head)]) : "";
+  }
+}
+
+function mark_rows(app: App, rows: HTMLTableRowElement[]): void {
+  for (const row of rows) {
+    const head = head_of(row), pin = head && is_pinned(app.store.state.pinned, head);
+    row.classList.toggle("pinned", Boolean(pin));
+    row.style.setProperty("--mark", pin ? `var(--category-${pin.slot})` : "transparent");
+  }
+}
+
+function cell_number(text: string): number {
+  const value = text.trim().replace("−", "-").replace(/,/g, "");
+  return value === "" ? NaN : Number(value);
+}
+
+function sortable(cell: HTMLTableCellElement, column: number, rows: HTMLTableRowElement[], body: HTMLElement): void {
+  const label = cell.textContent ?? "";
+  let down = true;
+  const sort = button(label, () => {
+    for (const other of Array.from(cell.parentElement!.children)) other.removeAttribute("aria-sort");
+    down = !down;
+    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const place = new Map(rows.map((row, i) => [row, i]));
+    const key = (row: HTMLTableRowElement) => (column === 0 ? place.get(row)! : cell_number(row.cells[column].textContent ?? ""));
+    const words = (row: HTMLTableRowElement) => row.cells[column].textContent ?? "";
+    const sorted = [...rows].sort((a, b) => {
+      const [u, v] = [key(a), key(b)];
+      const order = Number.isNaN(u) && Number.isNaN(v) ? words(a).localeCompare(words(b)) : Number.isNaN(u) ? 1 : Number.isNaN(v) ? -1 : u - v;
+      return down ? -order : order;
+    });
+    body.append(...sorted);
+  }, { class: "sort" });
+  cell.replaceChildren(sort);
+}
+
+interface Condition { name: string; sign: string; value: string }
+// "layer>=16 role=sink" as conditions; a word alone must be somewhere in the row.
+export function parse_filter(text: string): Condition[] {
+  return text.trim().split(/\s+/).filter(Boolean).map((part) => {
+    const found = /^([\w ]+?)(>=|<=|!=|=|>|<)(.+)$/.exec(part);
+    return found ? { name: found[1].toLowerCase(), sign: found[2], value: found[3] } : { name: "", sign: "", value: part };
+  });
+}
+
+function passes(test: Condition, row: HTMLTableRowElement, names: string[]): boolean {
+  const words = (text: string) => text.toLowerCase().replace(/[_\s]+/g, " ").trim();
+  if (!test.name) return words(row.textContent ?? "").includes(words(test.value));
+  const head = head_of(row);
+  const at = names.findIndex((name) => name.toLowerCase() === test.name);
+  const text = test.name === "layer" ? String(head?.layer) : test.name === "head" && head ? String(head.head) : at >= 0 ? row.cells[at].textContent ?? "" : "";
+  const value = cell_number(text), bound = Number(test.value);
+  if (Number.isFinite(value) && Number.isFinite(bound)) {
+    const results: { [sign: string]: boolean } = { ">=": value >= bound, "<=": value <= bound, ">": value > bound, "<": value < bound, "=": value === bound, "!=": value !== bound };
+    return results[test.sign];
+  }
+  const inside = words(text).includes(words(test.value));
+  return test.sign === "=" ? inside : test.sign === "!=" ? !inside : false;
+}
+
+function copy_csv(table: HTMLTableElement, told: HTMLButtonElement): void {
+  const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+  const lines = Array.from(table.rows).filter((row) => !row.hidden)
+    .map((row) => Array.from(row.cells, (cell) => quote((cell.textContent ?? "").trim().replace("−", "-"))).join(","));
+  const say = (text: string) => {
+    told.textContent = text;
+    window.setTimeout(() => (told.textContent = "Copy CSV"), 1500);
+  };
+  const area = element("textarea", { readonly: true, class: "unseen", "aria-label": "CSV" });
+  area.value = lines.join("\n") + "\n";
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");      // works from file:// in all browsers; the clipboard API does not
+  area.remove();
+  say(done ? "Copied" : "Not copied");
+}
