@@ -101,10 +101,11 @@ void set_phase(const fs::path& folder, std::string_view phase) {
   write_progress(folder / progress_name, *progress);
 }
 
-ProgressFile::ProgressFile(const fs::path& folder, const Moment& now, std::int64_t steps,
+ProgressFile::ProgressFile(const fs::path& folder, const Moment& now, double loss, std::int64_t steps,
                            std::function<void()> before_writing)
     : file_(folder / progress_name), before_writing_(std::move(before_writing)), first_step_(now.step) {
   now_.moment = now;
+  now_.loss = loss;
   now_.steps = steps;
 }
 

@@ -47,8 +47,9 @@ void set_phase(const std::filesystem::path& folder, std::string_view phase);
 
 class ProgressFile {
  public:
-  // `before_writing` throws when nothing may be written to the folder any more; that reaches the caller.
-  ProgressFile(const std::filesystem::path& folder, const Moment& now, std::int64_t steps,
+  // `loss`: of the last update of an earlier process, or missing. `before_writing` throws when nothing may be written
+  // to the folder any more; that reaches the caller.
+  ProgressFile(const std::filesystem::path& folder, const Moment& now, double loss, std::int64_t steps,
                std::function<void()> before_writing);
 
   // An update that is done, and the seconds that it took. The file is written if it is a second old.

@@ -96,8 +96,10 @@ class TrainRun {
     log_.emplace(job_.folder, latest_ ? std::optional(trainer_.steps_done()) : std::nullopt);
     last_saved_ = log_->last_step("checkpoint");
     const Table steps = read_parquet(job_.folder / "steps.parquet");
-    spikes_ = LossSpikes(steps.has("loss") ? steps.numbers("loss") : Numbers(), log_->last_step("spike"));
-    progress_.emplace(job_.folder, moment_now(), job_.options.steps(), observer_.before_writing);
+    const Numbers losses = steps.has("loss") ? steps.numbers("loss") : Numbers();
+    spikes_ = LossSpikes(losses, log_->last_step("spike"));
+    progress_.emplace(job_.folder, moment_now(), losses.empty() ? missing : losses.back(), job_.options.steps(),
+                      observer_.before_writing);
     progress_->enter(phase::training);
     if (latest_)
       log_->append("resume", moment_now(),

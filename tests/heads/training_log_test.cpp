@@ -99,7 +99,7 @@ TEST(ProgressOfTraining, IsWrittenAtPhasesAndOnceASecond) {
   const TemporaryFolder folder;
   int asked = 0;
   EXPECT_FALSE(read_progress(folder.path()));
-  ProgressFile file(folder.path(), {4, 400}, 12, [&] { ++asked; });
+  ProgressFile file(folder.path(), {4, 400}, missing, 12, [&] { ++asked; });
   EXPECT_FALSE(read_progress(folder.path()));
   file.enter(phase::training);
   auto progress = read_progress(folder.path());
@@ -142,10 +142,11 @@ TEST(ProgressOfTraining, ThatIsDamagedIsNone) {
 // A folder that cannot be written to.
 TEST(ProgressOfTraining, DoesNotStopATrainingThatCannotWriteIt) {
   const TemporaryFolder folder;
-  ProgressFile file(folder / "nowhere", {}, 12, [] {});
+  ProgressFile file(folder / "nowhere", {}, missing, 12, [] {});
   EXPECT_NO_THROW(file.enter(phase::training));
-  expect_error(Fault::runtime, "moved",
-               [&] { ProgressFile(folder.path(), {}, 12, [] { fail_runtime("moved"); }).enter(phase::training); });
+  expect_error(Fault::runtime, "moved", [&] {
+    ProgressFile(folder.path(), {}, missing, 12, [] { fail_runtime("moved"); }).enter(phase::training);
+  });
   EXPECT_FALSE(fs::exists(folder / "progress.json"));
 }
 

@@ -111,6 +111,10 @@ TEST(Resume, SaysSoAndForgetsEventsBehindItsCheckpoint) {
               ::testing::ElementsAre("start 0 0", "probe 0 0", "probe 3 768", "checkpoint 4 1024", "end 12 3072",
                                      "resume 4 1024", "probe 6 1536", "checkpoint 8 2048", "probe 9 2304",
                                      "probe 12 3072", "checkpoint 12 3072", "end 12 3072"));
+  const double loss = read_progress(folder.path())->loss;
+  run(job);  // nothing is left to train
+  EXPECT_EQ(events_of(folder.path()).size(), 14U);
+  EXPECT_EQ(read_progress(folder.path())->loss, loss);
 }
 
 TEST(Train, LearnsMoreThanFrequencies) {
