@@ -175,8 +175,12 @@ TEST(Examples, OfMuchDataAreFromASampleAndTheStrongestOfAll) {
       const std::span own = std::span(examples).subspan(static_cast<std::size_t>(layer * 4 + head) * 10, 10);
       for (std::size_t i = 0; i < 10; ++i) {
         const bool strongest = i < 4;
-        if (strongest) EXPECT_NEAR(own[i].strength, all[i], 1e-6);
-        if (i > 0) EXPECT_LE(own[i].strength, own[i - 1].strength);
+        if (strongest) {
+          EXPECT_NEAR(own[i].strength, all[i], 1e-6);
+        }
+        if (i > 0) {
+          EXPECT_LE(own[i].strength, own[i - 1].strength);
+        }
         const std::vector<double>& of = strongest ? all : some;
         const auto larger = std::ranges::count_if(of, [&](double x) { return x > own[i].strength + 1e-9; });
         const auto n = static_cast<double>(of.size());
