@@ -190,7 +190,7 @@ TEST(LossSpikes, AreTheSameForARunThatGoesOn) {
   std::mt19937 generator(3);
   std::normal_distribution<double> noise;
   std::vector<double> losses;
-  for (int i = 0; i < 500; ++i) losses.push_back(2 + 0.1 * noise(generator) + (i % 47 == 0 ? 3 : 0));
+  for (int i = 0; i < 500; ++i) losses.push_back(2 + 0.01 * i + 0.1 * noise(generator) + (i % 47 == 0 ? 3 : 0));
   const auto found_in = [&](LossSpikes spikes, std::size_t from) {
     std::vector<std::int64_t> found;
     for (std::size_t i = from; i < losses.size(); ++i)
