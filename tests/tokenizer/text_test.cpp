@@ -3,6 +3,7 @@
 #include "support/expect_error.h"
 #include "support/time_limit.h"
 #include "tokenizer/byte_characters.h"
+#include "tokenizer/decoder.h"
 #include "tokenizer/newer_code_points.h"
 #include "tokenizer/text_pattern.h"
 #include "tokenizer/unicode.h"
@@ -41,6 +42,24 @@ TEST(Utf8, WrongBytesAreReplacedByMaximalSubparts) {
   EXPECT_EQ(marks("\xED\xA0\x80\xED\xBF\xBF\xED\xAF\x41"), mark + mark + mark + mark + mark + mark + mark + mark + "A");
   EXPECT_EQ(marks("\xF4\x91\x92\x93\xFF\x41\x80\xBF\x42"), mark + mark + mark + mark + mark + "A" + mark + mark + "B");
   EXPECT_EQ(marks("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), mark + mark + mark + mark + "A");
+}
+
+TEST(Utf8, BytesOfNoCharacterAreShownAsNumbers) {
+  EXPECT_EQ(visible_bytes("a\xC3\xA9\xE7\x8C z\n"), "a\xC3\xA9⟨0xE7⟩⟨0x8C⟩ z\n");
+  EXPECT_EQ(visible_bytes("\xFF"), "⟨0xFF⟩");
+  EXPECT_EQ(visible_bytes(""), "");
+}
+
+// What decoding takes from the ends of a text stays.
+TEST(Decoder, BytesOfOnePieceAreThoseInTheMiddleOfAText) {
+  EXPECT_EQ(bytes_of_piece({decoder::Metaspace{}},
+                           "\xE2\x96\x81"
+                           "a"),
+            " a");
+  EXPECT_EQ(bytes_of_piece({decoder::WordEnd{"</w>"}}, "a</w>"), "a ");
+  EXPECT_EQ(bytes_of_piece({decoder::Fuse{}, decoder::Strip{" ", 1, 0}}, " a"), " a");
+  EXPECT_EQ(bytes_of_piece({decoder::ByteFallback{}}, "<0xE2>"), "\xE2");
+  EXPECT_EQ(bytes_of_piece({decoder::ByteLevel{}}, "\xC4\xA0"), " ");
 }
 
 TEST(ByteCharacters, LeadBack) {
