@@ -1,8 +1,8 @@
 // Start of the page: reads the index, makes the store from the URL's fragment and fills the views.
 import { App } from "./app";
-import { Data } from "./data";
+import { corresponds, Data } from "./data";
 import { element, view } from "./dom";
-import { embedded, Source } from "./source";
+import { embedded, Run, Source } from "./source";
 import { State, Store, write_fragment } from "./state";
 import { colours } from "./theme";
 import { card } from "./view/card";
@@ -11,7 +11,15 @@ import { controls } from "./view/controls";
 import { go, header, prefers_dark } from "./view/header";
 import { heads } from "./view/heads";
 import { loss } from "./view/loss";
+import { plasticity } from "./view/plasticity";
+import { surgery } from "./view/surgery";
 import { time } from "./view/time";
+
+// What the first run is compared with: a run whose heads correspond, if there is one.
+function other_run(runs: Run[]): number {
+  const found = runs.findIndex((run, i) => i > 0 && corresponds(runs[0], run));
+  return found > 0 ? found : 1;
+}
 
 function first_state(source: Source): State {
   const run = source.index.runs[0];
@@ -20,7 +28,7 @@ function first_state(source: Source): State {
   const metrics = tracked?.series.map((series) => series.metric) ?? [];
   const choose = (...names: string[]) => names.find(has) ?? metrics[0] ?? "";
   return {
-    run: 0, other: 1, source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
+    run: 0, other: other_run(source.index.runs), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
     x: choose("sink", "k_norm"), y: choose("entropy", "q_norm"), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
   };
 }
@@ -60,6 +68,8 @@ function start(source: Source): void {
     time(app);
     card(app);
   }
+  plasticity(app);
+  surgery(app);
   loss(app);
   compare(app);
   follow_fragment(app);

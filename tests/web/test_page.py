@@ -375,8 +375,9 @@ class Whole(PageTest):
     def test_Targets_AreLargeEnough(self):
         page = self.open(fragment="#h=1.1", width=390)
         small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary')).filter((one) => one.offsetParent)
-          .map((one) => (one.closest('label') ?? one).getBoundingClientRect()).filter((box) => box.height < 24 || box.width < 24).length""")
-        self.assertEqual(small, 0)
+          .map((one) => [one.outerHTML.slice(0, 80), (one.closest('label') ?? one).getBoundingClientRect()])
+          .filter(([_, box]) => box.height < 24 || box.width < 24).map(([text, box]) => `${text} ${box.width} × ${box.height}`)""")
+        self.assertEqual(small, [])
 
     def test_Keyboard_Only(self):
         page = self.open()

@@ -1,7 +1,7 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
 import { corresponds, Field, layer_means, place_of, third, values_of } from "../data";
-import { element, figure, select, view } from "../dom";
+import { button, element, figure, select, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
@@ -165,7 +165,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 // Layer means of both runs over relative depth, with the range of the heads.
 function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(body, run_key(app, [a, b]));
+  box.append(body, key_of(app, [run_label(a), run_label(b)]));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
     top: (c, width, height) => {
@@ -230,12 +230,17 @@ function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLEleme
   return box;
 }
 
-function run_key(app: App, runs: Run[]): HTMLElement {
+function condition_name(app: App, letter: string): string {
+  const found = app.data.index.study?.conditions.find((one) => one.letter === letter);
+  return found?.name.replace(`${letter} `, "") ?? app.data.index.runs.find((run) => run.condition?.letter === letter)?.condition?.tag ?? "";
+}
+
+function key_of(app: App, names: string[]): HTMLElement {
   const list = element("ul", { class: "key" });
-  const update = () => list.replaceChildren(...runs.map((run, i) => {
+  const update = () => list.replaceChildren(...names.map((name, i) => {
     const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-    swatch.style.backgroundColor = app.theme().categories[i % app.theme().categories.length];
-    return element("li", {}, swatch, run_label(run));
+    swatch.style.backgroundColor = category(app, i);
+    return element("li", {}, swatch, name);
   }));
   app.store.on(["theme"], update);
   update();
@@ -248,6 +253,10 @@ function losses(app: App, place: HTMLElement): void {
   if (!runs.some((run) => run.steps)) return;
   const shown = figure("Losses of all runs");
   place.append(shown.box);
+  // Runs of one condition share a colour.
+  const known = new Set(runs.map((run) => run.condition?.letter));
+  const letters = known.has(undefined) || known.size === runs.length ? null : (Array.from(known) as string[]);
+  const group = (run: Run) => (letters ? letters.indexOf(run.condition!.letter) : runs.indexOf(run));
   const surface = new Surface(shown.body, {
     label: "Training loss of all runs over tokens", height: () => 260,
     top: (c, width, height) => {
@@ -261,15 +270,15 @@ function losses(app: App, place: HTMLElement): void {
       x_axis(c, theme, box, x, "tokens");
       tables.forEach((table, i) => {
         if (!table) return;
-        c.strokeStyle = theme.categories[i % theme.categories.length];
-        c.lineWidth = 1.4;
+        c.strokeStyle = faded(category(app, group(runs[i])), runs.length > 8 ? 0.6 : 1);
+        c.lineWidth = runs.length > 8 ? 1.1 : 1.5;
         c.beginPath();
         curve(c, positions(table.tokens, x), table.loss, 0, y);
         c.stroke();
       });
     },
   });
-  shown.box.append(run_key(app, runs));
+  shown.box.append(key_of(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
   app.store.on(["theme", "data", "time"], () => surface.draw());
 }
 
@@ -278,6 +287,7 @@ function study(app: App, place: HTMLElement): void {
   const effects = figure("Effects");
   effects.note.textContent = `${given.descriptive ? "One seed: this describes one run; it does not test a difference. " : "Differences over seeds with 95 % intervals. "}Between the dashed lines (τ = ${number(given.tau)}) a difference does not matter.`;
   const over = figure("Effects over time");
+  const chosen = new Set([0, 1, 2].filter((i) => i < given.effects.length));      // the three of the verdict
   const columns = element("div", { class: "columns" }, effects.box, over.box);
   place.append(columns);
   const surface = new Surface(effects.body, {
@@ -286,22 +296,36 @@ function study(app: App, place: HTMLElement): void {
   });
   const surfaces = [surface];
   if (given.over_time && given.over_time.tokens.length > 1) surfaces.push(new Surface(over.body, {
-    label: "Effects over tokens with intervals", height: () => Math.max(200, 60 + given.effects.length * 44), top: (c, width, height) => effects_over_time(c, app, width, height),
+    label: "Effects over tokens with intervals", height: () => Math.max(240, Math.min(360, 60 + given.effects.length * 44)), top: (c, width, height) => effects_over_time(c, app, chosen, width, height),
   }));
   else over.box.hidden = true;
-  over.note.textContent = "Bands are 95 % intervals.";
-  const key = element("ul", { class: "key" });
+  over.note.textContent = "Bands are 95 % intervals. The buttons choose the effects.";
+  const key = element("div", { class: "key", role: "group", "aria-label": "Effects shown over time" });
   over.box.append(key);
+  const swatches = given.effects.map((effect, i) => {
+    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
+    const toggle = button("", () => {
+      if (chosen.has(i)) chosen.delete(i);
+      else chosen.add(i);
+      toggle.setAttribute("aria-pressed", String(chosen.has(i)));
+      surfaces.forEach((one) => one.draw());
+    }, { class: "chip", "aria-pressed": String(chosen.has(i)) });
+    toggle.append(swatch, effect.pair);
+    key.append(toggle);
+    return swatch;
+  });
   const update = () => {
     surfaces.forEach((one) => one.draw());
-    key.replaceChildren(...given.effects.map((effect, i) => {
-      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = app.theme().categories[i];
-      return element("li", {}, swatch, `${effect.pair} (${effect.name})`);
-    }));
+    swatches.forEach((swatch, i) => (swatch.style.backgroundColor = category(app, i)));
   };
   app.store.on(["theme", "time"], update);
   update();
+}
+
+// More things than colours: colours repeat, names tell them apart.
+function category(app: App, i: number): string {
+  const list = app.theme().categories;
+  return list[i % list.length];
 }
 
 function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
@@ -322,7 +346,7 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
     text(c, effect.pair, 2, y - 8, theme.ink, { weight: 600 });
     text(c, effect.word ?? effect.name, 2, y + 8, theme.soft, { size: 11 });
     if (effect.difference === null) return;
-    c.strokeStyle = c.fillStyle = theme.categories[i];
+    c.strokeStyle = c.fillStyle = category(app, i);
     c.lineWidth = 3;
     if (effect.low !== null && effect.high !== null) {
       c.beginPath();
@@ -330,16 +354,16 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
       c.lineTo(x(effect.high), y);
       c.stroke();
     }
-    ring(c, theme, x(effect.difference), y, theme.categories[i], 8);
+    ring(c, theme, x(effect.difference), y, category(app, i), 8);
     text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600 });
   });
 }
 
-function effects_over_time(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
+function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<number>, width: number, height: number): void {
   const given = app.data.index.study!, over = given.over_time!, theme = app.theme();
   const box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
   const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
-  const lines = given.effects.map((effect) => over.effects[effect.name]).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
+  const lines = given.effects.map((effect, i) => (chosen.has(i) ? over.effects[effect.name] : undefined)).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
   const range = extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]);
   const x = time_scale(over.tokens, box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
   const xs = positions(over.tokens, x);
@@ -351,8 +375,8 @@ function effects_over_time(c: CanvasRenderingContext2D, app: App, width: number,
   rule(c, box.left, y(0), box.right, y(0), theme.ink);
   lines.forEach((one, i) => {
     if (!one) return;
-    if (one.low.length) band(c, xs, one.low, one.high, y, faded(theme.categories[i], 0.18));
-    c.strokeStyle = theme.categories[i];
+    if (one.low.length) band(c, xs, one.low, one.high, y, faded(category(app, i), 0.18));
+    c.strokeStyle = category(app, i);
     c.lineWidth = 2;
     c.beginPath();
     curve(c, xs, one.difference, 0, y);

@@ -28,7 +28,7 @@ export function roles_shown(app: App, state: State, run: Run): ((layer: number, 
     const start = moment * run.layers * run.heads.q;
     return (layer, head) => bytes[start + layer * run.heads.q + head];
   }
-  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role]));
+  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role ?? 255]));
   return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
 }
 
@@ -147,10 +147,8 @@ function map_view(app: App): void {
   add_role_key(app, shown.box);
 }
 
-// "mixed" says that a head has no role: its letter would only cover the map.
 function role_letter(app: App, role: number): string {
-  const found = app.data.index.roles[role];
-  return found && found.name !== "mixed" ? found.letter : "";
+  return app.data.index.roles[role]?.letter ?? "";
 }
 
 function why_empty(app: App): string {
@@ -169,7 +167,7 @@ function add_role_key(app: App, place: HTMLElement): void {
 // Colour of a role. Letters and names tell roles apart as well.
 export function role_colour(app: App, role: number): string {
   const theme = app.theme(), found = app.data.index.roles[role];
-  return !found || found.name === "mixed" || role >= theme.categories.length ? theme.absent : theme.categories[role];
+  return !found || role >= theme.categories.length ? theme.absent : theme.categories[role];
 }
 
 interface Scattered { x: Scale; y: Scale; list: Dot[]; heads: Head[]; box: Box }
@@ -276,7 +274,7 @@ function table_view(app: App): void {
   const found = element("span", { class: "note", role: "status" });
   const copy = button("Copy CSV", () => copy_csv(table, copy));
   const tools = element("div", { class: "tools table-tools" }, element("label", { class: "field" }, element("span", {}, "Filter"), filter), copy, found);
-  (table.closest(".scroll") ?? table).before(tools);
+  (table.closest(".frame") ?? table).before(tools);
   const apply = () => {
     const tests = parse_filter(filter.value);
     let kept = 0;
@@ -313,7 +311,7 @@ function head_of(row: HTMLTableRowElement): Head | null {
 function show_column(app: App, rows: HTMLTableRowElement[], column: HTMLElement): void {
   const { store, data } = app;
   const run = data.run(), field = data.field(run, store.state.metric, store.state.mode);
-  const label = `${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
+  const label = `shown: ${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
   (column.querySelector("button") ?? column).textContent = label;
   for (const row of rows) {
     const head = head_of(row), cell = row.cells[row.cells.length - 1];

@@ -196,6 +196,7 @@ const signs: { [kind: string]: string } = { checkpoint: "◆", resume: "↻", re
 
 function draw_events(c: CanvasRenderingContext2D, app: App, x: Scale, box: Box): void {
   const theme = app.theme();
+  if (!app.data.run().events?.length) return;
   text(c, "events", box.left - 7, (box.top + box.bottom) / 2, theme.soft, { align: "right", size: 11 });
   rule(c, box.left, (box.top + box.bottom) / 2, box.right, (box.top + box.bottom) / 2, theme.grid);
   for (const event of app.data.run().events ?? []) {
