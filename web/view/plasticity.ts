@@ -102,7 +102,7 @@ function bucket_map(app: App, run: Run): HTMLElement {
         const x = 34 + key[i] * wide, y = 20 + query[i] * high;
         c.fillStyle = colour;
         c.fillRect(x, y, wide - 1, high - 1);
-        if (wide < 44 || high < 22) continue;
+        if (wide < 44 || high < 22 || !Number.isFinite(value[i])) continue;
         text(c, number(value[i], 2), x + wide / 2, y + high / 2 - (high > 34 ? 6 : 0), text_on(colour), { align: "center", size: 11, weight: 600 });
         if (high > 34) text(c, `± ${number(error[i], 1)}`, x + wide / 2, y + high / 2 + 9, text_on(colour), { align: "center", size: 10 });
       }

@@ -23,7 +23,9 @@ export function surgery(app: App): void {
 function plot(app: App, title: string, label: string, given: Surgery, ways: { [way: string]: Change[] }, at: (change: Change) => number | undefined): HTMLElement {
   const shown = figure(title);
   const names = Object.keys(ways);
-  const levels: [string, number | null][] = [["unmodified", given.unmodified_loss], ["uniform attention", given.uniform_attention_loss]];
+  // Uniform attention is what removal ends in. Rounding stays far below it.
+  const levels: [string, number | null][] = [["unmodified", given.unmodified_loss]];
+  if (ways === given.remove) levels.push(["uniform attention", given.uniform_attention_loss]);
   const surface = new Surface(shown.body, {
     label: `${title}: ${names.join(", ")}. The table has the numbers.`, height: () => 300,
     top: (c, width, height) => {
