@@ -99,8 +99,7 @@ function map_view(app: App): void {
   shown.tools.append(element("label", { class: "check" }, fixed, "one scale for all steps"));
   place.append(shown.box);
   const run = () => data.run();
-  const grid = () => grid_of(run().layers, run().heads.q, frame.clientWidth || 600, least_cell());
-  let now: Grid = grid();
+  let now: Grid = grid_of(run().layers, run().heads.q, 600, least_cell());
   const field = () => data.field(run(), store.state.metric, store.state.mode);
   const surface = new Surface(frame, {
     label: "", role: "application",
@@ -269,7 +268,7 @@ function table_view(app: App): void {
   const names = Array.from(header.cells, (cell) => (cell.textContent ?? "").trim());
   const column = element("th", { scope: "col" });
   header.append(column);
-  for (const row of rows) row.append(element("td", { class: "shown" }));
+  for (const row of rows) row.append(element("td", { class: "shown" }, element("span")));
   const filter = element("input", { type: "search", id: "filter", placeholder: "layer>=16 role=sink", size: 24, spellcheck: "false" });
   const found = element("span", { class: "note", role: "status" });
   const copy = button("Copy CSV", () => copy_csv(table, copy));
@@ -292,11 +291,21 @@ function table_view(app: App): void {
     if (head) app.store.pin(head);
   });
   Array.from(header.cells).forEach((cell, i) => sortable(cell, i, rows, body));
-  let timer = 0;
-  const update = () => {
-    window.clearTimeout(timer);      // a thousand cells: after the brush has come to rest
-    timer = window.setTimeout(() => show_column(app, rows, column), 120);
+  let timer = 0, seen = false, stale = true;
+  const show = () => {
+    if (seen && stale) show_column(app, rows);
+    if (seen) stale = false;
   };
+  const update = () => {
+    stale = true;
+    name_column(app, column);
+    window.clearTimeout(timer);      // a thousand cells: after the brush has come to rest
+    timer = window.setTimeout(show, 120);
+  };
+  new IntersectionObserver((entries) => {
+    seen = entries[entries.length - 1].isIntersecting;
+    show();
+  }).observe(table);
   app.store.on(["run", "source", "metric", "mode", "brush", "data"], update);
   app.store.on(["pinned"], () => mark_rows(app, rows));
   update();
@@ -308,13 +317,17 @@ function head_of(row: HTMLTableRowElement): Head | null {
   return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
 }
 
-function show_column(app: App, rows: HTMLTableRowElement[], column: HTMLElement): void {
-  const { store, data } = app;
-  const run = data.run(), field = data.field(run, store.state.metric, store.state.mode);
+function name_column(app: App, column: HTMLElement): void {
+  const { store } = app;
   const label = `shown: ${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
   (column.querySelector("button") ?? column).textContent = label;
+}
+
+function show_column(app: App, rows: HTMLTableRowElement[]): void {
+  const { store, data } = app;
+  const run = data.run(), field = data.field(run, store.state.metric, store.state.mode);
   for (const row of rows) {
-    const head = head_of(row), cell = row.cells[row.cells.length - 1];
+    const head = head_of(row), cell = row.cells[row.cells.length - 1].firstChild!;
     const there = field && head && head.layer < run.layers && head.head < run.heads.q;
     cell.textContent = there ? number(field.values[place_of(run, field.heads, head.layer, head.head)]) : "";
   }
@@ -323,8 +336,8 @@ function show_column(app: App, rows: HTMLTableRowElement[], column: HTMLElement)
 function mark_rows(app: App, rows: HTMLTableRowElement[]): void {
   for (const row of rows) {
     const head = head_of(row), pin = head && is_pinned(app.store.state.pinned, head);
-    row.classList.toggle("pinned", Boolean(pin));
-    row.style.setProperty("--mark", pin ? `var(--category-${pin.slot})` : "transparent");
+    if (Boolean(pin) !== row.classList.contains("pinned")) row.classList.toggle("pinned");
+    if (pin) row.style.setProperty("--mark", `var(--category-${pin.slot})`);
   }
 }
 

@@ -83,7 +83,10 @@ export function loss(app: App): void {
     surface.label(`Training and validation loss over tokens. ${summary(app)}`);
     surface.draw();
   };
-  store.on(["run", "theme", "data", "time"], update);
+  store.on(["run", "theme", "time"], update);
+  store.on(["data"], () => {
+    if (!now) update();
+  });
   store.on(["brush"], () => surface.draw_top());
   update();
 }

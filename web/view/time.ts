@@ -130,7 +130,10 @@ function curves_view(app: App): void {
     surface.draw();
   };
   let any = store.state.pinned.length > 0;
-  store.on(["run", "source", "metric", "theme", "data", "time"], update);
+  store.on(["run", "source", "metric", "theme", "time"], update);
+  store.on(["data"], () => {
+    if (data.current() !== now?.track) update();
+  });
   store.on(["hover", "brush", "pinned", "step"], () => {
     const has = store.state.pinned.length > 0;      // the other curves fade once a head is pinned
     if (has !== any) surface.draw();
@@ -257,7 +260,10 @@ function strips_view(app: App): void {
     surface.label(`${store.state.metric} of every head as strips over tokens.`);
     surface.draw();
   };
-  store.on(["run", "source", "metric", "theme", "data", "time", "order"], update);
+  store.on(["run", "source", "metric", "theme", "time", "order"], update);
+  store.on(["data"], () => {
+    if (data.current() !== now?.track) update();
+  });
   store.on(["hover", "brush", "pinned"], () => surface.draw_top());
   update();
 }
