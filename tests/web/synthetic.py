@@ -125,6 +125,20 @@ TEXT = ["The", " head", " looks", " back", " at", " the", " first", " token", ",
         " of", " values", " —", " and", " most", " of", " it", " is", " wasted", " on", " the", " first", " token", "."]
 
 
+def examples(random, pieces, heads):
+    """Two places of the text for each head, in the order of their strength."""
+    found = []
+    for head in range(heads):
+        for quantile in (0.99, 0.5):
+            start = int(random.integers(0, len(pieces) - 12))
+            weights = random.integers(0, 255, 12)
+            weights[9:] = 0
+            found.append({"head": head, "quantile": quantile, "strength": float(random.random()), "document": int(random.integers(0, 99)), "query": 8,
+                          "key": int(weights.argmax()), "query_at": start + 8, "key_at": start + int(weights.argmax()),
+                          "pieces": pieces[start:start + 12], "weights": weights.tolist()})
+    return found
+
+
 def run(blocks, truth, random, name, options, letter, same_heads, shift):
     layers, heads, key_heads, d_k = options.layers, options.heads, options.key_heads, 64
     step = np.unique(np.rint(np.concatenate([np.linspace(0, 10 * options.moments, options.moments - options.moments // 4),
@@ -192,7 +206,8 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         "gains": {"block": blocks.add(gain_data), "codec": "d12", "bits": 12, "low": gain_low, "high": gain_high, "scale": "linear", "error": gain_error, "step": step.tolist(), "tokens": tokens.tolist(), "layers": layers, "d_k": d_k},
         "attention": {"texts": [{"pieces": pieces}], "heads": some,
                       "blocks": [[blocks.add(attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0)) for _, h in some]]} if options.attention else None,
-        "examples": None, "plasticity": None, "surgery": None}
+        "examples": {"blocks": {str(layer): blocks.add(json.dumps(examples(random, pieces, heads)).encode()) for layer in range(min(layers, 4))}},
+        "plasticity": None, "comparison": None, "surgery": None}
 
 
 def study(random, tokens):

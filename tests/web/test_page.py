@@ -308,6 +308,12 @@ class Cards(PageTest):
         page.locator(".card .token").nth(9).hover()
         self.assertNotIn("0 “The”", page.inner_text(".attention .readout"))
 
+    def test_Examples_OutlineTheQuery(self):
+        page = self.open(fragment="#h=1.1")
+        page.wait_for_selector(".card .example")
+        self.assertEqual(page.locator(".card .example").count(), 2)
+        self.assertEqual(page.locator(".card .example .chosen").count(), 2)
+
     def test_WhiteSpace_IsVisible(self):
         page = self.open(fragment="#h=1.1")
         text = page.inner_text(".tokens")

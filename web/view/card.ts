@@ -10,6 +10,7 @@ import { axis, extent, faded, number } from "../scale";
 import { Run, Score, Test } from "../source";
 import { head_name, Pin } from "../state";
 import { attention } from "./attention";
+import { examples } from "./examples";
 
 export function card(app: App): void {
   const place = view("cards");
@@ -51,11 +52,16 @@ class Card {
     if (score) this.box.append(tests(app, score));
     const gain = this.gain(run);
     if (gain) this.box.append(gain);
+    const found = examples(app, run, pin);
     const shown = attention(app, run, pin);
     if (shown) {
       this.box.append(shown.box);
       this.surfaces.push(...shown.surfaces);
       this.drawn.push(shown.draw);
+    }
+    if (found) {
+      this.box.append(found.box);
+      this.drawn.push(found.draw);
     }
   }
   remove(): void {

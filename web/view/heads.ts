@@ -266,18 +266,19 @@ function table_view(app: App): void {
   const body = table.tBodies[0], header = table.tHead.rows[0];
   const rows = Array.from(body.rows);
   const names = Array.from(header.cells, (cell) => (cell.textContent ?? "").trim());
-  const column = element("th", { scope: "col" });
-  header.append(column);
+  // The header stays the same text: another would lay out the whole table again. The line above names the metric.
+  header.append(element("th", { scope: "col" }, "shown"));
+  const column = element("span", { class: "note" });
   for (const row of rows) row.append(element("td", { class: "shown" }, element("span")));
   const filter = element("input", { type: "search", id: "filter", placeholder: "layer>=16 role=sink", size: 24, spellcheck: "false" });
   const found = element("span", { class: "note", role: "status" });
-  const copy = button("Copy CSV", () => copy_csv(table, copy));
-  const tools = element("div", { class: "tools table-tools" }, element("label", { class: "field" }, element("span", {}, "Filter"), filter), copy, found);
+  const copy = button("Copy CSV", () => copy_csv(table, column.textContent ?? "", copy));
+  const tools = element("div", { class: "tools table-tools" }, element("label", { class: "field" }, element("span", {}, "Filter"), filter), copy, column, found);
   (table.closest(".frame") ?? table).before(tools);
   const apply = () => {
     const tests = parse_filter(filter.value);
     let kept = 0;
-    const shown_names = [...names, app.store.state.metric];
+    const shown_names = [...names, "shown"];
     for (const row of rows) {
       row.hidden = !tests.every((test) => passes(test, row, shown_names));
       if (!row.hidden) ++kept;
@@ -319,8 +320,8 @@ function head_of(row: HTMLTableRowElement): Head | null {
 
 function name_column(app: App, column: HTMLElement): void {
   const { store } = app;
-  const label = `shown: ${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
-  (column.querySelector("button") ?? column).textContent = label;
+  const label = `Column “shown”: ${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
+  column.textContent = label;
 }
 
 function show_column(app: App, rows: HTMLTableRowElement[]): void {
@@ -390,10 +391,11 @@ function passes(test: Condition, row: HTMLTableRowElement, names: string[]): boo
   return test.sign === "=" ? inside : test.sign === "!=" ? !inside : false;
 }
 
-function copy_csv(table: HTMLTableElement, told: HTMLButtonElement): void {
+function copy_csv(table: HTMLTableElement, shown: string, told: HTMLButtonElement): void {
   const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
   const lines = Array.from(table.rows).filter((row) => !row.hidden)
     .map((row) => Array.from(row.cells, (cell) => quote((cell.textContent ?? "").trim().replace("−", "-"))).join(","));
+  lines[0] = lines[0].replace(/shown$/, quote(shown.replace("Column “shown”: ", "")));
   const say = (text: string) => {
     told.textContent = text;
     window.setTimeout(() => (told.textContent = "Copy CSV"), 1500);
