@@ -3,7 +3,7 @@ import { App } from "./app";
 import { corresponds, Data } from "./data";
 import { element, view } from "./dom";
 import { embedded, Run, Source } from "./source";
-import { State, Store, write_fragment } from "./state";
+import { is_pinned, State, Store, write_fragment } from "./state";
 import { colours } from "./theme";
 import { card } from "./view/card";
 import { compare } from "./view/compare";
@@ -36,16 +36,38 @@ function first_state(source: Source): State {
 // The fragment follows the state, not more often than browsers allow.
 function follow_fragment(app: App): void {
   let timer = 0, written = "";
-  app.store.on(["metric", "pinned", "brush", "run", "other", "mode", "x", "y", "time"], () => {
+  app.store.on(["metric", "pinned", "brush", "run", "other", "mode", "x", "y", "time", "source"], () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(() => {
-      written = write_fragment(app.store.state);
+      written = write_fragment(app.store.state, app.data.run().sources[0]?.name);
       history.replaceState(null, "", written);
     }, 250);
   });
   window.addEventListener("hashchange", () => {
     if (location.hash !== written && location.hash.includes("=")) go(app, location.hash);
   });
+}
+
+// Print draws at once what was never in view: its blocks must be there before.
+function decode_ahead(app: App): void {
+  const { data, store } = app;
+  let timer = 0;
+  const ask = () => {
+    const { source, x, y, pinned } = store.state, run = data.run();
+    if (!run) return;
+    for (const name of pinned.length ? data.tracked(run, source)?.series.map((series) => series.metric) ?? [] : [x, y]) data.track(run, source, name);
+    for (const block of [run.roles?.of_head?.block, run.steps?.block, pinned.length ? run.gains?.block : undefined]) if (block) data.block(block);
+    if (pinned.length) run.attention?.blocks[0]?.forEach((block, i) => {
+      const [layer, head] = run.attention!.heads[i];
+      if (is_pinned(pinned, { layer, head })) data.block(block);
+    });
+  };
+  const later = () => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(ask, 400);
+  };
+  store.on(["run", "source", "pinned", "x", "y"], later);
+  later();
 }
 
 function start(source: Source): void {
@@ -73,6 +95,7 @@ function start(source: Source): void {
   loss(app);
   compare(app);
   follow_fragment(app);
+  decode_ahead(app);
   document.documentElement.dataset.ready = "yes";
 }
 

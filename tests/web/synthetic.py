@@ -169,7 +169,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     transitions = [{"step": int(step[m]), "tokens": int(tokens[m]), "layer": int(h // heads), "head": int(h % heads), "from": role_or_none(of_head[h, m - 1]),
                     "to": role_or_none(of_head[h, m])}
                    for m in range(1, moments) for h in np.flatnonzero(of_head[:, m] != of_head[:, m - 1])][:60]
-    tests = [(0, "induction", 0.3), (1, "previous", 0.3), (2, "sink", 0.3), (3, "entropy", None)]
+    tests = [(0, "induction", 0.3), (1, "previous", 0.3), (2, "sink", 0.3), (2, "previous", 0.1), (3, "entropy", None)]
     scores = []
     for h in range(layers * heads):
         last = {m: truth[(name, m)][h, -1] for m in ("induction", "previous", "sink", "entropy")}
@@ -244,6 +244,10 @@ def sha(text):
 
 
 def static_html(index, truth):
+    view = lambda name: f'<div class="view" data-view="{name}"></div>'
+    if not index["runs"]:
+        return f"""<header><h1>{html.escape(index['title'])}</h1><button id="theme" type="button">Theme</button></header>{view('controls')}
+<main><section id="compare"><h2>Compare</h2>{view('compare')}</section></main>"""
     first = index["runs"][0]
     head_rows = []
     named = lambda role: "–" if role is None else index["roles"][role]["text"]
@@ -253,7 +257,6 @@ def static_html(index, truth):
             cells = "".join(f"<td>{truth[(first['name'], m)][h, -1]:.3g}</td>" for m in ("entropy", "sink", "previous", "induction"))
             role = named(first["roles"]["scores"][h]["role"])
             head_rows.append(f'<tr data-head="q{layer}.{head}"><th scope="row">L{layer}H{head}</th>{cells}<td>{role}</td></tr>')
-    view = lambda name: f'<div class="view" data-view="{name}"></div>'
     table = ('<div class="frame"><table class="heads"><caption>Heads at the last moment</caption><thead><tr><th scope="col">head</th>'
              + "".join(f'<th scope="col">{m}</th>' for m in ("entropy", "sink", "previous", "induction", "role"))
              + "</tr></thead><tbody>" + "".join(head_rows) + "</tbody></table></div>")
@@ -297,8 +300,8 @@ def write(path, web=None, **given):
     evil = "</script><img src=x onerror=alert(1)>"
     names = [evil if options.hostile else "first (tiny)", "frozen gain", "no norm"][: options.runs]
     runs = [run(blocks, truth, random, name, options, "ABC"[i], i if options.other_seed else 0, 0.4 * i) for i, name in enumerate(names)]
-    tokens = runs[0]["sources"][0]["tokens"][:: max(1, options.moments // 20)]
-    index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0], "themes": {n: theme(n) for n in ("light", "dark")},
+    tokens = [4096 * step for step in range(0, 10 * options.moments, 10 * max(1, options.moments // 20))]
+    index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0] if names else "a study", "themes": {n: theme(n) for n in ("light", "dark")},
              "metrics": [{"name": n, "group": g, "kind": k, "unit": u, "meaning": evil if options.hostile and n == "sink" else m, "averaged": n != "k_top_dim",
                           "index": n == "k_top_dim"} for n, g, k, u, m in METRICS],
              "roles": [{"name": n, "letter": l, "text": n.replace("_", " ")} for n, l in ROLES],

@@ -82,7 +82,8 @@ class PageTest(unittest.TestCase):
         page.goto(address + fragment)
         if script:
             page.wait_for_selector("html[data-ready]")
-            page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
+            if self.index["runs"]:
+                page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
         self.page = page
         return page
 
@@ -343,6 +344,12 @@ class Compare(PageTest):
 
 
 class Whole(PageTest):
+    def test_StudyWithoutRuns_ShowsItsEffects(self):
+        page = self.open("study", fragment="#h=1.1", runs=0)
+        page.wait_for_timeout(300)
+        self.assertEqual(page.locator('[data-view="compare"] .figure').count(), 2)
+        self.assertEqual(self.messages, [])
+
     def test_NoConsoleMessage_OneRequest(self):
         page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200")
         height = page.evaluate("document.documentElement.scrollHeight")

@@ -196,9 +196,9 @@ function tests(app: App, score: Score): HTMLElement {
                    element("td", { class: "result" }, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
   });
   let role = -1;
-  score.tests.forEach((test, i) => {      // the name of a role once
-    if (test.role === role) rows[i].cells[0].textContent = "";
-    else rows[i].classList.add("first");
+  score.tests.forEach((test, i) => {      // the name of a role is seen once, and read out each time
+    const name = rows[i].cells[0];
+    if (test.role === role) name.replaceChildren(element("span", { class: "unseen" }, name.textContent ?? ""));
     role = test.role;
   });
   const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));

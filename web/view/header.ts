@@ -66,6 +66,7 @@ export function go(app: App, fragment: string): void {
   if (change.run !== undefined && !data.index.runs[change.run]) delete change.run;
   if (change.other !== undefined && !data.index.runs[change.other]) delete change.other;
   const run = data.index.runs[change.run ?? store.state.run];
+  if (!run) return;      // a study without the runs
   for (const key of ["metric", "x", "y"] as const) {
     const name = change[key];
     if (name !== undefined && !data.index.metrics.some((metric) => metric.name === name)) delete change[key];
