@@ -74,6 +74,23 @@ def main():
                 page.mouse.move(x(i), y)
             page.mouse.up()
             report("brush, 200 moves", page)
+            page.set_viewport_size({"width": 1280, "height": 3200})      # map, scatter, table, curves, strips and roles in view
+            page.evaluate("window.scrollTo(0, 0)")
+            page.wait_for_timeout(1500)
+            page.evaluate("window.frames_ms.splice(0)")
+            page.evaluate("window.tasks_ms.splice(0)")
+            tall = canvas.bounding_box()
+            page.mouse.move(x(0), tall["y"] + 100)
+            page.mouse.down()
+            for i in range(200):
+                page.mouse.move(x(i), tall["y"] + 100)
+            page.mouse.up()
+            report("brush, all views in sight", page)
+            page.set_viewport_size({"width": 1280, "height": 900})
+            canvas.scroll_into_view_if_needed()
+            page.wait_for_timeout(800)
+            box = canvas.bounding_box()
+            page.evaluate("window.frames_ms.splice(0)")
             for i in range(200):
                 page.mouse.move(x(i), box["y"] + 20 + (i * 7) % int(box["height"] - 60))
             report("hover curves, 200 moves", page)

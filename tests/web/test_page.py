@@ -253,6 +253,14 @@ class Time(PageTest):
         expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, -1] - values.min()) / np.ptp(values))
         np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
 
+    def test_Play_MovesTheSteps(self):
+        page = self.open(fragment="#m=entropy")
+        page.click(".play")
+        page.wait_for_selector("output.steps:has-text('step 0')")
+        page.wait_for_selector("output.steps:has-text('step 1')", timeout=5000)      # one moment a second with reduced motion
+        page.click(".play")
+        self.assertEqual(page.get_attribute(".play", "aria-pressed"), "false")
+
     def test_ClickOnACurve_PinsItsHead(self):
         page = self.open(fragment="#m=entropy")
         box = self.curves()
@@ -347,7 +355,7 @@ class Whole(PageTest):
     def test_StudyWithoutRuns_ShowsItsEffects(self):
         page = self.open("study", fragment="#h=1.1", runs=0)
         page.wait_for_timeout(300)
-        self.assertEqual(page.locator('[data-view="compare"] .figure').count(), 2)
+        self.assertEqual(page.locator('[data-view="compare"] .figure').count(), 3)
         self.assertEqual(self.messages, [])
 
     def test_NoConsoleMessage_OneRequest(self):

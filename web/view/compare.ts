@@ -31,8 +31,16 @@ export function compare(app: App): void {
     surfaces.forEach((surface) => surface.remove());
     surfaces = [];
     pair.replaceChildren(...pair_views(app, surfaces));
+    name();
   };
-  const draw = () => surfaces.forEach((surface) => surface.draw());
+  const name = () => {
+    const title = pair.querySelector("h3");
+    if (title) title.textContent = `Two runs: ${app.store.state.metric}`;
+  };
+  const draw = () => {
+    name();
+    surfaces.forEach((surface) => surface.draw());
+  };
   app.store.on(["run", "other"], update);
   app.store.on(["metric", "source", "brush", "theme", "data", "mode", "fit"], draw);
   app.store.on(["hover", "pinned"], () => surfaces.forEach((surface) => surface.draw_top()));
@@ -130,14 +138,15 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
       x_axis(c, theme, area, x, `${app.store.state.metric}, ${run_label(a)}`, number);
       text(c, run_label(b), 4, 8, theme.soft, { size: 11 });
       diagonal(c, x, y, theme.soft);
+      let above = 0;
       for (let i = 0; i < fields.a.values.length; ++i) {
         if (!Number.isFinite(fields.a.values[i]) || !Number.isFinite(fields.b.values[i])) continue;
         const layer = Math.floor(i / fields.a.heads);
+        if (fields.b.values[i] > fields.a.values[i]) ++above;
         list.push({ x: x(fields.a.values[i]), y: y(fields.b.values[i]), colour: theme.depth[third(layer, a.layers)] });
         heads.push({ layer, head: Math.floor(((i % fields.a.heads) * a.heads.q) / fields.a.heads) });
       }
       dots(c, list, list.length > 300 ? 2.4 : 4, 0.65);
-      const above = list.filter((_, i) => fields.b.values[i] > fields.a.values[i]).length;
       note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${run_label(b)}.`;
     },
     top: (c) => {
@@ -165,7 +174,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 // Layer means of both runs over relative depth, with the range of the heads.
 function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(body, key_of(app, [run_label(a), run_label(b)]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, key_of(app, [run_label(a), run_label(b)]));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
     top: (c, width, height) => {
@@ -197,7 +206,7 @@ function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement 
 // All heads of both runs as rows of ticks and their quartiles.
 function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Distribution of the heads"), body = element("div", {});
-  box.append(body);
+  box.append(element("p", { class: "note" }, "A tick is a head, the bar holds the middle half, the dark mark is the median."), body);
   surfaces.push(new Surface(body, {
     label: `Values of all heads of ${run_label(a)} and ${run_label(b)}`, height: () => 200,
     top: (c, width, height) => {
@@ -299,6 +308,12 @@ function study(app: App, place: HTMLElement): void {
     label: "Effects over tokens with intervals", height: () => Math.max(240, Math.min(360, 60 + given.effects.length * 44)), top: (c, width, height) => effects_over_time(c, app, chosen, width, height),
   }));
   else over.box.hidden = true;
+  const layers = figure("Effects by layer");
+  if (given.by_layer && Object.values(given.by_layer).some((one) => one.difference.length > 1)) {
+    columns.append(layers.box);
+    layers.note.textContent = "Differences of each layer with 95 % intervals.";
+    surfaces.push(new Surface(layers.body, { label: "Effects by layer with intervals", height: () => 260, top: (c, width, height) => effects_by_layer(c, app, chosen, width, height) }));
+  }
   over.note.textContent = "Bands are 95 % intervals. The buttons choose the effects.";
   const key = element("div", { class: "key", role: "group", "aria-label": "Effects shown over time" });
   over.box.append(key);
@@ -320,6 +335,38 @@ function study(app: App, place: HTMLElement): void {
   };
   app.store.on(["theme", "time"], update);
   update();
+}
+
+// Dots with intervals; the effects of a layer stand beside each other.
+function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<number>, width: number, height: number): void {
+  const given = app.data.index.study!, theme = app.theme(), box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
+  const shown = Array.from(chosen).sort((a, b) => a - b).flatMap((i) => {
+    const one = given.by_layer![given.effects[i].name];
+    return one ? [{ i, ...intervals(one) }] : [];
+  });
+  const layers = Math.max(1, ...shown.map((one) => one.difference.length));
+  const range = extent(shown.flatMap((one) => [...one.difference, ...one.low, ...one.high]).concat(0));
+  const x = axis(-0.5, layers - 0.5, [box.left, box.right]), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
+  y_axis(c, theme, box, y, 34, signed);
+  x_axis(c, theme, box, x, "layer", (value) => (Number.isInteger(value) ? String(value) : ""), false);
+  rule(c, box.left, y(0), box.right, y(0), theme.ink);
+  shown.forEach((one, k) => one.difference.forEach((value, layer) => {
+    if (!Number.isFinite(value)) return;
+    const at = x(layer) + (k - (shown.length - 1) / 2) * Math.min(10, (x(1) - x(0)) / (shown.length + 1));
+    c.strokeStyle = category(app, one.i);
+    c.lineWidth = 2;
+    c.beginPath();
+    c.moveTo(at, y(Number.isFinite(one.low[layer]) ? one.low[layer] : value));
+    c.lineTo(at, y(Number.isFinite(one.high[layer]) ? one.high[layer] : value));
+    c.stroke();
+    ring(c, theme, at, y(value), category(app, one.i), 5.5);
+  }));
+}
+// Intervals of the layers; where the page has errors only, two of them on each side.
+function intervals(one: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] }): { difference: number[]; low: number[]; high: number[] } {
+  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
+  const difference = finite(one.difference), error = finite(one.error ?? []);
+  return { difference, low: one.low ? finite(one.low) : difference.map((value, i) => value - 2 * error[i]), high: one.high ? finite(one.high) : difference.map((value, i) => value + 2 * error[i]) };
 }
 
 // More things than colours: colours repeat, names tell them apart.
