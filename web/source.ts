@@ -9,13 +9,28 @@ export interface Metric { name: string; group: string; kind: "q" | "k"; unit: st
 export interface Role { name: string; letter: string; text: string }
 export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[] }
 export interface Tracked { name: string; step: number[]; tokens: number[]; of: number; series: Series[] }
-export interface Test { role: number; metric: string; value: number | null; minimum: number | null; maximum: number | null; passed: boolean }
-export interface Score { layer: number; head: number; role: number; since: number | null; tests: Test[] }
+export interface Test { role: number; metric: string; score?: string; value: number | null; minimum: number | null; maximum: number | null; passed: boolean }
+export interface Score { layer: number; head: number; role: number | null; since: number | null; tests: Test[] }
 export interface Roles {
   definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; scores: Score[];
-  transitions: { step: number; tokens: number; layer: number; head: number; from: number; to: number }[];
+  transitions: { step: number; tokens: number; layer: number; head: number; from: number | null; to: number | null }[];
 }
 export interface Attention { texts: { pieces: string[] }[]; heads: [number, number][]; blocks: string[][] }
+export interface Example {
+  head: number; quantile: number | null; strength: number | null; document: number | null; query: number; key: number; query_at: number | null; key_at: number | null;
+  pieces: string[]; weights: number[];
+}
+export interface Plasticity {
+  heads: { layer: number[]; head: number[]; ap: (number | null)[]; low: (number | null)[]; high: (number | null)[] };
+  cells: { block: string; rows: number; columns: string[] } | null;
+}
+export interface Comparison {
+  names: string[]; layer: number[]; head: number[]; difference: (number | null)[]; low: (number | null)[]; high: (number | null)[]; significant: (number | boolean | null)[];
+}
+export interface Change { share_removed?: number; bits?: number; loss: number | null; lowest?: number | null; highest?: number | null }
+export interface Surgery {
+  unmodified_loss: number | null; uniform_attention_loss: number | null; remove?: { [way: string]: Change[] }; quantise?: { [way: string]: Change[] };
+}
 export interface Run {
   name: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
   layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number | null; sources: Tracked[]; roles: Roles | null;
@@ -23,8 +38,12 @@ export interface Run {
   probes: { step: number[]; tokens: number[]; loss: (number | null)[]; val_loss: (number | null)[] } | null;
   levels: { name: string; value: number }[] | null;
   events: { time: string | null; step: number | null; tokens: number | null; kind: string; text: string }[] | null;
-  gains: { block: string; step: number[]; tokens: number[]; layers: number; d_k: number } | null;
+  gains: (Coding & { block: string; step: number[]; tokens: number[]; layers: number; d_k: number }) | null;
   attention: Attention | null;
+  examples: { blocks: { [layer: string]: string } } | null;
+  plasticity: Plasticity | null;
+  comparison: Comparison | null;
+  surgery: Surgery | null;
 }
 export interface Effect {
   name: string; pair: string; difference: number | null; low: number | null; high: number | null; word?: string; outcome?: string;
@@ -35,7 +54,7 @@ export interface Study {
   conditions: { tag: string; letter: string; name: string; mean: number | null; low: number | null; high: number | null; values: (number | null)[] }[];
   effects: Effect[];
   over_time: { tokens: number[]; effects: { [name: string]: { difference: (number | null)[]; low: (number | null)[]; high: (number | null)[] } } } | null;
-  by_layer: { [name: string]: { difference: (number | null)[]; error: (number | null)[] } } | null;
+  by_layer: { [name: string]: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] } } | null;
 }
 export interface Index {
   format: number; version: string; title: string; themes: { light: Theme; dark: Theme }; metrics: Metric[]; roles: Role[]; runs: Run[];

@@ -95,12 +95,13 @@ export function parse_fragment(text: string): Partial<State> {
   return change;
 }
 
-export function write_fragment(state: State): string {
+export function write_fragment(state: State, first_source = state.source): string {
   const parts = [`m=${encodeURIComponent(state.metric)}`];
   if (state.pinned.length) parts.push(`h=${state.pinned.map((pin) => `${pin.layer}.${pin.head}`).join(",")}`);
   if (state.brush) parts.push(`s=${state.brush[0]}-${state.brush[1]}`);
+  if (state.source !== first_source) parts.push(`f=${encodeURIComponent(state.source)}`);
   if (state.run) parts.push(`r=${state.run}`);
-  if (state.other !== 1) parts.push(`o=${state.other}`);
+  if (state.mode === "run") parts.push(`o=${state.other}`);
   if (state.mode !== "value") parts.push(`c=${state.mode}`);
   if (state.time !== "linear") parts.push(`t=${state.time}`);
   parts.push(`x=${encodeURIComponent(state.x)}`, `y=${encodeURIComponent(state.y)}`);

@@ -48,7 +48,8 @@ METRICS = [
     ("self", "attention", "q", "", "mean attention to the token itself"),
     ("induction", "induction", "q", "", "attention to what followed the token's first occurrence; probes only"),
 ]
-ROLES = [("induction", "I"), ("previous_token", "P"), ("static_sink", "S"), ("semantic_retrieval", "R"), ("mixed", "m")]
+ROLES = [("induction", "I"), ("previous_token", "P"), ("static_sink", "S"), ("semantic_retrieval", "R")]
+NO_ROLE = 255
 
 
 def encode(values, bits, scale):
@@ -105,6 +106,10 @@ def tracks(random, metric, kind, layers, heads, moments, d_k, shift):
     }[metric]
 
 
+def role_or_none(role):
+    return None if role == NO_ROLE else int(role)
+
+
 def attention_bytes(random, tokens, sink):
     rows = []
     for i in range(tokens):
@@ -118,6 +123,20 @@ def attention_bytes(random, tokens, sink):
 TEXT = ["The", " head", " looks", " back", " at", " the", " first", " token", ",", " then", " at", " the", " token", " before", ".", "\n",
         "A", " query", " asks", ";", " a", " key", " answers", ".", "\n\n", "\t", "<0xE2>", "é", " attention", " is", " a", " weighted", " mean",
         " of", " values", " —", " and", " most", " of", " it", " is", " wasted", " on", " the", " first", " token", "."]
+
+
+def examples(random, pieces, heads):
+    """Two places of the text for each head, in the order of their strength."""
+    found = []
+    for head in range(heads):
+        for quantile in (0.99, 0.5):
+            start = int(random.integers(0, len(pieces) - 12))
+            weights = random.integers(0, 255, 12)
+            weights[9:] = 0
+            found.append({"head": head, "quantile": quantile, "strength": float(random.random()), "document": int(random.integers(0, 99)), "query": 8,
+                          "key": int(weights.argmax()), "query_at": start + 8, "key_at": start + int(weights.argmax()),
+                          "pieces": pieces[start:start + 12], "weights": weights.tolist()})
+    return found
 
 
 def run(blocks, truth, random, name, options, letter, same_heads, shift):
@@ -142,20 +161,20 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         truth[(name, metric)] = values
     sink, induction = truth[(name, "sink")], truth[(name, "induction")]
     previous, entropy = truth[(name, "previous")], truth[(name, "entropy")]
-    of_head = np.full((layers * heads, moments), 4, np.uint8)
+    of_head = np.full((layers * heads, moments), NO_ROLE, np.uint8)
     of_head[entropy < 2.6] = 3
     of_head[sink > 0.3] = 2
     of_head[previous > 0.3] = 1
     of_head[np.nan_to_num(induction) > 0.3] = 0
-    transitions = [{"step": int(step[m]), "tokens": int(tokens[m]), "layer": int(h // heads), "head": int(h % heads), "from": int(of_head[h, m - 1]),
-                    "to": int(of_head[h, m])}
+    transitions = [{"step": int(step[m]), "tokens": int(tokens[m]), "layer": int(h // heads), "head": int(h % heads), "from": role_or_none(of_head[h, m - 1]),
+                    "to": role_or_none(of_head[h, m])}
                    for m in range(1, moments) for h in np.flatnonzero(of_head[:, m] != of_head[:, m - 1])][:60]
-    tests = [(0, "induction", 0.3), (1, "previous", 0.3), (2, "sink", 0.3), (3, "entropy", None)]
+    tests = [(0, "induction", 0.3), (1, "previous", 0.3), (2, "sink", 0.3), (2, "previous", 0.1), (3, "entropy", None)]
     scores = []
     for h in range(layers * heads):
         last = {m: truth[(name, m)][h, -1] for m in ("induction", "previous", "sink", "entropy")}
-        scores.append({"layer": h // heads, "head": h % heads, "role": int(of_head[h, -1]), "since": int(step[moments // 2]), "tests": [
-            {"role": role, "metric": m, "value": float(last[m]) if math.isfinite(last[m]) else None, "minimum": minimum, "maximum": 2.6 if minimum is None else None,
+        scores.append({"layer": h // heads, "head": h % heads, "role": role_or_none(of_head[h, -1]), "since": int(step[moments // 2]), "tests": [
+            {"role": role, "metric": m, "score": m, "value": float(last[m]) if math.isfinite(last[m]) else None, "minimum": minimum, "maximum": 2.6 if minimum is None else None,
              "passed": bool(last[m] >= minimum if minimum is not None else last[m] <= 2.6)} for role, m, minimum in tests]})
     rows = min(1000, 4 * moments)
     s = np.rint(np.linspace(1, step[-1], rows)).astype(int)
@@ -165,6 +184,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     table = np.stack([s, s * 4096, loss, loss - np.abs(random.normal(size=rows)) * 0.06, high, 0.02 * np.minimum(1, (s[-1] - s) / (0.4 * s[-1])),
                       0.005 * np.minimum(1, (s[-1] - s) / (0.4 * s[-1])), 0.4 + np.abs(random.normal(size=rows)) * 0.1, 210000 + random.normal(size=rows) * 3000])
     gain = 1 + np.cumsum(random.normal(size=(2, layers, d_k, moments)), axis=-1) * 0.01
+    gain_data, gain_low, gain_high, gain_error = encode(gain.reshape(-1, moments), 12, "linear")
     pieces = TEXT if not options.hostile else ["</script><img src=x onerror=alert(1)>"] + TEXT
     some = [[l, h] for l in range(min(layers, 4)) for h in range(min(heads, 4))]
     every = max(1, moments // 20)
@@ -183,10 +203,11 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         "events": [{"time": None, "step": int(x), "tokens": int(x) * 4096, "kind": kind, "text": text} for x, kind, text in
                    [(step[-1] // 3, "checkpoint", "checkpoint"), (step[-1] // 2, "spike", "loss rose by 1.8"), (step[-1] * 2 // 3, "checkpoint", "checkpoint"),
                     (step[-1] * 3 // 4, "resume", "resumed after a stop"), (step[-1], "end", "complete")]],
-        "gains": {"block": blocks.add(gain.astype("<f4").tobytes()), "step": step.tolist(), "tokens": tokens.tolist(), "layers": layers, "d_k": d_k},
+        "gains": {"block": blocks.add(gain_data), "codec": "d12", "bits": 12, "low": gain_low, "high": gain_high, "scale": "linear", "error": gain_error, "step": step.tolist(), "tokens": tokens.tolist(), "layers": layers, "d_k": d_k},
         "attention": {"texts": [{"pieces": pieces}], "heads": some,
                       "blocks": [[blocks.add(attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0)) for _, h in some]]} if options.attention else None,
-        "examples": None, "plasticity": None, "surgery": None}
+        "examples": {"blocks": {str(layer): blocks.add(json.dumps(examples(random, pieces, heads)).encode()) for layer in range(min(layers, 4))}},
+        "plasticity": None, "comparison": None, "surgery": None}
 
 
 def study(random, tokens):
@@ -223,17 +244,20 @@ def sha(text):
 
 
 def static_html(index, truth):
+    view = lambda name: f'<div class="view" data-view="{name}"></div>'
+    if not index["runs"]:
+        return f"""<header><h1>{html.escape(index['title'])}</h1><button id="theme" type="button">Theme</button></header>{view('controls')}
+<main><section id="compare"><h2>Compare</h2>{view('compare')}</section></main>"""
     first = index["runs"][0]
     head_rows = []
-    role_names = [r["text"] for r in index["roles"]]
+    named = lambda role: "–" if role is None else index["roles"][role]["text"]
     for layer in range(first["layers"]):
         for head in range(first["heads"]["q"]):
             h = layer * first["heads"]["q"] + head
             cells = "".join(f"<td>{truth[(first['name'], m)][h, -1]:.3g}</td>" for m in ("entropy", "sink", "previous", "induction"))
-            role = role_names[first["roles"]["scores"][h]["role"]]
+            role = named(first["roles"]["scores"][h]["role"])
             head_rows.append(f'<tr data-head="q{layer}.{head}"><th scope="row">L{layer}H{head}</th>{cells}<td>{role}</td></tr>')
-    view = lambda name: f'<div class="view" data-view="{name}"></div>'
-    table = ('<div class="scroll"><table class="heads"><caption>Heads at the last moment</caption><thead><tr><th scope="col">head</th>'
+    table = ('<div class="frame"><table class="heads"><caption>Heads at the last moment</caption><thead><tr><th scope="col">head</th>'
              + "".join(f'<th scope="col">{m}</th>' for m in ("entropy", "sink", "previous", "induction", "role"))
              + "</tr></thead><tbody>" + "".join(head_rows) + "</tbody></table></div>")
     facts = "".join(f"<div><dt>{k}</dt><dd>{html.escape(v)}</dd></div>" for k, v in
@@ -246,9 +270,9 @@ def static_html(index, truth):
         ("Does rank collapse?", "The mean participation ratio falls from 39.7 to 24.1 of 64 dimensions.", "A fall of a third or more.", "m=k_pr"),
         ("Are there sinks?", "Seven of the heads give the first token more than 30 % of their attention.", "sink ≥ 0.3 at the last moment.", "m=sink")])
     conditions = "".join(f'<tr><th scope="row">{c["letter"]}</th><td>{c["name"]}</td><td>{c["mean"]:.2f}</td></tr>' for c in (index["study"] or {}).get("conditions", []))
-    changes = "".join(f'<tr><td>{t["step"]}</td><td>L{t["layer"]}H{t["head"]}</td><td>{role_names[t["from"]]}</td><td>{role_names[t["to"]]}</td></tr>'
+    changes = "".join(f'<tr><td>{t["step"]}</td><td>L{t["layer"]}H{t["head"]}</td><td>{named(t["from"])}</td><td>{named(t["to"])}</td></tr>'
                       for t in first["roles"]["transitions"])
-    metrics = "".join(f'<tr><th scope="row">{m["name"]}</th><td>{m["meaning"]}</td></tr>' for m in index["metrics"])
+    metrics = "".join(f'<tr><th scope="row">{m["name"]}</th><td>{html.escape(m["meaning"])}</td></tr>' for m in index["metrics"])
     return f"""<header><h1>{html.escape(index['title'])}</h1><p class="verdict">Key rank falls in every layer; seven heads became sinks.</p>
 <dl class="facts">{facts}</dl><button id="theme" type="button">Dark</button></header>
 {view('controls')}
@@ -256,10 +280,10 @@ def static_html(index, truth):
 <section id="what"><h2>What happened?</h2>{view('loss')}{answers}</section>
 <section id="heads"><h2>Which heads?</h2>{view('map')}{view('scatter')}{table}</section>
 <section id="time"><h2>When?</h2>{view('curves')}{view('strips')}{view('role-timeline')}
-<div class="scroll"><table class="transitions"><caption>Changes of role</caption><thead><tr><th scope="col">step</th><th scope="col">head</th><th scope="col">from</th><th scope="col">to</th></tr></thead><tbody>{changes}</tbody></table></div></section>
+<div class="frame"><table class="transitions"><caption>Changes of role</caption><thead><tr><th scope="col">step</th><th scope="col">head</th><th scope="col">from</th><th scope="col">to</th></tr></thead><tbody>{changes}</tbody></table></div></section>
 <section id="why"><h2>Why?</h2>{view('cards')}</section>
-<section id="compare"><h2>Compare</h2>{view('compare')}<div class="scroll"><table class="conditions"><caption>Conditions</caption><thead><tr><th scope="col">letter</th><th scope="col">name</th><th scope="col">mean</th></tr></thead><tbody>{conditions}</tbody></table></div></section>
-<section id="trust"><h2>Can I trust it?</h2><div class="scroll"><table class="metrics"><caption>Metrics</caption><thead><tr><th scope="col">name</th><th scope="col">meaning</th></tr></thead><tbody>{metrics}</tbody></table></div></section>
+<section id="compare"><h2>Compare</h2>{view('compare')}<div class="frame"><table class="conditions"><caption>Conditions</caption><thead><tr><th scope="col">letter</th><th scope="col">name</th><th scope="col">mean</th></tr></thead><tbody>{conditions}</tbody></table></div></section>
+<section id="trust"><h2>Can I trust it?</h2><div class="frame"><table class="metrics"><caption>Metrics</caption><thead><tr><th scope="col">name</th><th scope="col">meaning</th></tr></thead><tbody>{metrics}</tbody></table></div></section>
 </main>"""
 
 
@@ -276,8 +300,8 @@ def write(path, web=None, **given):
     evil = "</script><img src=x onerror=alert(1)>"
     names = [evil if options.hostile else "first (tiny)", "frozen gain", "no norm"][: options.runs]
     runs = [run(blocks, truth, random, name, options, "ABC"[i], i if options.other_seed else 0, 0.4 * i) for i, name in enumerate(names)]
-    tokens = runs[0]["sources"][0]["tokens"][:: max(1, options.moments // 20)]
-    index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0], "themes": {n: theme(n) for n in ("light", "dark")},
+    tokens = [4096 * step for step in range(0, 10 * options.moments, 10 * max(1, options.moments // 20))]
+    index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0] if names else "a study", "themes": {n: theme(n) for n in ("light", "dark")},
              "metrics": [{"name": n, "group": g, "kind": k, "unit": u, "meaning": evil if options.hostile and n == "sink" else m, "averaged": n != "k_top_dim",
                           "index": n == "k_top_dim"} for n, g, k, u, m in METRICS],
              "roles": [{"name": n, "letter": l, "text": n.replace("_", " ")} for n, l in ROLES],

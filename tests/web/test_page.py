@@ -82,7 +82,8 @@ class PageTest(unittest.TestCase):
         page.goto(address + fragment)
         if script:
             page.wait_for_selector("html[data-ready]")
-            page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
+            if self.index["runs"]:
+                page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
         self.page = page
         return page
 
@@ -252,6 +253,14 @@ class Time(PageTest):
         expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, -1] - values.min()) / np.ptp(values))
         np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
 
+    def test_Play_MovesTheSteps(self):
+        page = self.open(fragment="#m=entropy")
+        page.click(".play")
+        page.wait_for_selector("output.steps:has-text('step 0')")
+        page.wait_for_selector("output.steps:has-text('step 1')", timeout=5000)      # one moment a second with reduced motion
+        page.click(".play")
+        self.assertEqual(page.get_attribute(".play", "aria-pressed"), "false")
+
     def test_ClickOnACurve_PinsItsHead(self):
         page = self.open(fragment="#m=entropy")
         box = self.curves()
@@ -284,7 +293,8 @@ class Table(PageTest):
 
     def test_LastColumn_FollowsTheMetric(self):
         page = self.open(fragment="#m=entropy")
-        page.wait_for_selector("table.heads td.shown:not(:empty)")
+        page.locator("table.heads").scroll_into_view_if_needed()
+        page.wait_for_selector("table.heads td.shown span:not(:empty)")
         shown = [float(x) for x in page.locator("table.heads td.shown").all_inner_texts()]
         np.testing.assert_allclose(shown, self.truth[(self.run_name(), "entropy")][:, -1], rtol=1e-3)
 
@@ -306,6 +316,12 @@ class Cards(PageTest):
         page.check(".attention .check input")
         page.locator(".card .token").nth(9).hover()
         self.assertNotIn("0 “The”", page.inner_text(".attention .readout"))
+
+    def test_Examples_OutlineTheQuery(self):
+        page = self.open(fragment="#h=1.1")
+        page.wait_for_selector(".card .example")
+        self.assertEqual(page.locator(".card .example").count(), 2)
+        self.assertEqual(page.locator(".card .example .chosen").count(), 2)
 
     def test_WhiteSpace_IsVisible(self):
         page = self.open(fragment="#h=1.1")
@@ -336,6 +352,12 @@ class Compare(PageTest):
 
 
 class Whole(PageTest):
+    def test_StudyWithoutRuns_ShowsItsEffects(self):
+        page = self.open("study", fragment="#h=1.1", runs=0)
+        page.wait_for_timeout(300)
+        self.assertEqual(page.locator('[data-view="compare"] .figure').count(), 3)
+        self.assertEqual(self.messages, [])
+
     def test_NoConsoleMessage_OneRequest(self):
         page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200")
         height = page.evaluate("document.documentElement.scrollHeight")
@@ -350,13 +372,13 @@ class Whole(PageTest):
         page.wait_for_timeout(500)
         self.assertEqual(page.locator("img").count(), 0)
         self.assertEqual(self.messages, [])
-        self.assertIn("<img src=x", page.inner_text(".tokens"))
+        self.assertIn("</script><img·src=x", page.inner_text(".tokens"))
 
     def test_Fragment_RestoresTheView(self):
         page = self.open(fragment="#m=sink&h=3.1,0.2&s=50-250&c=change&x=self&y=previous&r=1")
         self.assertEqual(page.input_value("#metric"), "sink")
         self.assertEqual(page.input_value("#mode"), "change")
-        self.assertEqual(page.locator(".chip").all_inner_texts(), ["L3H1\n×", "L0H2\n×"])
+        self.assertEqual(page.locator(".pins .chip").all_inner_texts(), ["L3H1\n×", "L0H2\n×"])
         self.assertIn("steps", page.inner_text("output.steps"))
 
     def test_DamagedFragment_IsIgnored(self):
@@ -375,8 +397,9 @@ class Whole(PageTest):
     def test_Targets_AreLargeEnough(self):
         page = self.open(fragment="#h=1.1", width=390)
         small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary')).filter((one) => one.offsetParent)
-          .map((one) => (one.closest('label') ?? one).getBoundingClientRect()).filter((box) => box.height < 24 || box.width < 24).length""")
-        self.assertEqual(small, 0)
+          .map((one) => [one.outerHTML.slice(0, 80), (one.closest('label') ?? one).getBoundingClientRect()])
+          .filter(([_, box]) => box.height < 24 || box.width < 24).map(([text, box]) => `${text} ${box.width} × ${box.height}`)""")
+        self.assertEqual(small, [])
 
     def test_Keyboard_Only(self):
         page = self.open()

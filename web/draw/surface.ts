@@ -126,7 +126,13 @@ function schedule(): void {
 function paint_all(): void {
   frame = 0;
   let left = false;
-  for (const surface of surfaces) left = surface.paint(false) || left;
+  for (const surface of surfaces) {
+    try {
+      left = surface.paint(false) || left;
+    } catch (error) {      // one picture that fails leaves the others
+      console.error(error);
+    }
+  }
   if (left) schedule();
 }
 

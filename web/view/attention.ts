@@ -1,6 +1,7 @@
 // Attention of a head on a text: the picture and the text, with the token under the pointer.
 import { App } from "../app";
 import { button, element, select } from "../dom";
+import { text } from "../draw/axes";
 import { picture, visible, weights } from "../draw/tokens";
 import { Surface } from "../draw/surface";
 import { mix, number, text_on } from "../scale";
@@ -27,8 +28,35 @@ export function attention(app: App, run: Run, head: Pin): { box: HTMLElement; su
   }
   tools.append(...panel.buttons());
   const box = element("div", { class: "attention" }, element("h4", {}, "Attention on a text"), tools, panel.box);
+  const layer = thumbnails(app, run, head, state);
+  if (layer) box.append(layer.canvas_box);
   panel.fill();
-  return { box, surfaces: [panel.surface], draw: () => panel.shade() };
+  return { box, surfaces: layer ? [panel.surface, layer.surface] : [panel.surface], draw: () => panel.shade() };
+}
+
+// The heads of the layer that the page holds, small; a click pins one.
+function thumbnails(app: App, run: Run, head: Pin, state: Shown): { canvas_box: HTMLElement; surface: Surface } | null {
+  const given = run.attention!;
+  const own = given.heads.map(([layer, place], at) => ({ layer, head: place, at })).filter((one) => one.layer === head.layer);
+  if (own.length < 2) return null;
+  const side = 64, gap = 8, row = side + 20;
+  const columns = (width: number) => Math.max(1, Math.floor((width + gap) / (side + gap)));
+  const canvas_box = element("div", { class: "small" });
+  const surface = new Surface(canvas_box, {
+    label: `Attention of the other heads of layer ${head.layer}`, height: (width) => Math.ceil(own.length / columns(width)) * row + 4,
+    top: (c, width) => own.forEach((one, i) => {
+      const bytes = app.data.block(given.blocks[state.text][one.at]), theme = app.theme(), pieces = given.texts[state.text].pieces.length;
+      const left = (i % columns(width)) * (side + gap), top = Math.floor(i / columns(width)) * row;
+      text(c, head_name(one), left, top + 9, one.head === head.head ? theme.ink : theme.soft, { size: 11, weight: one.head === head.head ? 700 : 400 });
+      if (bytes) picture(c, theme, weights(bytes, pieces, state.without_first), pieces, left, top + 18, side);
+    }),
+  });
+  surface.canvas.classList.add("clickable");
+  surface.canvas.addEventListener("click", (event) => {
+    const one = own[Math.floor(event.offsetY / row) * columns(surface.width) + Math.floor(event.offsetX / (side + gap))];
+    if (one && one.head !== head.head) app.store.pin(one);
+  });
+  return { canvas_box, surface };
 }
 
 class Panel {

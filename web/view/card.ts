@@ -1,6 +1,6 @@
 // Why? One card for each pinned head: all metrics against its layer, the tests of the roles, its attention on the texts.
 import { App } from "../app";
-import { floats } from "../block";
+import { decode } from "../block";
 import { place_of, Track } from "../data";
 import { button, element, view } from "../dom";
 import { rule, text } from "../draw/axes";
@@ -10,6 +10,7 @@ import { axis, extent, faded, number } from "../scale";
 import { Run, Score, Test } from "../source";
 import { head_name, Pin } from "../state";
 import { attention } from "./attention";
+import { examples } from "./examples";
 
 export function card(app: App): void {
   const place = view("cards");
@@ -51,11 +52,16 @@ class Card {
     if (score) this.box.append(tests(app, score));
     const gain = this.gain(run);
     if (gain) this.box.append(gain);
+    const found = examples(app, run, pin);
     const shown = attention(app, run, pin);
     if (shown) {
       this.box.append(shown.box);
       this.surfaces.push(...shown.surfaces);
       this.drawn.push(shown.draw);
+    }
+    if (found) {
+      this.box.append(found.box);
+      this.drawn.push(found.draw);
     }
   }
   remove(): void {
@@ -72,9 +78,10 @@ class Card {
     const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
     swatch.style.backgroundColor = "var(--mark)";
     const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
-    const role = score && app.data.index.roles[score.role];
+    const role = score && app.data.index.roles[score.role ?? 255];
     const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${Math.floor((pin.head * run.heads.k) / run.heads.q)}`];
-    if (role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
+    if (score && !role) facts.push("no role");
+    if (score && role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
     return element("div", { class: "card-head" }, element("h3", {}, swatch, head_name(pin)), element("p", {}, facts.join(" · ")),
                    button("Unpin", () => app.store.pin(pin), { class: "quiet", "aria-label": `Unpin ${head_name(pin)}` }));
   }
@@ -114,18 +121,20 @@ class Card {
     const { gains } = run, { app, pin } = this;
     if (!gains || gains.step.length < 2) return null;
     const box = element("div", { class: "small" });
+    let all: Float32Array | undefined;
     const surface = new Surface(box, {
       label: `Gain of layer ${pin.layer}, one row for each dimension, over time`, height: () => 26 + Math.min(128, gains.d_k * 2),
       top: (c, width, height) => {
         const bytes = app.data.block(gains.block), theme = app.theme();
         if (!bytes) return;
-        const all = floats(bytes), size = gains.d_k * gains.step.length;
-        const [low, high] = extent(all), most = Math.max(Math.abs(high - 1), Math.abs(low - 1)) || 1;
+        all ??= decode(bytes, gains, 2 * gains.layers * gains.d_k, gains.step.length);
+        const values = all, size = gains.d_k * gains.step.length;
+        const [low, high] = extent(values), most = Math.max(Math.abs(high - 1), Math.abs(low - 1)) || 1;
         ["query", "key"].forEach((kind, i) => {
           const start = (i * gains.layers + pin.layer) * size;
           const left = i * (width / 2 + 4), wide = width / 2 - 8;
           text(c, `${kind} gain of layer ${pin.layer}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
-          image(c, gains.step.length, gains.d_k, (x, y) => theme.divergence.words[theme.divergence.place((all[start + y * gains.step.length + x] - 1) / (2 * most) + 0.5)],
+          image(c, gains.step.length, gains.d_k, (x, y) => theme.divergence.words[theme.divergence.place((values[start + y * gains.step.length + x] - 1) / (2 * most) + 0.5)],
                 left, 20, wide, height - 22);
         });
       },
@@ -182,19 +191,19 @@ function tests(app: App, score: Score): HTMLElement {
   const rows = score.tests.map((test) => {
     const bound = [test.minimum !== null ? `≥ ${number(test.minimum, 3)}` : "", test.maximum !== null ? `≤ ${number(test.maximum, 3)}` : ""].filter(Boolean).join(", ");
     const role = app.data.index.roles[test.role];
-    return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", {}, test.metric),
+    return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", {}, test.score && test.score !== test.metric ? `${test.score} (${test.metric})` : test.metric),
                    element("td", { class: "number" }, meter(test), number(test.value, 3)), element("td", { class: "number" }, bound),
                    element("td", { class: "result" }, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
   });
   let role = -1;
-  score.tests.forEach((test, i) => {      // the name of a role once
-    if (test.role === role) rows[i].cells[0].textContent = "";
-    else rows[i].classList.add("first");
+  score.tests.forEach((test, i) => {      // the name of a role is seen once, and read out each time
+    const name = rows[i].cells[0];
+    if (test.role === role) name.replaceChildren(element("span", { class: "unseen" }, name.textContent ?? ""));
     role = test.role;
   });
   const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));
   return element("details", { class: "tests", open: score.tests.length <= 12 }, element("summary", {}, `Tests of the roles: ${score.tests.filter((test) => test.passed).length} of ${score.tests.length} passed`),
-                 element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
+                 element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
                          element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows))));
 }
 

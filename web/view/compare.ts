@@ -1,7 +1,7 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
 import { corresponds, Field, layer_means, place_of, third, values_of } from "../data";
-import { element, figure, select, view } from "../dom";
+import { button, element, figure, select, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
@@ -31,8 +31,16 @@ export function compare(app: App): void {
     surfaces.forEach((surface) => surface.remove());
     surfaces = [];
     pair.replaceChildren(...pair_views(app, surfaces));
+    name();
   };
-  const draw = () => surfaces.forEach((surface) => surface.draw());
+  const name = () => {
+    const title = pair.querySelector("h3");
+    if (title) title.textContent = `Two runs: ${app.store.state.metric}`;
+  };
+  const draw = () => {
+    name();
+    surfaces.forEach((surface) => surface.draw());
+  };
   app.store.on(["run", "other"], update);
   app.store.on(["metric", "source", "brush", "theme", "data", "mode", "fit"], draw);
   app.store.on(["hover", "pinned"], () => surfaces.forEach((surface) => surface.draw_top()));
@@ -130,14 +138,15 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
       x_axis(c, theme, area, x, `${app.store.state.metric}, ${run_label(a)}`, number);
       text(c, run_label(b), 4, 8, theme.soft, { size: 11 });
       diagonal(c, x, y, theme.soft);
+      let above = 0;
       for (let i = 0; i < fields.a.values.length; ++i) {
         if (!Number.isFinite(fields.a.values[i]) || !Number.isFinite(fields.b.values[i])) continue;
         const layer = Math.floor(i / fields.a.heads);
+        if (fields.b.values[i] > fields.a.values[i]) ++above;
         list.push({ x: x(fields.a.values[i]), y: y(fields.b.values[i]), colour: theme.depth[third(layer, a.layers)] });
         heads.push({ layer, head: Math.floor(((i % fields.a.heads) * a.heads.q) / fields.a.heads) });
       }
       dots(c, list, list.length > 300 ? 2.4 : 4, 0.65);
-      const above = list.filter((_, i) => fields.b.values[i] > fields.a.values[i]).length;
       note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${run_label(b)}.`;
     },
     top: (c) => {
@@ -165,7 +174,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 // Layer means of both runs over relative depth, with the range of the heads.
 function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(body, run_key(app, [a, b]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, key_of(app, [run_label(a), run_label(b)]));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
     top: (c, width, height) => {
@@ -197,7 +206,7 @@ function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement 
 // All heads of both runs as rows of ticks and their quartiles.
 function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Distribution of the heads"), body = element("div", {});
-  box.append(body);
+  box.append(element("p", { class: "note" }, "A tick is a head, the bar holds the middle half, the dark mark is the median."), body);
   surfaces.push(new Surface(body, {
     label: `Values of all heads of ${run_label(a)} and ${run_label(b)}`, height: () => 200,
     top: (c, width, height) => {
@@ -230,12 +239,17 @@ function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLEleme
   return box;
 }
 
-function run_key(app: App, runs: Run[]): HTMLElement {
+function condition_name(app: App, letter: string): string {
+  const found = app.data.index.study?.conditions.find((one) => one.letter === letter);
+  return found?.name.replace(`${letter} `, "") ?? app.data.index.runs.find((run) => run.condition?.letter === letter)?.condition?.tag ?? "";
+}
+
+function key_of(app: App, names: string[]): HTMLElement {
   const list = element("ul", { class: "key" });
-  const update = () => list.replaceChildren(...runs.map((run, i) => {
+  const update = () => list.replaceChildren(...names.map((name, i) => {
     const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-    swatch.style.backgroundColor = app.theme().categories[i % app.theme().categories.length];
-    return element("li", {}, swatch, run_label(run));
+    swatch.style.backgroundColor = category(app, i);
+    return element("li", {}, swatch, name);
   }));
   app.store.on(["theme"], update);
   update();
@@ -248,6 +262,10 @@ function losses(app: App, place: HTMLElement): void {
   if (!runs.some((run) => run.steps)) return;
   const shown = figure("Losses of all runs");
   place.append(shown.box);
+  // Runs of one condition share a colour.
+  const known = new Set(runs.map((run) => run.condition?.letter));
+  const letters = known.has(undefined) || known.size === runs.length ? null : (Array.from(known) as string[]);
+  const group = (run: Run) => (letters ? letters.indexOf(run.condition!.letter) : runs.indexOf(run));
   const surface = new Surface(shown.body, {
     label: "Training loss of all runs over tokens", height: () => 260,
     top: (c, width, height) => {
@@ -261,15 +279,15 @@ function losses(app: App, place: HTMLElement): void {
       x_axis(c, theme, box, x, "tokens");
       tables.forEach((table, i) => {
         if (!table) return;
-        c.strokeStyle = theme.categories[i % theme.categories.length];
-        c.lineWidth = 1.4;
+        c.strokeStyle = faded(category(app, group(runs[i])), runs.length > 8 ? 0.6 : 1);
+        c.lineWidth = runs.length > 8 ? 1.1 : 1.5;
         c.beginPath();
         curve(c, positions(table.tokens, x), table.loss, 0, y);
         c.stroke();
       });
     },
   });
-  shown.box.append(run_key(app, runs));
+  shown.box.append(key_of(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
   app.store.on(["theme", "data", "time"], () => surface.draw());
 }
 
@@ -278,6 +296,7 @@ function study(app: App, place: HTMLElement): void {
   const effects = figure("Effects");
   effects.note.textContent = `${given.descriptive ? "One seed: this describes one run; it does not test a difference. " : "Differences over seeds with 95 % intervals. "}Between the dashed lines (τ = ${number(given.tau)}) a difference does not matter.`;
   const over = figure("Effects over time");
+  const chosen = new Set([0, 1, 2].filter((i) => i < given.effects.length));      // the three of the verdict
   const columns = element("div", { class: "columns" }, effects.box, over.box);
   place.append(columns);
   const surface = new Surface(effects.body, {
@@ -286,22 +305,74 @@ function study(app: App, place: HTMLElement): void {
   });
   const surfaces = [surface];
   if (given.over_time && given.over_time.tokens.length > 1) surfaces.push(new Surface(over.body, {
-    label: "Effects over tokens with intervals", height: () => Math.max(200, 60 + given.effects.length * 44), top: (c, width, height) => effects_over_time(c, app, width, height),
+    label: "Effects over tokens with intervals", height: () => Math.max(240, Math.min(360, 60 + given.effects.length * 44)), top: (c, width, height) => effects_over_time(c, app, chosen, width, height),
   }));
   else over.box.hidden = true;
-  over.note.textContent = "Bands are 95 % intervals.";
-  const key = element("ul", { class: "key" });
+  const layers = figure("Effects by layer");
+  if (given.by_layer && Object.values(given.by_layer).some((one) => one.difference.length > 1)) {
+    columns.append(layers.box);
+    layers.note.textContent = "Differences of each layer with 95 % intervals.";
+    surfaces.push(new Surface(layers.body, { label: "Effects by layer with intervals", height: () => 260, top: (c, width, height) => effects_by_layer(c, app, chosen, width, height) }));
+  }
+  over.note.textContent = "Bands are 95 % intervals. The buttons choose the effects.";
+  const key = element("div", { class: "key", role: "group", "aria-label": "Effects shown over time" });
   over.box.append(key);
+  const swatches = given.effects.map((effect, i) => {
+    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
+    const toggle = button("", () => {
+      if (chosen.has(i)) chosen.delete(i);
+      else chosen.add(i);
+      toggle.setAttribute("aria-pressed", String(chosen.has(i)));
+      surfaces.forEach((one) => one.draw());
+    }, { class: "chip", "aria-pressed": String(chosen.has(i)) });
+    toggle.append(swatch, effect.pair);
+    key.append(toggle);
+    return swatch;
+  });
   const update = () => {
     surfaces.forEach((one) => one.draw());
-    key.replaceChildren(...given.effects.map((effect, i) => {
-      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = app.theme().categories[i];
-      return element("li", {}, swatch, `${effect.pair} (${effect.name})`);
-    }));
+    swatches.forEach((swatch, i) => (swatch.style.backgroundColor = category(app, i)));
   };
   app.store.on(["theme", "time"], update);
   update();
+}
+
+// Dots with intervals; the effects of a layer stand beside each other.
+function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<number>, width: number, height: number): void {
+  const given = app.data.index.study!, theme = app.theme(), box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
+  const shown = Array.from(chosen).sort((a, b) => a - b).flatMap((i) => {
+    const one = given.by_layer![given.effects[i].name];
+    return one ? [{ i, ...intervals(one) }] : [];
+  });
+  const layers = Math.max(1, ...shown.map((one) => one.difference.length));
+  const range = extent(shown.flatMap((one) => [...one.difference, ...one.low, ...one.high]).concat(0));
+  const x = axis(-0.5, layers - 0.5, [box.left, box.right]), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
+  y_axis(c, theme, box, y, 34, signed);
+  x_axis(c, theme, box, x, "layer", (value) => (Number.isInteger(value) ? String(value) : ""), false);
+  rule(c, box.left, y(0), box.right, y(0), theme.ink);
+  shown.forEach((one, k) => one.difference.forEach((value, layer) => {
+    if (!Number.isFinite(value)) return;
+    const at = x(layer) + (k - (shown.length - 1) / 2) * Math.min(10, (x(1) - x(0)) / (shown.length + 1));
+    c.strokeStyle = category(app, one.i);
+    c.lineWidth = 2;
+    c.beginPath();
+    c.moveTo(at, y(Number.isFinite(one.low[layer]) ? one.low[layer] : value));
+    c.lineTo(at, y(Number.isFinite(one.high[layer]) ? one.high[layer] : value));
+    c.stroke();
+    ring(c, theme, at, y(value), category(app, one.i), 5.5);
+  }));
+}
+// Intervals of the layers; where the page has errors only, two of them on each side.
+function intervals(one: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] }): { difference: number[]; low: number[]; high: number[] } {
+  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
+  const difference = finite(one.difference), error = finite(one.error ?? []);
+  return { difference, low: one.low ? finite(one.low) : difference.map((value, i) => value - 2 * error[i]), high: one.high ? finite(one.high) : difference.map((value, i) => value + 2 * error[i]) };
+}
+
+// More things than colours: colours repeat, names tell them apart.
+function category(app: App, i: number): string {
+  const list = app.theme().categories;
+  return list[i % list.length];
 }
 
 function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
@@ -322,7 +393,7 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
     text(c, effect.pair, 2, y - 8, theme.ink, { weight: 600 });
     text(c, effect.word ?? effect.name, 2, y + 8, theme.soft, { size: 11 });
     if (effect.difference === null) return;
-    c.strokeStyle = c.fillStyle = theme.categories[i];
+    c.strokeStyle = c.fillStyle = category(app, i);
     c.lineWidth = 3;
     if (effect.low !== null && effect.high !== null) {
       c.beginPath();
@@ -330,16 +401,16 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
       c.lineTo(x(effect.high), y);
       c.stroke();
     }
-    ring(c, theme, x(effect.difference), y, theme.categories[i], 8);
+    ring(c, theme, x(effect.difference), y, category(app, i), 8);
     text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600 });
   });
 }
 
-function effects_over_time(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
+function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<number>, width: number, height: number): void {
   const given = app.data.index.study!, over = given.over_time!, theme = app.theme();
   const box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
   const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
-  const lines = given.effects.map((effect) => over.effects[effect.name]).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
+  const lines = given.effects.map((effect, i) => (chosen.has(i) ? over.effects[effect.name] : undefined)).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
   const range = extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]);
   const x = time_scale(over.tokens, box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
   const xs = positions(over.tokens, x);
@@ -351,8 +422,8 @@ function effects_over_time(c: CanvasRenderingContext2D, app: App, width: number,
   rule(c, box.left, y(0), box.right, y(0), theme.ink);
   lines.forEach((one, i) => {
     if (!one) return;
-    if (one.low.length) band(c, xs, one.low, one.high, y, faded(theme.categories[i], 0.18));
-    c.strokeStyle = theme.categories[i];
+    if (one.low.length) band(c, xs, one.low, one.high, y, faded(category(app, i), 0.18));
+    c.strokeStyle = category(app, i);
     c.lineWidth = 2;
     c.beginPath();
     curve(c, xs, one.difference, 0, y);

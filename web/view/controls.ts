@@ -67,14 +67,21 @@ function add_settings(app: App, place: HTMLElement): void {
   update();
 }
 
+// Another run to compare with: the one that was, or one whose heads correspond.
+function other_of(app: App, run: number): number {
+  const { runs } = app.data.index, now = app.store.state.other;
+  if (now !== run && runs[now] && corresponds(runs[run], runs[now])) return now;
+  const found = runs.findIndex((one, i) => i !== run && corresponds(runs[run], one));
+  return found >= 0 ? found : now !== run ? now : runs.findIndex((_, i) => i !== run);
+}
+
 function choose_run(app: App, run: number): void {
   const { store, data } = app;
   const chosen = data.index.runs[run];
   const inside = store.state.pinned.filter((pin) => pin.layer < chosen.layers && pin.head < chosen.heads.q);
   const source = data.tracked(chosen, store.state.source)?.name ?? "";
   const metric = data.has(chosen, source, store.state.metric) ? store.state.metric : data.tracked(chosen, source)?.series[0]?.metric ?? "";
-  const other = store.state.other === run ? data.index.runs.findIndex((_, i) => i !== run) : store.state.other;
-  store.set({ run, source, metric, pinned: inside, hover: null, other });
+  store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(app, run) });
 }
 
 // "3.1", "L3H1" or "3 1" as a head.
@@ -208,7 +215,7 @@ export function head_words(app: App, head: Head): string {
     if (field.heads !== run.heads.q) parts.push(`key head ${Math.floor((head.head * field.heads) / run.heads.q)}`);
   }
   const score = run.roles?.scores.find((one) => one.layer === head.layer && one.head === head.head);
-  const role = score && data.index.roles[score.role];
+  const role = score && data.index.roles[score.role ?? 255];
   if (role) parts.push(role.text);
   return `${head_name(head)}: ${parts.join(" · ")}`;
 }

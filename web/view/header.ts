@@ -1,5 +1,6 @@
 // The theme button, the buttons of the answers, and what print needs.
 import { App } from "../app";
+import { element } from "../dom";
 import { redraw_all } from "../draw/surface";
 import { parse_fragment, State } from "../state";
 import { apply_theme } from "../theme";
@@ -29,7 +30,7 @@ export function header(app: App): void {
 
 // What scrolls can be reached by the keyboard.
 function scrollable(): void {
-  document.querySelectorAll<HTMLElement>(".scroll, pre").forEach((box) => {
+  document.querySelectorAll<HTMLElement>(".frame, pre").forEach((box) => {
     if (box.hasAttribute("tabindex")) return;
     box.tabIndex = 0;
     box.setAttribute("role", "group");
@@ -38,11 +39,23 @@ function scrollable(): void {
 }
 
 function answers(app: App): void {
+  fold_rules();
   document.querySelectorAll<HTMLElement>("[data-go]").forEach((button) => {
     button.addEventListener("click", () => {
       go(app, button.dataset.go ?? "");
       document.getElementById("heads")?.scrollIntoView({ behavior: window.matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
     });
+  });
+}
+
+// The rules of an answer are long: they stand behind one line.
+function fold_rules(): void {
+  document.querySelectorAll<HTMLElement>(".answer").forEach((answer) => {
+    const rules = Array.from(answer.querySelectorAll(":scope > .rule"));
+    if (!rules.length) return;
+    const fold = element("details", { class: "rules" }, element("summary", {}, rules.length > 1 ? "Rules" : "Rule"));
+    rules[0].before(fold);
+    fold.append(...rules);
   });
 }
 
@@ -53,6 +66,7 @@ export function go(app: App, fragment: string): void {
   if (change.run !== undefined && !data.index.runs[change.run]) delete change.run;
   if (change.other !== undefined && !data.index.runs[change.other]) delete change.other;
   const run = data.index.runs[change.run ?? store.state.run];
+  if (!run) return;      // a study without the runs
   for (const key of ["metric", "x", "y"] as const) {
     const name = change[key];
     if (name !== undefined && !data.index.metrics.some((metric) => metric.name === name)) delete change[key];

@@ -1,7 +1,7 @@
 // Which heads? The map, the scatter of two metrics and the table.
 import { App } from "../app";
 import { Field, place_of, third } from "../data";
-import { button, element, figure, select, view } from "../dom";
+import { element, figure, select, view } from "../dom";
 import { Box, text, x_axis, y_axis } from "../draw/axes";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
@@ -11,6 +11,7 @@ import { Run } from "../source";
 import { Head, head_name, is_pinned, marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
 import { head_words, metric_choices, mode_name } from "./controls";
+import { table } from "./table";
 
 // Cells can be hit by a finger where the screen is small.
 export function least_cell(): number {
@@ -28,7 +29,7 @@ export function roles_shown(app: App, state: State, run: Run): ((layer: number, 
     const start = moment * run.layers * run.heads.q;
     return (layer, head) => bytes[start + layer * run.heads.q + head];
   }
-  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role]));
+  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role ?? 255]));
   return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
 }
 
@@ -82,7 +83,7 @@ export function draw_marks(c: CanvasRenderingContext2D, grid: Grid, state: State
 export function heads(app: App): void {
   map_view(app);
   scatter_view(app);
-  table_view(app);
+  table(app);
 }
 
 function map_view(app: App): void {
@@ -99,8 +100,7 @@ function map_view(app: App): void {
   shown.tools.append(element("label", { class: "check" }, fixed, "one scale for all steps"));
   place.append(shown.box);
   const run = () => data.run();
-  const grid = () => grid_of(run().layers, run().heads.q, frame.clientWidth || 600, least_cell());
-  let now: Grid = grid();
+  let now: Grid = grid_of(run().layers, run().heads.q, 600, least_cell());
   const field = () => data.field(run(), store.state.metric, store.state.mode);
   const surface = new Surface(frame, {
     label: "", role: "application",
@@ -147,10 +147,8 @@ function map_view(app: App): void {
   add_role_key(app, shown.box);
 }
 
-// "mixed" says that a head has no role: its letter would only cover the map.
 function role_letter(app: App, role: number): string {
-  const found = app.data.index.roles[role];
-  return found && found.name !== "mixed" ? found.letter : "";
+  return app.data.index.roles[role]?.letter ?? "";
 }
 
 function why_empty(app: App): string {
@@ -169,7 +167,7 @@ function add_role_key(app: App, place: HTMLElement): void {
 // Colour of a role. Letters and names tell roles apart as well.
 export function role_colour(app: App, role: number): string {
   const theme = app.theme(), found = app.data.index.roles[role];
-  return !found || found.name === "mixed" || role >= theme.categories.length ? theme.absent : theme.categories[role];
+  return !found || role >= theme.categories.length ? theme.absent : theme.categories[role];
 }
 
 interface Scattered { x: Scale; y: Scale; list: Dot[]; heads: Head[]; box: Box }
@@ -260,138 +258,4 @@ function draw_pins(c: CanvasRenderingContext2D, app: App, now: Scattered): void 
     const left = x > now.box.right - 60;
     text(c, head_name(mark), x + (left ? -11 : 11), y, theme.ink, { size: 12, weight: 600, align: left ? "right" : "left", halo: theme.paper });
   }
-}
-
-// The table of C++ gains a column of the metric shown, sorting, a filter and a copy as CSV.
-function table_view(app: App): void {
-  const table = document.querySelector<HTMLTableElement>("table.heads");
-  if (!table || !table.tHead || !table.tBodies[0]) return;
-  const body = table.tBodies[0], header = table.tHead.rows[0];
-  const rows = Array.from(body.rows);
-  const names = Array.from(header.cells, (cell) => (cell.textContent ?? "").trim());
-  const column = element("th", { scope: "col" });
-  header.append(column);
-  for (const row of rows) row.append(element("td", { class: "shown" }));
-  const filter = element("input", { type: "search", id: "filter", placeholder: "layer>=16 role=sink", size: 24, spellcheck: "false" });
-  const found = element("span", { class: "note", role: "status" });
-  const copy = button("Copy CSV", () => copy_csv(table, copy));
-  const tools = element("div", { class: "tools table-tools" }, element("label", { class: "field" }, element("span", {}, "Filter"), filter), copy, found);
-  (table.closest(".scroll") ?? table).before(tools);
-  const apply = () => {
-    const tests = parse_filter(filter.value);
-    let kept = 0;
-    const shown_names = [...names, app.store.state.metric];
-    for (const row of rows) {
-      row.hidden = !tests.every((test) => passes(test, row, shown_names));
-      if (!row.hidden) ++kept;
-    }
-    found.textContent = filter.value ? `${kept} of ${rows.length} heads` : "";
-  };
-  filter.addEventListener("input", apply);
-  body.addEventListener("click", (event) => {
-    const row = (event.target as HTMLElement).closest("tr");
-    const head = row && head_of(row);
-    if (head) app.store.pin(head);
-  });
-  Array.from(header.cells).forEach((cell, i) => sortable(cell, i, rows, body));
-  let timer = 0;
-  const update = () => {
-    window.clearTimeout(timer);      // a thousand cells: after the brush has come to rest
-    timer = window.setTimeout(() => show_column(app, rows, column), 120);
-  };
-  app.store.on(["run", "source", "metric", "mode", "brush", "data"], update);
-  app.store.on(["pinned"], () => mark_rows(app, rows));
-  update();
-  mark_rows(app, rows);
-}
-
-function head_of(row: HTMLTableRowElement): Head | null {
-  const found = /^q?(\d+)\.(\d+)$/.exec(row.dataset.head ?? "");
-  return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
-}
-
-function show_column(app: App, rows: HTMLTableRowElement[], column: HTMLElement): void {
-  const { store, data } = app;
-  const run = data.run(), field = data.field(run, store.state.metric, store.state.mode);
-  const label = `${store.state.metric}${store.state.brush ? ", chosen steps" : ""}${store.state.mode === "value" ? "" : `, ${mode_name(store.state.mode)}`}`;
-  (column.querySelector("button") ?? column).textContent = label;
-  for (const row of rows) {
-    const head = head_of(row), cell = row.cells[row.cells.length - 1];
-    const there = field && head && head.layer < run.layers && head.head < run.heads.q;
-    cell.textContent = there ? number(field.values[place_of(run, field.heads, head.layer, head.head)]) : "";
-  }
-}
-
-function mark_rows(app: App, rows: HTMLTableRowElement[]): void {
-  for (const row of rows) {
-    const head = head_of(row), pin = head && is_pinned(app.store.state.pinned, head);
-    row.classList.toggle("pinned", Boolean(pin));
-    row.style.setProperty("--mark", pin ? `var(--category-${pin.slot})` : "transparent");
-  }
-}
-
-function cell_number(text: string): number {
-  const value = text.trim().replace("−", "-").replace(/,/g, "");
-  return value === "" ? NaN : Number(value);
-}
-
-function sortable(cell: HTMLTableCellElement, column: number, rows: HTMLTableRowElement[], body: HTMLElement): void {
-  const label = cell.textContent ?? "";
-  let down = true;
-  const sort = button(label, () => {
-    for (const other of Array.from(cell.parentElement!.children)) other.removeAttribute("aria-sort");
-    down = !down;
-    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const place = new Map(rows.map((row, i) => [row, i]));
-    const key = (row: HTMLTableRowElement) => (column === 0 ? place.get(row)! : cell_number(row.cells[column].textContent ?? ""));
-    const words = (row: HTMLTableRowElement) => row.cells[column].textContent ?? "";
-    const sorted = [...rows].sort((a, b) => {
-      const [u, v] = [key(a), key(b)];
-      const order = Number.isNaN(u) && Number.isNaN(v) ? words(a).localeCompare(words(b)) : Number.isNaN(u) ? 1 : Number.isNaN(v) ? -1 : u - v;
-      return down ? -order : order;
-    });
-    body.append(...sorted);
-  }, { class: "sort" });
-  cell.replaceChildren(sort);
-}
-
-interface Condition { name: string; sign: string; value: string }
-// "layer>=16 role=sink" as conditions; a word alone must be somewhere in the row.
-export function parse_filter(text: string): Condition[] {
-  return text.trim().split(/\s+/).filter(Boolean).map((part) => {
-    const found = /^([\w ]+?)(>=|<=|!=|=|>|<)(.+)$/.exec(part);
-    return found ? { name: found[1].toLowerCase(), sign: found[2], value: found[3] } : { name: "", sign: "", value: part };
-  });
-}
-
-function passes(test: Condition, row: HTMLTableRowElement, names: string[]): boolean {
-  const words = (text: string) => text.toLowerCase().replace(/[_\s]+/g, " ").trim();
-  if (!test.name) return words(row.textContent ?? "").includes(words(test.value));
-  const head = head_of(row);
-  const at = names.findIndex((name) => name.toLowerCase() === test.name);
-  const text = test.name === "layer" ? String(head?.layer) : test.name === "head" && head ? String(head.head) : at >= 0 ? row.cells[at].textContent ?? "" : "";
-  const value = cell_number(text), bound = Number(test.value);
-  if (Number.isFinite(value) && Number.isFinite(bound)) {
-    const results: { [sign: string]: boolean } = { ">=": value >= bound, "<=": value <= bound, ">": value > bound, "<": value < bound, "=": value === bound, "!=": value !== bound };
-    return results[test.sign];
-  }
-  const inside = words(text).includes(words(test.value));
-  return test.sign === "=" ? inside : test.sign === "!=" ? !inside : false;
-}
-
-function copy_csv(table: HTMLTableElement, told: HTMLButtonElement): void {
-  const quote = (text: string) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
-  const lines = Array.from(table.rows).filter((row) => !row.hidden)
-    .map((row) => Array.from(row.cells, (cell) => quote((cell.textContent ?? "").trim().replace("−", "-"))).join(","));
-  const say = (text: string) => {
-    told.textContent = text;
-    window.setTimeout(() => (told.textContent = "Copy CSV"), 1500);
-  };
-  const area = element("textarea", { readonly: true, class: "unseen", "aria-label": "CSV" });
-  area.value = lines.join("\n") + "\n";
-  document.body.append(area);
-  area.select();
-  const done = document.execCommand("copy");      // works from file:// in all browsers; the clipboard API does not
-  area.remove();
-  say(done ? "Copied" : "Not copied");
 }

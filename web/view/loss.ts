@@ -83,7 +83,10 @@ export function loss(app: App): void {
     surface.label(`Training and validation loss over tokens. ${summary(app)}`);
     surface.draw();
   };
-  store.on(["run", "theme", "data", "time"], update);
+  store.on(["run", "theme", "time"], update);
+  store.on(["data"], () => {
+    if (!now) update();
+  });
   store.on(["brush"], () => surface.draw_top());
   update();
 }
@@ -196,6 +199,7 @@ const signs: { [kind: string]: string } = { checkpoint: "◆", resume: "↻", re
 
 function draw_events(c: CanvasRenderingContext2D, app: App, x: Scale, box: Box): void {
   const theme = app.theme();
+  if (!app.data.run().events?.length) return;
   text(c, "events", box.left - 7, (box.top + box.bottom) / 2, theme.soft, { align: "right", size: 11 });
   rule(c, box.left, (box.top + box.bottom) / 2, box.right, (box.top + box.bottom) / 2, theme.grid);
   for (const event of app.data.run().events ?? []) {

@@ -130,7 +130,10 @@ function curves_view(app: App): void {
     surface.draw();
   };
   let any = store.state.pinned.length > 0;
-  store.on(["run", "source", "metric", "theme", "data", "time"], update);
+  store.on(["run", "source", "metric", "theme", "time"], update);
+  store.on(["data"], () => {
+    if (data.current() !== now?.track) update();
+  });
   store.on(["hover", "brush", "pinned", "step"], () => {
     const has = store.state.pinned.length > 0;      // the other curves fade once a head is pinned
     if (has !== any) surface.draw();
@@ -227,12 +230,10 @@ function strips_view(app: App): void {
       const row_of = (head: Head) => rows.indexOf(place_of(track.run, track.heads, head.layer, head.head));
       const ends = marked(store.state).map((head) => {
         const middle = box.top + (row_of(head) + 0.5) * high;
-        c.strokeStyle = head_colour(theme, head);
-        c.lineWidth = 2;
-        c.strokeRect(box.left - 1, middle - high / 2 - 1, box.right - box.left + 2, high + 2);
+        mark_row(c, box, middle, high, head_colour(theme, head));
         return { y: middle, text: head_name(head), colour: theme.ink };
       });
-      end_labels(c, ends, box.right + 6, box);
+      end_labels(c, ends, box.right + 10, box);
     },
   });
   const head_under = (event: MouseEvent | { offsetX: number; offsetY: number }) => {
@@ -257,9 +258,22 @@ function strips_view(app: App): void {
     surface.label(`${store.state.metric} of every head as strips over tokens.`);
     surface.draw();
   };
-  store.on(["run", "source", "metric", "theme", "data", "time", "order"], update);
+  store.on(["run", "source", "metric", "theme", "time", "order"], update);
+  store.on(["data"], () => {
+    if (data.current() !== now?.track) update();
+  });
   store.on(["hover", "brush", "pinned"], () => surface.draw_top());
   update();
+}
+
+// An outline; of rows too thin for one, a mark at both ends.
+function mark_row(c: CanvasRenderingContext2D, box: Box, middle: number, high: number, colour: string): void {
+  c.strokeStyle = c.fillStyle = colour;
+  c.lineWidth = 2;
+  if (high >= 6) return c.strokeRect(box.left - 1, middle - high / 2 - 1, box.right - box.left + 2, high + 2);
+  const size = Math.max(4, high);
+  c.fillRect(box.left - 7, middle - size / 2, 7, size);
+  c.fillRect(box.right, middle - size / 2, 7, size);
 }
 
 function layer_labels(c: CanvasRenderingContext2D, app: App, track: Track, box: Box, high: number): void {
