@@ -235,7 +235,11 @@ std::string what_html(const ReportData& data) {
           fmt::format("<article class=\"answer\" id=\"answer-{}-{}\">\n", &run - data.runs.data(), escaped(answer.key));
       text += element("h3", answer.question) + "\n" + element("p", answer.sentence) + "\n";
       if (!answer.number.empty()) text += fmt::format("<p class=\"number\">{}</p>\n", escaped(answer.number));
-      for (const std::string& rule : answer.rules) text += fmt::format("<p class=\"rule\">{}</p>\n", escaped(rule));
+      if (!answer.rules.empty()) {
+        text += "<details><summary>By which rule?</summary>\n";
+        for (const std::string& rule : answer.rules) text += fmt::format("<p class=\"rule\">{}</p>\n", escaped(rule));
+        text += "</details>\n";
+      }
       const std::string run_part = data.runs.size() > 1 ? fmt::format("&r={}", &run - data.runs.data()) : "";
       text += fmt::format("<button type=\"button\" data-go=\"{}\">Show</button>\n</article>\n",
                           escaped(answer.go + run_part));
