@@ -32,9 +32,21 @@ ordered_json heads_json(const Tracks& tracks) {
   return object;
 }
 
+// The tables of single heads that were asked for.
+std::vector<std::string> single_head_tables(const InspectOptions& options) {
+  std::vector<std::string> names;
+  if (!options.attention.text.empty()) names = {attention_name, tokens_name};
+  if (options.examples > 0) names.emplace_back(examples_name);
+  return names;
+}
+
 // Of several models, what stands beside "models" is of the last.
 ordered_json json_of(const Inspection& inspection, const std::filesystem::path& out) {
   ordered_json object = {{"out", out.string()}, {"architecture", inspection.architecture}};
+  if (inspection.models.empty()) {  // texts were read, nothing was measured
+    object["device"] = inspection.device;
+    return object;
+  }
   object.update(to_json(inspection.models.back()));
   for (const MeasuredModel& one : inspection.models)
     if (inspection.models.size() > 1) object["models"].push_back(to_json(one));
@@ -118,6 +130,12 @@ void add_resumed(InspectFlags& flags) {
     } else if (const std::string one = text_at(config, "checkpoint"); !one.empty()) {
       options.checkpoints = {one};
     }
+    if (const ordered_json said = config.value("attention", ordered_json()); said.is_object()) {
+      options.attention.text = text_at(said, "text");
+      options.attention.tokens = said.value("tokens", options.attention.tokens);
+      options.attention.heads = text_at(said, "heads");
+    }
+    options.examples = config.value("examples", options.examples);
     if (options.metrics == "all") options.metrics = text_at(config.value("track", ordered_json()), "metrics", "all");
     std::vector<ConfigEntry> changes;
     for (const ConfigEntry& entry : run.entries)
@@ -140,6 +158,9 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   const Inspection inspection = torch_half().inspect(job, console, {});
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
+  } else if (!common.console.quiet && inspection.models.empty()) {
+    fmt::print("attention of heads ({}): {}\n", fmt::join(single_head_tables(job.options), ", "),
+               visible(job.folder.out));
   } else if (!common.console.quiet) {
     if (inspection.models.size() > 1) fmt::print("{}\n", course_table(inspection));
     fmt::print("{}\n", headline(inspection));
@@ -148,6 +169,8 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
       fmt::print("{}\n", terminal_map(tracks, tracks.moments.size() - 1, *metric, ::isatty(STDOUT_FILENO) == 1, 100));
     fmt::print("tables (heads.parquet, layers.parquet{}) and summary.md: {}\n",
                inspection.tracks.gains.empty() ? "" : ", gamma.parquet", visible(job.folder.out));
+    if (const auto tables = single_head_tables(job.options); !tables.empty())
+      fmt::print("of single heads: {}\n", fmt::join(tables, ", "));
     if (inspection.models.size() > 1) fmt::print("figures: headscope plot {}\n", shell_word(job.folder.out.string()));
   }
   return 0;
@@ -183,6 +206,18 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--track", options.metrics, "Groups and names of metrics [all]")->type_name("METRIC,METRIC");
   command->add_option("--show", flags->show, "The metrics that maps show [entropy_norm, or the first of --track]")
       ->type_name("METRIC,METRIC");
+  command
+      ->add_option("--text", options.attention.text,
+                   "Write the attention of heads over this text (.txt, .jsonl; 8 texts at most)")
+      ->type_name("FILE");
+  command->add_option("--tokens", options.attention.tokens, "Of each text of --text, its first ones [128]")
+      ->type_name("N");
+  command
+      ->add_option("--attention-heads", options.attention.heads,
+                   "For --text, L3H5: head 5 of layer 3 [all; 64 of a model with more than 256]")
+      ->type_name("HEAD,HEAD");
+  command->add_option("--examples", options.examples, "Of each query head, so many places where it attends [0]")
+      ->type_name("N");
   command->add_option("--device", options.device, "auto, cpu or cuda (cuda:1: the second GPU) [auto]")
       ->type_name("NAME");
   add_out_flags(*command, flags->folder);

@@ -83,16 +83,26 @@ void AtomicFile::write_at(std::string_view bytes, std::int64_t offset) {
 
 void AtomicFile::commit() {
   if (::fsync(descriptor_.get()) != 0) give_up("syncing");
+  commit_unsynced();
+  sync_folder(folder_of(file_));
+}
+
+void AtomicFile::commit_unsynced() {
   if (!descriptor_.close()) give_up("closing");
   if (::rename(temporary_.c_str(), file_.c_str()) != 0) give_up("renaming");
   temporary_.clear();
-  sync_folder(folder_of(file_));
 }
 
 void write_file(const fs::path& file, std::string_view content) {
   AtomicFile out(file);
   out.write(content);
   out.commit();
+}
+
+void replace_file(const fs::path& file, std::string_view content) {
+  AtomicFile out(file);
+  out.write(content);
+  out.commit_unsynced();
 }
 
 std::string read_file(const fs::path& file, std::size_t most) {

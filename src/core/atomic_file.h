@@ -30,6 +30,8 @@ class AtomicFile {
   // At any place, also beyond the end; what lies between is 0.
   void write_at(std::string_view bytes, std::int64_t offset);
   void commit();
+  // The same without a wait for the disk: after a power cut the file may be the old one, the new one or empty.
+  void commit_unsynced();
   [[nodiscard]] std::int64_t size() const { return size_; }
 
  private:
@@ -45,6 +47,9 @@ std::optional<std::string_view> name_of_temporary(std::string_view name);
 
 // Throws Error(Fault::runtime) naming the file and the system's reason.
 void write_file(const std::filesystem::path& file, std::string_view content);
+
+// The same by commit_unsynced, for what is replaced every second and is not missed when it is lost.
+void replace_file(const std::filesystem::path& file, std::string_view content);
 
 // The whole content. Throws Error(Fault::input) naming the file when it cannot be read, is not a regular file, or has
 // more than `most` bytes: then nothing of it is read.

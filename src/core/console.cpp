@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "core/error.h"
 
@@ -100,6 +101,15 @@ void Progress::show(bool last) {
     console_.write(fmt::format("{}{}{}", clear_line, console_.bar_, last ? "\n" : ""));
     if (last) console_.bar_.clear();
   }
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
 }
 
 std::string format_duration(double seconds) {

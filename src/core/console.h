@@ -18,6 +18,9 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// The time of day, UTC: "2026-11-18T12:00:00Z".
+std::string utc_now();
+
 // "1.3 s", "4 min 10 s", "2 h 05 min".
 std::string format_duration(double seconds);
 

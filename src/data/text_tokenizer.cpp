@@ -48,6 +48,16 @@ std::string TextTokenizer::piece(std::uint32_t token) const {
   return std::string(tokenizer_->piece(token).value_or(""));
 }
 
+std::string TextTokenizer::shown(std::uint32_t token) const {
+  if (tokenizer_) {
+    const auto bytes = tokenizer_->token_bytes(token);
+    return bytes ? visible_bytes(*bytes) : fmt::format("⟨{}⟩", token);
+  }
+  if (token == byte_tokenizer::start) return "⟨start⟩";
+  if (token == byte_tokenizer::end) return "⟨end⟩";
+  return token < 256 ? visible_bytes(std::string(1, static_cast<char>(token))) : fmt::format("⟨{}⟩", token);
+}
+
 void TextTokenizer::encode_document(std::string_view document, const DocumentPlace& place,
                                     std::vector<std::uint32_t>& tokens) {
   const std::uint32_t end = end_of_text();

@@ -36,6 +36,10 @@ class TextTokenizer {
   // The piece of a token as it stands in the vocabulary; of a byte, its number: "<0x41>".
   [[nodiscard]] std::string piece(std::uint32_t token) const;
 
+  // The text of a token for people: valid UTF-8, a byte that is a part of a character as its number, ⟨0xE2⟩. The two
+  // tokens around the bytes of a text are ⟨start⟩ and ⟨end⟩; an id that is none is ⟨17⟩.
+  [[nodiscard]] std::string shown(std::uint32_t token) const;
+
   [[nodiscard]] const std::string& name() const { return name_; }  // the same for the same tokenizer, wherever it is
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }
   [[nodiscard]] std::int64_t text_vocabulary() const {

@@ -6,6 +6,7 @@
 #include "core/missing.h"
 #include "data/text_tokenizer.h"
 #include "experiments/device_facts.h"
+#include "experiments/inspect_attention.h"
 #include "formats/model_files.h"
 #include "heads/run_tables.h"
 #include "model/load.h"
@@ -94,6 +95,10 @@ ordered_json config_of(const InspectOptions& options, const std::vector<Revision
     for (const char* key : {"batch", "seq_len", "validation_batches"}) config["train"][key] = train[key];
   }
   config["track"] = {{"metrics", options.metrics}};
+  if (const AttentionOptions& attention = options.attention; !attention.text.empty())
+    config["attention"] = {
+        {"text", absolute_folder(attention.text).string()}, {"tokens", attention.tokens}, {"heads", attention.heads}};
+  if (options.examples > 0) config["examples"] = options.examples;
   // Found from anywhere.
   if (revisions.size() == 1) {
     config["checkpoint"] = absolute_folder(saved.checkpoint).string();
@@ -199,9 +204,13 @@ class Inspector {
         device_(choose_device(job.options.device)),
         revisions_(in_order(job.options)),
         loaded_(load(0)) {
+    check_single_heads();
     change(loaded_.setup, job.options.changes);
-    hold_out_all(loaded_, /*tokenizer_given=*/std::ranges::find(job.options.changes, "data.tokenizer",
-                                                                &ConfigEntry::key) != job.options.changes.end());
+    reads_texts_only_ = !loaded_.architecture.empty() && !job.options.attention.text.empty() &&
+                        loaded_.setup.data.path.empty() && job.options.examples == 0;
+    if (!reads_texts_only_)
+      hold_out_all(loaded_, /*tokenizer_given=*/std::ranges::find(job.options.changes, "data.tokenizer",
+                                                                  &ConfigEntry::key) != job.options.changes.end());
     say_warnings();
     setup_ = loaded_.setup;
     if (revisions_.size() == 1) revisions_[0].moment = {loaded_.step, loaded_.tokens};
@@ -210,7 +219,31 @@ class Inspector {
   }
 
   Inspection run(const WriteMore& write_more) {
+    if (!job_.options.attention.text.empty())
+      attention_ = prepare_attention(job_.options.attention, loaded_, setup_, console_);
+    return reads_texts_only_ ? run_on_texts() : run_on_data(write_more);
+  }
+
+ private:
+  // A published model without data: the attention of heads is all that is asked for.
+  [[nodiscard]] Inspection run_on_texts() {
+    Inspection inspection{.architecture = loaded_.architecture, .device = device_.description};
+    RunFolder folder(job_.folder, {.command = inspect_command,
+                                   .config = config_of(job_.options, revisions_, loaded_, setup_),
+                                   .facts = facts_of(title_of(loaded_))});
+    if (folder.already_complete()) return inspection;
+    return folder.live([&] {
+      write_single_heads(folder, {}, {});
+      folder.finish(RunStatus::complete, {{"weights_xxh3_128", ModelFiles(loaded_.checkpoint).weights_hash()}});
+      return inspection;
+    });
+  }
+
+  Inspection run_on_data(const WriteMore& write_more) {
     const Corpus corpus = load_held_out(setup_, console_);
+    check_tokenizer(corpus);
+    if (job_.options.examples > 0 && setup_.train.seq_len < 2)
+      fail_input("--examples: sequences of one token have none; give --seq-len 2 or more");
     Inspection inspection{.architecture = loaded_.architecture, .device = device_.description, .source = corpus.source};
     const std::string title = revisions_.size() > 1 ? title_of_course(loaded_) : title_of(loaded_);
     RunFolder folder(job_.folder, {.command = inspect_command,
@@ -233,8 +266,32 @@ class Inspector {
     });
   }
 
- private:
   [[nodiscard]] bool several() const { return revisions_.size() > 1; }
+
+  void check_single_heads() const {
+    const InspectOptions& options = job_.options;
+    if (options.examples < 0) fail_input("--examples: {} is too few; expected 1 or more", options.examples);
+    if (options.attention.text.empty() && !options.attention.heads.empty())
+      fail_input("--attention-heads: names the heads of --text, which is not given");
+    if (several() && (options.examples > 0 || !options.attention.text.empty()))
+      fail_input("{}: is for one model; give it with each alone", options.examples > 0 ? "--examples" : "--text");
+  }
+
+  // Texts are read with the tokens that the model knows.
+  void check_tokenizer(const Corpus& corpus) const {
+    if (job_.options.attention.text.empty() || !loaded_.architecture.empty()) return;
+    if (const std::string name = TextTokenizer(setup_.data.tokenizer).name(); name != corpus.tokenizer)
+      fail_input("--text: its tokenizer would be '{}', and the data has tokens of '{}'; give that with --tokenizer",
+                 name, corpus.tokenizer);
+  }
+
+  void write_single_heads(const RunFolder& folder, const Corpus& corpus, const std::vector<Batch>& batches) const {
+    with_short_torch_errors([&] {
+      if (!attention_.texts.empty()) write_attention(attention_, loaded_.model, folder.place());
+      if (job_.options.examples > 0)
+        write_examples(job_.options.examples, loaded_, setup_, corpus, batches, folder.place(), console_);
+    });
+  }
 
   [[nodiscard]] LoadedModel load(std::size_t i) const { return load_model(revisions_[i].place, device_.device); }
   void say_warnings() const {
@@ -289,6 +346,7 @@ class Inspector {
       write_file(folder.place() / models_name, json_text(json_of(models, rows, corpus.hash)));
       progress->step(fmt::format("step {}, loss {:.3f}", moment.step, *result.val_loss));
     }
+    if (!several()) write_single_heads(folder, corpus, batches);
     tables.merge();
     inspection.tracks = tables.tracks();
   }
@@ -344,6 +402,8 @@ class Inspector {
   LoadedModel loaded_;
   Setup setup_;
   First first_;
+  AttentionJob attention_;  // empty: not asked for
+  bool reads_texts_only_ = false;
 };
 
 }  // namespace

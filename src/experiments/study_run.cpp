@@ -8,6 +8,7 @@
 #include "core/missing.h"
 #include "experiments/training_run.h"
 #include "heads/baseline.h"
+#include "heads/training_log.h"
 #include "ops/torch_errors.h"
 #include "stats/sample_moments.h"
 #include "study/study_figures.h"
@@ -158,6 +159,7 @@ Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_pe
         add_divergence(results, trained.divergence->moment);
       }
       write_results(results, folder, seed_place);
+      if (!trained.divergence) set_phase(folder.place() / seed_place / condition.tag, phase::done);
     }
   Study study;
   for (auto& [seed, runs] : by_seed) study.seeds.push_back(std::move(runs));

@@ -3,6 +3,7 @@
 #include "core/interrupt.h"
 #include "experiments/training_run.h"
 #include "figures/figure.h"
+#include "heads/training_log.h"
 #include "ops/torch_errors.h"
 
 namespace headscope {
@@ -52,6 +53,7 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run) {
   }
   if (!was_complete) train_and_summarise(job, run, outcome);
   outcome.seconds = seconds_since(run.start);
+  if (!was_complete) set_phase(run.folder.place(), phase::done);
   if (!was_complete)
     run.folder.finish(RunStatus::complete, {{"val_loss", outcome.val_loss},
                                             {"seconds", outcome.seconds},

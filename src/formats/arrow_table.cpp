@@ -17,17 +17,21 @@ std::shared_ptr<arrow::Array> array_of(const Values& values) {
   return value_of(builder.Finish());
 }
 
-std::shared_ptr<arrow::DataType> vectors_type() {
-  return arrow::list(arrow::field("element", arrow::float64(), /*nullable=*/false));
+template <class Builder, class Lists>
+std::shared_ptr<arrow::Array> array_of_lists(const Lists& lists) {
+  auto values = std::make_shared<Builder>();
+  arrow::ListBuilder builder(arrow::default_memory_pool(), values,
+                             arrow::list(arrow::field("element", values->type(), /*nullable=*/false)));
+  for (const auto& list : lists) {
+    check(builder.Append());
+    check(values->AppendValues(list));
+  }
+  return value_of(builder.Finish());
 }
 
-std::shared_ptr<arrow::Array> array_of_vectors(const Vectors& vectors) {
-  auto values = std::make_shared<arrow::DoubleBuilder>();
-  arrow::ListBuilder builder(arrow::default_memory_pool(), values, vectors_type());
-  for (const auto& vector : vectors) {
-    check(builder.Append());
-    check(values->AppendValues(vector));
-  }
+std::shared_ptr<arrow::Array> array_with_nulls(const OptionalIntegers& values) {
+  arrow::Int64Builder builder;
+  for (const std::optional<std::int64_t>& value : values) check(value ? builder.Append(*value) : builder.AppendNull());
   return value_of(builder.Finish());
 }
 
@@ -35,7 +39,11 @@ std::shared_ptr<arrow::Array> array_of(const Column& column) {
   if (const auto* integers = std::get_if<Integers>(&column.values)) return array_of<arrow::Int64Builder>(*integers);
   if (const auto* numbers = std::get_if<Numbers>(&column.values)) return array_of<arrow::DoubleBuilder>(*numbers);
   if (const auto* texts = std::get_if<Texts>(&column.values)) return array_of<arrow::StringBuilder>(*texts);
-  return array_of_vectors(std::get<Vectors>(column.values));
+  if (const auto* vectors = std::get_if<Vectors>(&column.values)) return array_of_lists<arrow::DoubleBuilder>(*vectors);
+  if (const auto* vectors = std::get_if<FloatVectors>(&column.values))
+    return array_of_lists<arrow::FloatBuilder>(*vectors);
+  if (const auto* lists = std::get_if<TextLists>(&column.values)) return array_of_lists<arrow::StringBuilder>(*lists);
+  return array_with_nulls(std::get<OptionalIntegers>(column.values));
 }
 
 // Counts the bytes that columns take and refuses those beyond the limit.
@@ -130,48 +138,66 @@ void add_texts(Table& table, const std::string& name, const arrow::ChunkedArray&
   table.add(name, std::move(texts));
 }
 
-bool is_list_of_numbers(const arrow::DataType& type) {
-  switch (type.id()) {
-    case arrow::Type::LIST:
-    case arrow::Type::LARGE_LIST:
-    case arrow::Type::FIXED_SIZE_LIST:
-      return type.field(0)->type()->id() == arrow::Type::DOUBLE || type.field(0)->type()->id() == arrow::Type::FLOAT;
-    default:
-      return false;
-  }
+bool is_list(const arrow::DataType& type) {
+  return type.id() == arrow::Type::LIST || type.id() == arrow::Type::LARGE_LIST ||
+         type.id() == arrow::Type::FIXED_SIZE_LIST;
 }
 
-template <class ArrayType>
-void append_lists(const arrow::Array& array, Vectors& vectors, Room& room) {
+bool is_list_of_numbers(const arrow::DataType& type) {
+  if (!is_list(type)) return false;
+  const arrow::Type::type element = type.field(0)->type()->id();
+  return element == arrow::Type::DOUBLE || element == arrow::Type::FLOAT;
+}
+
+bool is_list_of_texts(const arrow::DataType& type) {
+  return is_list(type) && is_text(*type.field(0)->type());
+}
+
+void append_elements(const arrow::Array& elements, Numbers& vector, Room&) {
+  append_numbers(elements, vector);
+}
+
+void append_elements(const arrow::Array& elements, Texts& texts, Room& room) {
+  for_each_text(elements, [&](std::string_view text) {
+    room.take(static_cast<std::int64_t>(text.size()), 1);
+    texts.emplace_back(text);
+  });
+}
+
+template <class ArrayType, class List>
+void append_lists(const arrow::Array& array, std::vector<List>& out, Room& room) {
   const auto& lists = static_cast<const ArrayType&>(array);
   for (std::int64_t row = 0; row < lists.length(); ++row) {
-    auto& vector = vectors.emplace_back();
+    List& list = out.emplace_back();
     if (lists.IsNull(row)) continue;
-    room.take(lists.value_length(row), sizeof(double));
-    vector.reserve(static_cast<std::size_t>(lists.value_length(row)));
-    append_numbers(*lists.values()->Slice(lists.value_offset(row), lists.value_length(row)), vector);
+    room.take(lists.value_length(row), sizeof(typename List::value_type));
+    list.reserve(static_cast<std::size_t>(lists.value_length(row)));
+    append_elements(*lists.values()->Slice(lists.value_offset(row), lists.value_length(row)), list, room);
   }
 }
 
-void add_vectors(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
-  room.take(column.length(), sizeof(Numbers));
-  Vectors vectors;
-  vectors.reserve(static_cast<std::size_t>(column.length()));
+template <class List>
+void add_lists(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
+  room.take(column.length(), sizeof(List));
+  std::vector<List> lists;
+  lists.reserve(static_cast<std::size_t>(column.length()));
   for (const auto& chunk : column.chunks()) {
     if (chunk->type_id() == arrow::Type::LIST)
-      append_lists<arrow::ListArray>(*chunk, vectors, room);
+      append_lists<arrow::ListArray>(*chunk, lists, room);
     else if (chunk->type_id() == arrow::Type::LARGE_LIST)
-      append_lists<arrow::LargeListArray>(*chunk, vectors, room);
+      append_lists<arrow::LargeListArray>(*chunk, lists, room);
     else
-      append_lists<arrow::FixedSizeListArray>(*chunk, vectors, room);
+      append_lists<arrow::FixedSizeListArray>(*chunk, lists, room);
   }
-  table.add(name, std::move(vectors));
+  table.add(name, std::move(lists));
 }
 
 void add_column(Table& table, const std::string& name, const arrow::ChunkedArray& column, Room& room) {
   const arrow::DataType& type = *column.type();
   if (is_list_of_numbers(type))
-    add_vectors(table, name, column, room);
+    add_lists<Numbers>(table, name, column, room);
+  else if (is_list_of_texts(type))
+    add_lists<Texts>(table, name, column, room);
   else if (is_text(type))
     add_texts(table, name, column, room);
   else if (is_whole(type) && column.null_count() == 0)
@@ -187,13 +213,14 @@ std::shared_ptr<arrow::Table> arrow_table(const Table& table) {
   arrow::ArrayVector arrays;
   for (const Column& column : table.columns()) {
     arrays.push_back(array_of(column));
-    fields.push_back(arrow::field(column.name, arrays.back()->type(), /*nullable=*/false));
+    const bool nullable = std::holds_alternative<OptionalIntegers>(column.values);
+    fields.push_back(arrow::field(column.name, arrays.back()->type(), nullable));
   }
   return arrow::Table::Make(arrow::schema(fields), arrays, static_cast<std::int64_t>(table.rows()));
 }
 
 std::size_t value_bytes(const arrow::DataType& type) {
-  if (is_text(type)) return sizeof(std::string);
+  if (is_text(type) || is_list_of_texts(type)) return sizeof(std::string);
   return is_number(type) || is_list_of_numbers(type) ? sizeof(double) : 0;
 }
 

@@ -11,7 +11,7 @@
 
 namespace headscope {
 
-// int64, double, string and list<double> columns that are never null.
+// int64, double, string and list columns that are never null, and int64 that may be.
 std::shared_ptr<arrow::Table> arrow_table(const Table& table);
 
 // The bytes that one value of this type takes in a Table; 0 for types that a Table cannot hold (see read_parquet).

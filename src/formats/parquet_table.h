@@ -14,7 +14,8 @@
 
 namespace headscope {
 
-// int64, double, string and list<double> columns without nulls (NaN stays NaN), zstd, page checksums, row groups of
+// int64, double, string, list<double>, list<float> and list<string> columns without nulls (NaN stays NaN), and
+// OptionalIntegers as int64 with nulls; zstd, page checksums, row groups of
 // 2^20 rows. The same rows give the same bytes. The bytes of one file:
 std::string to_parquet(const Table& table);
 
@@ -30,7 +31,7 @@ std::int64_t parquet_rows(const std::filesystem::path& file);
 
 // A file, or all parts of a folder in order of their names (formats/part_table.h). Whole numbers of any width become
 // Integers, or Numbers where one is null or the type is uint64; floats of any width become Numbers, null is NaN; a text
-// that is null is empty; lists of floats become Vectors. Columns of other types are left out. Throws
+// that is null is empty; lists of floats become Vectors, lists of texts TextLists. Columns of other types are left out. Throws
 // Error(Fault::input) naming the file: damaged, its columns are not those of the first part, or its values take more
 // memory than files of this size can mean (arrow_input.h).
 Table read_parquet(const std::filesystem::path& file_or_folder);

@@ -174,12 +174,19 @@ const Vectors& Table::vectors(std::string_view name) const {
   fail_input("{}: column '{}' holds single values, expected vectors", origin_, name);
 }
 
+const TextLists& Table::text_lists(std::string_view name) const {
+  if (const auto* values = std::get_if<TextLists>(&column(name).values)) return *values;
+  fail_input("{}: column '{}' holds something else than lists of texts", origin_, name);
+}
+
 std::string to_csv(const Table& table) {
   std::string out;
   const auto& columns = table.columns();
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    HEADSCOPE_CHECK(!std::holds_alternative<Vectors>(columns[c].values), "column {} of a CSV holds vectors",
-                    columns[c].name);
+    const ColumnValues& values = columns[c].values;
+    HEADSCOPE_CHECK(std::holds_alternative<Integers>(values) || std::holds_alternative<Numbers>(values) ||
+                        std::holds_alternative<Texts>(values),
+                    "column {} of a CSV holds vectors", columns[c].name);
     if (c != 0) out += ',';
     append_text(out, columns[c].name);
   }

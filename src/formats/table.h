@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -16,9 +17,13 @@ namespace headscope {
 using Integers = std::vector<std::int64_t>;
 using Numbers = std::vector<double>;  // NaN stands for a missing value
 using Texts = std::vector<std::string>;
-using Vectors = std::vector<std::vector<double>>;  // one per row, of any length; Parquet only
+// Parquet only. A row of a list has any length.
+using Vectors = std::vector<std::vector<double>>;
+using FloatVectors = std::vector<std::vector<float>>;  // written only: they are read as Vectors
+using TextLists = std::vector<std::vector<std::string>>;
+using OptionalIntegers = std::vector<std::optional<std::int64_t>>;  // written only: they are read as Numbers
 
-using ColumnValues = std::variant<Integers, Numbers, Texts, Vectors>;
+using ColumnValues = std::variant<Integers, Numbers, Texts, Vectors, FloatVectors, TextLists, OptionalIntegers>;
 
 struct Column {
   std::string name;
@@ -39,6 +44,7 @@ class Table {
   [[nodiscard]] Numbers numbers(std::string_view name) const;  // integers are converted
   [[nodiscard]] const Texts& texts(std::string_view name) const;
   [[nodiscard]] const Vectors& vectors(std::string_view name) const;
+  [[nodiscard]] const TextLists& text_lists(std::string_view name) const;
 
  private:
   [[nodiscard]] const Column& column(std::string_view name) const;
@@ -74,7 +80,7 @@ class Rows {
 };
 
 // Comma, LF, a header; numbers in shortest round-trip form; missing values empty; texts quoted where they must be.
-// A column of vectors is refused, by an Error(Fault::runtime): a cell holds one value, and such a table is Parquet.
+// A column of Parquet's own types is refused, by an Error(Fault::runtime): such a table is Parquet.
 std::string to_csv(const Table& table);
 
 // A column is integer when every cell is one, a number when every cell is one or empty, otherwise text.

@@ -27,12 +27,21 @@ constexpr std::array<std::string_view, 10> changeable_keys = {"data.path",
                                                               "train.validation_batches",
                                                               "data.validation_sample"};
 
+// What is written of the attention of single heads.
+struct AttentionOptions {
+  std::string text;           // a file of text; empty: nothing is written
+  std::int64_t tokens = 128;  // of each text: its first ones. A page can show so many.
+  std::string heads;          // "L3H5,L1H2"; empty: all of a small model, 64 of one with more than 256
+};
+
 struct InspectOptions {
   // One, or several of one model: checkpoints of a run, or published revisions. A run stands for its newest.
   std::vector<std::string> checkpoints;
   std::vector<std::int64_t> steps = {};  // of each; empty: as checkpoints and names of revisions say
   std::string metrics = "all";
   std::string device = "auto";
+  AttentionOptions attention = {};
+  std::int64_t examples = 0;  // of each query head; 0: none
   // Of those keys. By default what the model was trained with: the batches are then those of its probes.
   std::vector<ConfigEntry> changes;
 };
@@ -54,7 +63,7 @@ inline nlohmann::ordered_json to_json(const MeasuredModel& model) {
 }
 
 struct Inspection {
-  std::vector<MeasuredModel> models = {};  // by step
+  std::vector<MeasuredModel> models = {};  // by step; none of a published model of which only texts were read
   std::string architecture = {};           // of a published model; empty: ours
   RunTracks tracks = {};                   // of probes, a moment for each model
   HeadSummary summary = {};
@@ -71,6 +80,9 @@ inline RunWrites writes_of(const InspectOptions& options) {
   return options.checkpoints.size() > 1 ? RunWrites::as_it_goes : RunWrites::at_the_end;
 }
 
+constexpr const char* attention_name = "attention.parquet";
+constexpr const char* tokens_name = "tokens.parquet";
+constexpr const char* examples_name = "examples.parquet";
 constexpr const char* models_name = "models.json";  // of several: what was measured, when, its loss and hash
 
 // What else is written of an inspection, into the folder `place`, before the run is finished.

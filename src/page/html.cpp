@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/console.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "heads/findings/answer.h"
@@ -10,6 +11,7 @@
 #include "page/formulas.h"
 #include "page/sha256.h"
 #include "page/web_files.h"
+#include "run/manifest.h"
 #include "study/verdict.h"
 
 namespace headscope {
@@ -87,13 +89,10 @@ struct Fact {
 };
 
 std::string status_text(const ReportRun& run) {
-  std::string text = run.status;
-  if (run.progress.is_object() && run.status == "running") {
-    const ordered_json step = run.progress.value("step", ordered_json()),
-                       phase = run.progress.value("phase", ordered_json());
-    if (step.is_number_integer()) text += fmt::format(", step {}", step.get<std::int64_t>());
-    if (phase.is_string()) text += fmt::format(" ({})", phase.get<std::string>());
-  }
+  if (!run.progress || run.status != status_name(RunStatus::running)) return run.status;
+  const TrainingProgress& now = *run.progress;
+  std::string text = fmt::format("{}, step {} of {} ({})", run.status, now.moment.step, now.steps, now.phase);
+  if (std::isfinite(now.seconds_left)) text += fmt::format(", {} left", format_duration(now.seconds_left));
   return text;
 }
 

@@ -30,8 +30,7 @@ using nlohmann::ordered_json;
 constexpr const char* steps_table = "steps.parquet";
 constexpr const char* probes_table = "probes.parquet";
 constexpr const char* tables_of_a_training[] = {heads_table, gamma_table, steps_table, probes_table};
-constexpr std::size_t most_json_bytes = std::size_t{64} << 20;    // of summary.json and the like
-constexpr std::size_t most_events_bytes = std::size_t{64} << 20;  // a longer file is left out
+constexpr std::size_t most_json_bytes = std::size_t{64} << 20;  // of summary.json and the like
 
 // The parts of the tables of a training, by name and inode: they change when a process that writes the run merges them.
 std::string parts_now(const fs::path& place) {
@@ -94,10 +93,11 @@ ordered_json optional_json(const fs::path& file) {
 }
 
 void add_events(const fs::path& place, ReportRun& run) {
-  const fs::path file = place / "events.jsonl";
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return;
-  run.events = parse_events(read_file(file, most_events_bytes));
+  try {
+    run.events = read_events(place);
+    run.progress = read_progress(place);
+  } catch (const Error&) {  // too long, or no regular file: a page can do without
+  }
   if (run.events.size() <= most_events) return;
   run.events_left_out = run.events.size() - most_events;
   run.events.erase(run.events.begin(), run.events.end() - most_events);
@@ -289,7 +289,6 @@ void add_run(const fs::path& folder, ReportData& data) {
   if (command == study_command) return add_study_run(folder, manifest, data);
   ReportRun run = described_run(folder, manifest);
   run.manifest = manifest;
-  run.progress = optional_json(folder / "progress.json");
   if (command == plasticity_command)
     add_plasticity_tables(folder, manifest, run);
   else if (command == compare_command)
@@ -346,20 +345,6 @@ std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::siz
     buckets.push_back(bucket);
   }
   return buckets;
-}
-
-std::vector<RunEvent> parse_events(std::string_view lines) {
-  std::vector<RunEvent> events;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    const ordered_json line = parse_json(lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-    if (!line.is_object()) continue;
-    events.push_back({text_at(line, "time"), text_at(line, "kind"), text_at(line, "text"),
-                      whole_number(line.value("step", ordered_json())),
-                      whole_number(line.value("tokens", ordered_json()))});
-  }
-  return events;
 }
 
 ReportData read_report(const std::vector<fs::path>& folders) {

@@ -15,6 +15,8 @@ namespace headscope {
 constexpr const char* manifest_name = "manifest.json";
 constexpr const char* config_name = "config.yaml";
 constexpr const char* lock_name = ".lock";
+constexpr const char* progress_name = "progress.json";  // of a training (heads/training_log.h)
+constexpr const char* events_name = "events.jsonl";
 constexpr const char* plots_name = "plots";    // the folder of the figures
 constexpr const char* roles_folder = "roles";  // of roles that were asked for after training
 

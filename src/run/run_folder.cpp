@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <optional>
 
 #include "core/atomic_file.h"
 #include "core/config.h"
+#include "core/console.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "run/names.h"
@@ -23,15 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
 
 // Keys whose values differ, "key (was 1, now 2)".
 std::vector<std::string> differences(const ordered_json& before, const ordered_json& now,
@@ -326,12 +317,14 @@ void RunFolder::fail(RunStatus status, const std::string& message) noexcept {
   }
 }
 
-// No file of the new run is there beside its manifest and configuration.
+// No file of the new run is there beside its manifest and configuration, and what says that training began.
 bool RunFolder::has_only_begun() const {
   for (auto entry = fs::recursive_directory_iterator(root_); entry != fs::recursive_directory_iterator(); ++entry) {
     const fs::path relative = entry->path().lexically_relative(root_);
     if (relative == replaced_name) entry.disable_recursion_pending();
-    if (entry->is_directory() || relative == manifest_name || relative == config_name || relative == lock_name)
+    const fs::path name = relative.filename();
+    if (entry->is_directory() || relative == manifest_name || relative == config_name || relative == lock_name ||
+        name == progress_name || name == events_name)
       continue;
     return false;
   }

@@ -93,6 +93,23 @@ Pieces decoded(const decoder::WordEnd& step, Pieces pieces) {
 
 }  // namespace
 
+std::string bytes_of_piece(const std::vector<decoder::Step>& steps, std::string piece) {
+  for (const decoder::Step& step : steps) {
+    if (std::holds_alternative<decoder::ByteLevel>(step)) {
+      piece = bytes_of_characters(piece).value_or(piece);
+    } else if (std::holds_alternative<decoder::ByteFallback>(step)) {
+      if (const auto byte = fallback_byte(piece)) return {*byte};
+    } else if (const auto* metaspace = std::get_if<decoder::Metaspace>(&step)) {
+      piece = replaced(piece, TextPattern::literal(metaspace->replacement), " ");
+    } else if (const auto* replace = std::get_if<decoder::Replace>(&step)) {
+      piece = replaced(piece, replace->pattern, replace->content);
+    } else if (const auto* word_end = std::get_if<decoder::WordEnd>(&step)) {
+      piece = replaced(piece, TextPattern::literal(word_end->suffix), " ");
+    }
+  }
+  return piece;
+}
+
 std::string decode_pieces(std::vector<decoder::Step>& steps, std::vector<std::string> pieces) {
   for (const decoder::Step& step : steps)
     pieces = std::visit([&](const auto& kind) { return decoded(kind, std::move(pieces)); }, step);

@@ -34,6 +34,9 @@ using Step = std::variant<ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Str
 
 }  // namespace decoder
 
+// The bytes of one piece in the middle of a text: what decode_pieces would take from the ends of a text stays.
+std::string bytes_of_piece(const std::vector<decoder::Step>& steps, std::string piece);
+
 // The text of the pieces.
 std::string decode_pieces(std::vector<decoder::Step>& steps, std::vector<std::string> pieces);
 

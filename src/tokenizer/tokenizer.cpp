@@ -187,6 +187,13 @@ std::optional<std::uint32_t> Tokenizer::id_of(std::string_view piece) const {
   return added != by_content_.end() ? std::optional(added_[added->second].id) : bpe_.id_of(piece);
 }
 
+std::optional<std::string> Tokenizer::token_bytes(std::uint32_t id) const {
+  const auto text = piece(id);
+  if (!text) return std::nullopt;
+  if (by_id_.contains(id) || !decoder_) return std::string(*text);
+  return bytes_of_piece(*decoder_, std::string(*text));
+}
+
 std::optional<std::string_view> Tokenizer::piece(std::uint32_t id) const {
   const auto added = by_id_.find(id);
   return added != by_id_.end() ? std::optional<std::string_view>(added_[added->second].content) : bpe_.piece(id);

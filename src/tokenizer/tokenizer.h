@@ -66,6 +66,10 @@ class Tokenizer {
   // Ids that are none are left out.
   [[nodiscard]] std::string decode(std::span<const std::uint32_t> ids, bool skip_special = true);
 
+  // The bytes that one token stands for in the middle of a text; an added token's are its content. They may be a part
+  // of a character. Nothing for an id that is none.
+  [[nodiscard]] std::optional<std::string> token_bytes(std::uint32_t id) const;
+
   [[nodiscard]] const std::string& name() const { return name_; }
   // The largest id, and 1.
   [[nodiscard]] std::int64_t vocabulary() const { return vocabulary_; }

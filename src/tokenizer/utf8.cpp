@@ -1,5 +1,7 @@
 #include "tokenizer/utf8.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <cstring>
 
@@ -54,6 +56,20 @@ std::string replace_invalid_utf8(std::string_view bytes) {
       text += bytes.substr(0, character.length);
     else
       text += "\xEF\xBF\xBD";
+    bytes.remove_prefix(character.length);
+  }
+  return text;
+}
+
+std::string visible_bytes(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const Utf8Character character = read_character(bytes);
+    if (character.valid)
+      text += bytes.substr(0, character.length);
+    else
+      for (const char byte : bytes.substr(0, character.length))
+        text += fmt::format("⟨0x{:02X}⟩", static_cast<unsigned char>(byte));
     bytes.remove_prefix(character.length);
   }
   return text;

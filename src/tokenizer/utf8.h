@@ -15,6 +15,9 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 // (Unicode, "substitution of maximal subparts").
 std::string replace_invalid_utf8(std::string_view bytes);
 
+// Valid UTF-8 for people: each byte that belongs to no character as its number, ⟨0xE2⟩.
+std::string visible_bytes(std::string_view bytes);
+
 // The code point at `place`, which moves behind it. The text is valid and does not end there.
 char32_t next_code_point(std::string_view text, std::size_t& place);
 // The last code point of a valid text that is not empty.

@@ -7,6 +7,9 @@
 #include "core/console.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
+#include "formats/parquet_table.h"
+#include "heads/loss_spikes.h"
+#include "heads/training_log.h"
 #include "model/checkpoint_files.h"
 #include "ops/torch_errors.h"
 #include "train/checkpoint.h"
@@ -45,17 +48,33 @@ class TrainRun {
     state_.config = job.config;
   }
 
+  // Whatever ends the training is in its progress and events.
   TrainResult run() {
+    begin_log();
+    try {
+      return run_to_the_result();
+    } catch (const Error& error) {
+      log_end(error.fault() == Fault::interrupted ? phase::interrupted : phase::failed, error.what());
+      throw;
+    } catch (const std::exception& error) {
+      log_end(phase::failed, error.what());
+      throw;
+    }
+  }
+
+ private:
+  TrainResult run_to_the_result() {
     std::optional<Divergence> divergence;
     try {
       train_to_the_end();
     } catch (const NotFinite& failure) {
-      const Moment now{trainer_.steps_done(), trainer_.tokens_done()};
+      const Moment now = moment_now();
       save();
       if (!job_.diverges_to_result)
         fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
                      checkpoints_.string(), NotFinite::advice);
       divergence = {now, failure.found};
+      log_->append("warning", now, failure.found);
     }
     tables_.merge();
     TrainResult result{tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0,
@@ -63,10 +82,45 @@ class TrainRun {
     // A run that was stopped behind its last probe does not have them yet.
     if (needs_rank_errors() && !result.divergence)
       result.rank_errors = rank_errors_ ? *rank_errors_ : trainer_.rank_errors(chosen_);
+    if (result.divergence)
+      log_end(phase::diverged,
+              fmt::format("diverged after step {} of {}", result.divergence->moment.step, job_.options.steps()));
+    else
+      log_end(phase::figures, fmt::format("all {} steps are done", job_.options.steps()));
     return result;
   }
 
- private:
+  [[nodiscard]] Moment moment_now() const { return {trainer_.steps_done(), trainer_.tokens_done()}; }
+
+  void begin_log() {
+    log_.emplace(job_.folder, latest_ ? std::optional(trainer_.steps_done()) : std::nullopt);
+    last_saved_ = log_->last_step("checkpoint");
+    const Table steps = read_parquet(job_.folder / "steps.parquet");
+    const Numbers losses = steps.has("loss") ? steps.numbers("loss") : Numbers();
+    spikes_ = LossSpikes(losses, log_->last_step("spike"));
+    progress_.emplace(job_.folder, moment_now(), losses.empty() ? missing : losses.back(), job_.options.steps(),
+                      observer_.before_writing);
+    progress_->enter(phase::training);
+    if (latest_)
+      log_->append("resume", moment_now(),
+                   fmt::format("goes on from {}/{}", checkpoints_name, latest_->filename().string()));
+    else if (!log_->before().empty())
+      log_->append("resume", moment_now(), "begins again: there is no checkpoint");
+    else
+      log_->append("start", moment_now(),
+                   fmt::format("{} steps of {} tokens", job_.options.steps(), job_.options.tokens_per_step()));
+  }
+
+  // The first line of the text. The error that ends a training is the one to report: a folder that was moved away
+  // refuses this note, too.
+  void log_end(const char* phase, std::string_view text) noexcept {
+    try {
+      log_->append("end", moment_now(), text.substr(0, text.find('\n')));
+      progress_->enter(phase);
+    } catch (const std::exception&) {
+    }
+  }
+
   void train_to_the_end() {
     observer_.progress(trainer_.steps_done(), missing);
     if (trainer_.steps_done() == 0 && state_.rows.empty()) probe();  // not again after a checkpoint of step 0
@@ -110,6 +164,11 @@ class TrainRun {
       tables_.add_heads(measured, heads.layers);
       tables_.add_gains(measured, heads.gains, /*with_vectors=*/!job_.options.probes_at(update.before.step));
     }
+    if (const auto spike = spikes_.add(update.after.step, update.loss))
+      log_->append("spike", update.after,
+                   fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
+                               spike->median));
+    progress_->add(update.after, update.loss, tokens, seconds);
     last_loss_ = update.loss;
     state_.loss_sum += update.loss;
     ++state_.loss_count;
@@ -126,9 +185,10 @@ class TrainRun {
   // The first probe has no losses: nothing was trained.
   void probe() {
     settle();
+    progress_->enter(phase::probe);
     const bool with_loss = trainer_.steps_done() > 0;
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
-    const Measured now{{trainer_.steps_done(), trainer_.tokens_done()}, "probe"};
+    const Measured now{moment_now(), "probe"};
     const bool is_last = trainer_.steps_done() == job_.options.steps();
     const ProbeResult result = trainer_.probe(chosen_, with_loss, /*with_errors=*/is_last && needs_rank_errors());
     if (is_last) rank_errors_ = result.rank_errors;
@@ -137,6 +197,9 @@ class TrainRun {
     tables_.add_gains(now, result.gains, /*with_vectors=*/true);
     state_.loss_sum = 0;
     state_.loss_count = 0;
+    log_->append("probe", now.moment,
+                 result.val_loss ? fmt::format("validation loss {:.4f}", *result.val_loss) : "heads before training");
+    progress_->enter(phase::training);
   }
 
   void flush() {
@@ -146,9 +209,14 @@ class TrainRun {
 
   void save() {
     settle();
+    progress_->enter(phase::checkpoint);
     flush();
     state_.step = trainer_.steps_done();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
+    if (last_saved_ != state_.step)  // the last step may be saved twice
+      log_->append("checkpoint", moment_now(), fmt::format("{}/{}", checkpoints_name, checkpoint_name(state_.step)));
+    last_saved_ = state_.step;
+    progress_->enter(phase::training);
   }
 
   [[noreturn]] void stop() {
@@ -169,6 +237,10 @@ class TrainRun {
   Clock::time_point recorded_ = Clock::now();
   double last_loss_ = missing, seconds_ = 0, tokens_ = 0;
   std::optional<RankErrors> rank_errors_;  // of the last probe
+  std::optional<EventLog> log_;
+  std::optional<ProgressFile> progress_;
+  std::optional<std::int64_t> last_saved_;  // the step of the last checkpoint that is among the events
+  LossSpikes spikes_;
 };
 
 // Torch says how much was asked for in the middle of a sentence.

@@ -93,6 +93,30 @@ TEST(ParquetTable, TheSameRowsGiveTheSameBytes) {
   EXPECT_EQ(to_parquet(table), to_parquet(table));
 }
 
+TEST(ParquetTable, ListsOfFloatsAndTextsAndMissingIntegersAreReadBack) {
+  const TextLists texts = {{"a", ""}, {}, {"\xE2\x9F\xA8", "b", "c"}};
+  const std::string bytes = to_parquet(Table()
+                                           .add("weights", FloatVectors{{0.1F, 0.9F}, {1}, {}})
+                                           .add("pieces", texts)
+                                           .add("at", OptionalIntegers{7, std::nullopt, -1})
+                                           .add("whole", OptionalIntegers{7, 8, 9}));
+  const Table table = parse_parquet(std::as_bytes(std::span(bytes)), "lists");
+  EXPECT_EQ(table.vectors("weights"), (Vectors{{0.1F, 0.9F}, {1}, {}}));
+  EXPECT_EQ(table.text_lists("pieces"), texts);
+  EXPECT_EQ(table.numbers("at")[0], 7);
+  EXPECT_TRUE(std::isnan(table.numbers("at")[1]));
+  EXPECT_EQ(table.numbers("at")[2], -1);
+  EXPECT_THAT(table.integers("whole"), ElementsAre(7, 8, 9));
+  expect_error(Fault::input, "lists: column 'weights' holds something else than lists of texts",
+               [&] { (void)table.text_lists("weights"); });
+  for (const ColumnValues& values :
+       {ColumnValues(texts), ColumnValues(FloatVectors{{1}}), ColumnValues(OptionalIntegers{1})})
+    expect_error(Fault::runtime, "column x of a CSV", [&] { to_csv(Table().add("x", values)); });
+  // A file that ends anywhere is refused.
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_THROW(parse_parquet(std::as_bytes(std::span(bytes)).first(size), "cut"), Error) << size;
+}
+
 TEST(ParquetTable, ATableWithoutRowsKeepsItsColumns) {
   const TemporaryFolder folder;
   write_file(folder / "empty.parquet", to_parquet(Table().add("n", Integers{}).add("v", Vectors{})));

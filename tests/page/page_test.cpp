@@ -98,17 +98,6 @@ TEST(StepBuckets, HaveTheLastStepAndTheRangeOfTheLoss) {
   EXPECT_TRUE(step_buckets({}).empty());
 }
 
-TEST(Events, TornAndForeignLinesAreLeftOut) {
-  const auto events = parse_events(
-      "{\"time\":\"t\",\"step\":3,\"tokens\":30,\"kind\":\"spike\",\"text\":\"loss\"}\n\n[1]\nnonsense\n"
-      "{\"kind\":\"resume\",\"step\":null}\n{\"kind\":\"che");
-  ASSERT_EQ(events.size(), 2);
-  EXPECT_EQ(events[0].kind, "spike");
-  EXPECT_EQ(events[0].step, 3);
-  EXPECT_EQ(events[1].kind, "resume");
-  EXPECT_FALSE(events[1].step);
-}
-
 TEST(Escaped, NothingEndsAnElementOrAnAttribute) {
   EXPECT_EQ(escaped("</script><img src=x onerror=alert(1)>"), "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;");
   EXPECT_EQ(escaped("\"'&amp;"), "&quot;&#39;&amp;amp;");

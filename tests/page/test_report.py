@@ -184,13 +184,14 @@ class Folders(Reports):
         run = make_run(self.folder / "run", parts=5, updates=30, status="running", ended=None)
         lines = [json.dumps({"time": "t", "step": i, "tokens": i, "kind": "checkpoint", "text": f"kept {i}"}) for i in range(3)]
         (run / "events.jsonl").write_text("\n".join(lines) + '\n{"time": "torn', encoding="utf-8")
-        (run / "progress.json").write_text(json.dumps({"step": 30, "phase": "training"}), encoding="utf-8")
+        progress = {"time": "2026-11-18T12:00:00Z", "phase": "training", "step": 30, "tokens": 122880, "steps": 60, "loss": 2.5}
+        (run / "progress.json").write_text(json.dumps(progress | {"tokens_per_s": 4096.0, "seconds_left": 30.0}))
         before = {file: file.read_bytes() for file in run.rglob("*") if file.is_file()}
         with open(run / ".lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             page = self.page(run)
         self.assertEqual([e["text"] for e in page.index["runs"][0]["events"]], ["kept 0", "kept 1", "kept 2"])
-        self.assertIn("running, step 30 (training)", page.text)
+        self.assertIn("running, step 30 of 60 (training), 30.0 s left", page.text)
         check_report.check_series(page, page.index["runs"][0], run)
         after = {file: file.read_bytes() for file in run.rglob("*") if file.is_file() and file.name != ".lock"}
         self.assertEqual(after.pop(run / "report.html")[:9], b"<!doctype")

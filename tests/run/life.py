@@ -114,7 +114,7 @@ def differing(a: dict, b: dict) -> list[str]:
 
 
 # Times, speeds, dates and paths differ from run to run.
-VOLATILE = {"started", "ended", "seconds", "elapsed_s", "tokens_per_s", "tokens_per_second", "peak_memory_mb", "stages", "command_line", "error", "analyze"}
+VOLATILE = {"time", "seconds_left", "started", "ended", "seconds", "elapsed_s", "tokens_per_s", "tokens_per_second", "peak_memory_mb", "stages", "command_line", "error", "analyze"}
 
 
 def without_times(value: object) -> object:
@@ -129,6 +129,8 @@ def content(folder: Path) -> dict[str, object]:
     for name, data in files(folder).items():
         if name.endswith(".json"):
             result[name] = without_times(json.loads(data))
+        elif Path(name).name == "events.jsonl":  # one that was stopped says so
+            result[name] = "events"
         elif "steps.parquet/" in name:
             result[name] = parquet.read_table(folder / name).drop_columns(["tokens_per_s"]).to_pylist().__repr__()
         else:

@@ -9,12 +9,26 @@ using nlohmann::ordered_json;
 
 TEST(RunNames, AreThoseOfRunsAndNoOthers) {
   const RunNames names;
-  for (const char* name :
-       {"roles/mine-1.2/roles.json", "QK/roles/mine/train/step-12/plots/role_map.png", "roles/mine/train/roles.parquet",
-        "manifest.json", "plots/role_map.png", "plots/bucket_heatmap_l03.labels.dat",
-        "NoQK/checkpoints/step-000120/state.json", "heads.parquet.parts/part-00000.parquet", "2_key_pr_causal.svg",
-        "data/l00h01k/data.parquet", ".manifest.json.12.0.tmp", "plots/.role_map.png.7.12.tmp",
-        ".replaced/QK/results.json", ".writing/.replaced/config.yaml"})
+  for (const char* name : {"roles/mine-1.2/roles.json",
+                           "QK/roles/mine/train/step-12/plots/role_map.png",
+                           "roles/mine/train/roles.parquet",
+                           "manifest.json",
+                           "plots/role_map.png",
+                           "plots/bucket_heatmap_l03.labels.dat",
+                           "NoQK/checkpoints/step-000120/state.json",
+                           "heads.parquet.parts/part-00000.parquet",
+                           "2_key_pr_causal.svg",
+                           "data/l00h01k/data.parquet",
+                           ".manifest.json.12.0.tmp",
+                           "plots/.role_map.png.7.12.tmp",
+                           ".replaced/QK/results.json",
+                           "progress.json",
+                           "attention.parquet",
+                           "tokens.parquet",
+                           "examples.parquet",
+                           "seed_42/QK/events.jsonl",
+                           ".progress.json.3.1.tmp",
+                           ".writing/.replaced/config.yaml"})
     EXPECT_TRUE(names.is_ours(name, /*is_folder=*/false)) << name;
   for (const char* name : {"plots", "seed_42/QK/steps.parquet", "seed_42", ".heads.parquet.merged", ".replaced/QK",
                            ".writing", "plots/.drawing-x7Za"})

@@ -128,6 +128,18 @@ TEST(GgufTokenizer, ScoresOrderTheMergesOfSentencepiece) {
   EXPECT_EQ(encode({0, 0, 0, 0, 0, -9, -9, -9, -1, -1}), (TokenIds{1, 5, 8, 3, 4}));  // equal: the lower id
 }
 
+// Spaces stay, which decoding takes from the beginning of a text.
+TEST(GgufTokenizer, TheBytesOfATokenAreThoseInTheMiddleOfAText) {
+  const std::vector<float> scores{0, 0, 0, 0, 0, -9, -9, -9, -1, -2};
+  const Tokenizer pieces = tokenizer_of(sentencepiece().numbers("scores", GgufKind::f32, scores).bytes());
+  const char* expected[] = {"<unk>", "<s>", "</s>", "\xC3", "\xA9", " ", "a", "b", "ab", " a"};
+  for (std::uint32_t id = 0; id < 10; ++id) EXPECT_EQ(pieces.token_bytes(id), expected[id]) << id;
+  EXPECT_EQ(pieces.token_bytes(10), std::nullopt);
+  const Tokenizer byte_pieces = tokenizer_of(byte_level().bytes());
+  EXPECT_EQ(byte_pieces.token_bytes(5), " ");
+  EXPECT_EQ(byte_pieces.token_bytes(6), "<tool>");
+}
+
 TEST(GgufTokenizer, EqualScoresAreSaid) {
   const std::vector<float> scores(10, -1000);
   const Tokenizer tokenizer = tokenizer_of(sentencepiece().numbers("scores", GgufKind::f32, scores).bytes());

@@ -43,6 +43,12 @@ TEST(Utf8, WrongBytesAreReplacedByMaximalSubparts) {
   EXPECT_EQ(marks("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), mark + mark + mark + mark + "A");
 }
 
+TEST(Utf8, BytesOfNoCharacterAreShownAsNumbers) {
+  EXPECT_EQ(visible_bytes("a\xC3\xA9\xE7\x8C z\n"), "a\xC3\xA9⟨0xE7⟩⟨0x8C⟩ z\n");
+  EXPECT_EQ(visible_bytes("\xFF"), "⟨0xFF⟩");
+  EXPECT_EQ(visible_bytes(""), "");
+}
+
 TEST(ByteCharacters, LeadBack) {
   std::string bytes, text;
   for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);

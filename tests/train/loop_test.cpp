@@ -4,6 +4,7 @@
 
 #include "core/atomic_file.h"
 #include "formats/parquet_table.h"
+#include "heads/training_log.h"
 #include "support/exact_model.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -65,6 +66,55 @@ TEST(Train, WritesTablesAndKeepsTheLastCheckpoints) {
   std::vector<std::string> kept;
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints")) kept.push_back(entry.path().filename());
   EXPECT_THAT(kept, ::testing::UnorderedElementsAre("step-000008", "step-000012"));
+}
+
+std::vector<std::string> events_of(const fs::path& folder) {
+  std::vector<std::string> events;
+  for (const TrainingEvent& event : read_events(folder))
+    events.push_back(fmt::format("{} {} {}", event.kind, event.moment.step, event.moment.tokens));
+  return events;
+}
+
+TEST(Train, SaysWhereItIsAndWhatHappened) {
+  const TemporaryFolder folder;
+  std::vector<std::string> phases;
+  TrainObserver observer;
+  observer.before_writing = [&] {
+    if (const auto progress = read_progress(folder.path());
+        progress && (phases.empty() || phases.back() != progress->phase))
+      phases.push_back(progress->phase);
+  };
+  run(small_job(folder.path()), observer);
+  EXPECT_THAT(events_of(folder.path()),
+              ::testing::ElementsAre("start 0 0", "probe 0 0", "probe 3 768", "checkpoint 4 1024", "probe 6 1536",
+                                     "checkpoint 8 2048", "probe 9 2304", "probe 12 3072", "checkpoint 12 3072",
+                                     "end 12 3072"));
+  EXPECT_THAT(phases, ::testing::AllOf(::testing::Contains("probe"), ::testing::Contains("checkpoint"),
+                                       ::testing::Contains("training")));
+  const auto progress = read_progress(folder.path());
+  ASSERT_TRUE(progress);
+  EXPECT_EQ(progress->phase, "figures");  // what follows in a run
+  EXPECT_EQ(progress->moment, (Moment{12, 3072}));
+  EXPECT_EQ(progress->steps, 12);
+  EXPECT_EQ(progress->loss, read_parquet(folder / "steps.parquet").numbers("loss").back());
+  EXPECT_EQ(progress->seconds_left, 0);
+}
+
+TEST(Resume, SaysSoAndForgetsEventsBehindItsCheckpoint) {
+  const TemporaryFolder folder;
+  TrainJob job = small_job(folder.path());
+  job.options.keep_checkpoints = 100;
+  run(job);
+  for (const char* later : {"step-000008", "step-000012"}) fs::remove_all(folder / "checkpoints" / later);
+  run(job);
+  EXPECT_THAT(events_of(folder.path()),
+              ::testing::ElementsAre("start 0 0", "probe 0 0", "probe 3 768", "checkpoint 4 1024", "end 12 3072",
+                                     "resume 4 1024", "probe 6 1536", "checkpoint 8 2048", "probe 9 2304",
+                                     "probe 12 3072", "checkpoint 12 3072", "end 12 3072"));
+  const double loss = read_progress(folder.path())->loss;
+  run(job);  // nothing is left to train
+  EXPECT_EQ(events_of(folder.path()).size(), 14U);
+  EXPECT_EQ(read_progress(folder.path())->loss, loss);
 }
 
 TEST(Train, LearnsMoreThanFrequencies) {
@@ -293,6 +343,9 @@ TEST(NotFinite, StopsWithTheStepAndTheParameterAndSavesTheStateBefore) {
   const auto latest = latest_checkpoint(folder / "checkpoints");
   ASSERT_TRUE(latest.has_value());
   EXPECT_LT(nlohmann::json::parse(read_file(*latest / "state.json"))["step"], 12);
+  EXPECT_EQ(read_progress(folder.path())->phase, "failed");
+  EXPECT_EQ(read_events(folder.path()).back().kind, "end");
+  EXPECT_NE(read_events(folder.path()).back().text.find("not finite"), std::string::npos);
 }
 
 TEST(NotFinite, IsAResultWhereThatIsAskedFor) {
@@ -303,6 +356,7 @@ TEST(NotFinite, IsAResultWhereThatIsAskedFor) {
   const TrainResult result = run(job);
   ASSERT_TRUE(result.divergence.has_value());
   EXPECT_LT(result.divergence->moment.step, 12);
+  EXPECT_EQ(read_progress(folder.path())->phase, "diverged");
   EXPECT_EQ(result.losses.front().moment.step, 0);
   EXPECT_NE(result.divergence->found.find("not finite"), std::string::npos);
 }
