@@ -347,7 +347,7 @@ std::string tables_of_kind(const ReportData& data, std::initializer_list<std::st
 
 std::string why_html(const ReportData& data) {
   const bool cards = first_tracked(data) != nullptr || std::ranges::any_of(data.runs, [](const ReportRun& run) {
-                       return !run.plasticity.is_null() || !run.surgery.is_null();
+                       return run.has_attention() || !run.plasticity.is_null() || !run.surgery.is_null();
                      });
   return (cards ? view("cards") : "") + tables_of_kind(data, {"plasticity", "surgery"});
 }

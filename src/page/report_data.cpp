@@ -189,6 +189,12 @@ bool is_training_place(const fs::path& place) {
          fs::is_regular_file(place / results_name, error);
 }
 
+// An inspection may hold these alone.
+bool has_attention(const fs::path& place) {
+  std::error_code error;
+  return fs::is_regular_file(place / attention_name, error) || fs::is_regular_file(place / examples_name, error);
+}
+
 struct ConditionPlace {
   fs::path folder;
   std::string seed_name;  // "seed_42"; empty: the study has one
@@ -295,7 +301,7 @@ void add_run(const fs::path& folder, ReportData& data) {
     add_comparison_table(folder, manifest, run);
   else if (command == surgery_command)
     add_surgery_table(folder, run);
-  else if (is_training_place(folder) || has_table(folder, probes_table))
+  else if (is_training_place(folder) || has_table(folder, probes_table) || has_attention(folder))
     add_training(folder, /*find_answers=*/true, run);
   else if (run.status == status_name(RunStatus::complete))
     fail_input("{}: is a run of '{}', which has nothing that a page shows", folder.string(), command);
@@ -329,6 +335,18 @@ void add_folder(const fs::path& given, ReportData& data) {
 }
 
 }  // namespace
+
+HeadCounts ReportRun::counts() const {
+  HeadCounts counts = tracks.finest().counts;
+  if (has_tracks()) return counts;
+  const auto see = [&](const auto& one) {
+    counts.layers = std::max(counts.layers, one.layer + 1);
+    counts.query_heads = std::max(counts.query_heads, one.head + 1);
+  };
+  std::ranges::for_each(attention.heads, see);
+  std::ranges::for_each(examples, see);
+  return counts;
+}
 
 std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::size_t most) {
   const std::size_t n = std::min(most, steps.size());

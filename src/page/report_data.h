@@ -116,7 +116,9 @@ struct ReportRun {
   std::optional<TrainingProgress> progress;
 
   [[nodiscard]] bool has_tracks() const { return !tracks.train.moments.empty() || !tracks.probe.moments.empty(); }
-  [[nodiscard]] HeadCounts counts() const { return tracks.finest().counts; }
+  [[nodiscard]] bool has_attention() const { return !attention.heads.empty() || !examples.empty(); }
+  // Of the tracks; without any as many as attention tells of.
+  [[nodiscard]] HeadCounts counts() const;
 };
 
 struct ReportStudy {

@@ -19,6 +19,7 @@ import time
 import unittest
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -294,6 +295,64 @@ class Studies(Reports):
         self.assertIsNone(page.index["study"])
         page = self.page(study / "seed_1" / "QK")
         self.assertEqual(len(page.index["runs"]), 1)
+
+
+class Attention(Reports):
+    def made(self, run: Path) -> list[dict]:
+        """Two texts of five and seven tokens, four heads of two layers; two examples."""
+        rng = np.random.default_rng(0)
+        rows, tokens = [], []
+        for text, length in enumerate((5, 7)):
+            tokens += [{"text": text, "position": i, "id": i, "piece": HOSTILE if i == 1 else f"p{i}"} for i in range(length)]
+            for layer, head in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                for query in range(length):
+                    weights = rng.dirichlet(np.full(query + 1, 0.3)).astype(np.float32)
+                    rows.append({"text": text, "layer": layer, "head": head, "query": query, "weights": weights.tolist()})
+        schema = pa.schema([(n, pa.int64()) for n in ("text", "layer", "head", "query")] + [("weights", pa.list_(pa.float32()))])
+        pq.write_table(pa.Table.from_pylist(rows, schema), run / "attention.parquet")
+        pq.write_table(pa.Table.from_pylist(tokens), run / "tokens.parquet")
+        example = {"layer": 1, "head": 0, "quantile": 0.5, "strength": 0.75, "document": 3, "sequence": 1, "query": 40, "key": 2}
+        example |= {"pieces": [HOSTILE, "b"], "weights": [0.25, 1.0], "query_at": 1}
+        examples = [example | {"key_at": 0}, example | {"key_at": None, "layer": 0}]
+        pq.write_table(pa.Table.from_pylist(examples), run / "examples.parquet")
+        return rows
+
+    def compare(self, page: Page, rows: list[dict]) -> None:
+        attention = page.index["runs"][0]["attention"]
+        self.assertEqual([len(text["pieces"]) for text in attention["texts"]], [5, 7])
+        self.assertEqual(attention["texts"][0]["pieces"][1], HOSTILE)
+        for text in (0, 1):
+            for head, block in zip(attention["heads"], attention["blocks"][text], strict=True):
+                expected = [w for r in rows if [r["text"], r["layer"], r["head"]] == [text, *head] for w in r["weights"]]
+                self.assertEqual(list(page.bytes(block)), [math.floor(255 * math.sqrt(w) + 0.5) for w in expected])
+
+    def test_weights_and_examples_are_those_of_the_tables(self) -> None:
+        run = make_run(self.folder / "run", layers=2, q=2, k=1, command="inspect", moments=1)
+        rows = self.made(run)
+        page = self.page(run)
+        self.compare(page, rows)
+        self.assertEqual(len(page.index["runs"][0]["attention"]["heads"]), 4)
+        examples = page.index["runs"][0]["examples"]["blocks"]
+        first = json.loads(page.bytes(examples["1"]))[0]
+        self.assertEqual((first["head"], first["strength"], first["query_at"], first["key_at"]), (0, 0.75, 1, 0))
+        self.assertEqual((first["pieces"], first["weights"]), ([HOSTILE, "b"], [128, 255]))
+        self.assertIsNone(json.loads(page.bytes(examples["0"]))[0]["key_at"])
+        page = self.page(run, "--heads", "L1H1")
+        self.assertEqual(page.index["runs"][0]["attention"]["heads"], [[1, 1]])
+        self.compare(page, rows)
+
+    def test_attention_alone(self) -> None:
+        run = make_run(self.folder / "run", command="inspect")
+        shutil.rmtree(run / "heads.parquet")
+        rows = self.made(run)
+        self.compare(self.page(run), rows)
+
+    def test_a_damaged_table_is_refused(self) -> None:
+        run = make_run(self.folder / "run", command="inspect")
+        rows = self.made(run)
+        for damaged in (rows[1:], rows[:2] + rows[3:], [rows[0] | {"text": 9}], [rows[0] | {"weights": [0.5, 0.5]}]):
+            pq.write_table(pa.Table.from_pylist(damaged), run / "attention.parquet")
+            self.assertIn("attention.parquet: row", self.refused(run))
 
 
 class OtherCommands(Reports):
