@@ -273,7 +273,7 @@ class Content {
            {"tests", tests_json(roles.heads[i], roles.definition)}});
     }
     ordered_json transitions = ordered_json::array();
-    constexpr std::size_t most_transitions = 2000;
+    constexpr std::size_t most_transitions = 500;  // more would make most of the index
     for (const RoleTransition& change : roles.timeline.transitions) {
       if (transitions.size() == most_transitions) {
         say(fmt::format("changes of roles after the first {}", most_transitions));

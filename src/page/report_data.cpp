@@ -334,6 +334,21 @@ void add_folder(const fs::path& given, ReportData& data) {
   if (data.studies.size() == before) fail_input("{}: {}", given.string(), data.notes.back());
 }
 
+// Studies that were named together are one, where they can be: more seeds, or other conditions of the same seeds.
+void join_studies(const std::vector<fs::path>& folders, ReportData& data) {
+  if (data.studies.size() < 2 || data.studies.size() != folders.size()) return;
+  const double tau = data.studies.front().result.verdict.tau;
+  for (const ReportStudy& study : data.studies)
+    if (study.result.verdict.tau != tau) return;
+  try {
+    Study study = load_study(folders);
+    StudyResult result = analyze(study, tau);
+    data.studies = {{data.studies.front().name, std::move(study), std::move(result)}};
+  } catch (
+      const Error&) {  // runs of different depth, or the same condition of the same seed twice: each has its verdict
+  }
+}
+
 }  // namespace
 
 HeadCounts ReportRun::counts() const {
@@ -374,6 +389,7 @@ ReportData read_report(const std::vector<fs::path>& folders) {
     if (!seen.insert(real).second) fail_input("{}: is named twice", folder.string());
     add_folder(folder, data);
   }
+  join_studies(folders, data);
   if (data.runs.empty() && data.studies.empty())
     fail_input("{}: has nothing to show yet; wait for the run's first tables", folders.front().string());
   data.title = !data.studies.empty() ? data.studies.front().name : data.runs.front().name;

@@ -29,6 +29,8 @@ from synthetic import make_run, manifest, write_parts
 
 PROGRAM = ""
 WRONG_USAGE = 2
+SMALL = "model.layers=2 model.d_model=16 model.heads=2 model.kv_heads=1 model.d_k=8 model.d_ff=32 train.seq_len=16".split()
+SMALL += "train.batch=2 train.tokens=960 train.validation_batches=1".split()
 HOSTILE = "</script><img src=x onerror=alert(1)>\u2028\"'&"
 
 
@@ -66,9 +68,7 @@ class Values(Reports):
 
     def test_a_training_and_its_inspection(self) -> None:
         run = self.folder / "trained"
-        settings = ["model.layers=2", "model.d_model=16", "model.heads=2", "model.kv_heads=1", "model.d_k=8", "model.d_ff=32"]
-        settings += ["train.seq_len=16", "train.batch=2", "train.tokens=960", "train.validation_batches=1"]
-        train = [PROGRAM, "train", "--out", run, "--track-every", "2", "--probe-every", "3", "--set", *settings]
+        train = [PROGRAM, "train", "--out", run, "--track-every", "2", "--probe-every", "3", "--set", *SMALL]
         subprocess.run(train, capture_output=True, check=True)
         self.report(run)
         page = check_report.check(run / "report.html", run)
@@ -114,6 +114,39 @@ class Values(Reports):
                 chosen = place == series["heads"] + head
                 self.assertEqual(chosen, any(value is not None for value in curve))
         self.assertTrue(page.index["reduced"]["left_out"])
+
+
+class AtTheEnd(Reports):
+    """Commands that compute write the page of their run."""
+
+    def run_program(self, *arguments: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=self.folder, check=True)
+
+    def test_commands_write_a_report_unless_told_not_to(self) -> None:
+        said = self.run_program("train", "--out", "trained", "--set", *SMALL).stdout
+        self.assertIn(f"report: {self.folder / 'trained/report.html'}", said.splitlines()[-1])
+        check_report.check(self.folder / "trained/report.html", self.folder / "trained")
+        self.run_program("inspect", "trained", "--out", "inspected", "--json")
+        check_report.check(self.folder / "inspected/report.html", self.folder / "inspected")
+        self.run_program("study", "--out", "study", "--conditions", "QK,NoQK", "--set", *SMALL)
+        page = Page((self.folder / "study/report.html").read_text(encoding="utf-8"))
+        self.assertEqual([run["condition"]["tag"] for run in page.index["runs"]], ["QK", "NoQK"])
+        for command in (["train", "--set", *SMALL], ["inspect", "trained"], ["plasticity", "--demo", "--no-figures"]):
+            self.run_program(*command, "--no-report", "--out", "without")
+            self.assertFalse((self.folder / "without/report.html").exists())
+            shutil.rmtree(self.folder / "without")
+
+    def test_a_report_is_ours_and_its_failure_is_a_warning(self) -> None:
+        self.run_program("train", "--out", "run", "--set", *SMALL)
+        report = self.folder / "run/report.html"
+        before = report.read_bytes()
+        self.run_program("train", "--out", "run", "--resume")
+        self.assertEqual(report.read_bytes(), before)  # a complete run stays as it is
+        self.run_program("train", "--out", "run", "--overwrite", "--no-report", "--set", *SMALL)
+        self.assertFalse(report.exists())
+        report.mkdir()
+        done = self.run_program("train", "--out", "run", "--resume")
+        self.assertIn("has no report", done.stderr)
 
 
 class Budget(Reports):
