@@ -160,6 +160,13 @@ void add_capture_flags(CLI::App& command, std::vector<std::string>& texts, std::
 void add_resumed_inputs(const nlohmann::ordered_json& config, CaptureInputs& inputs);
 bool is_capture_input(const ConfigEntry& entry);
 
+// --no-report of a command that writes report.html into its run at the end.
+void add_report_flag(CLI::App& command, bool& no_report);
+
+// After everything else: report.html of a run that is finished, and a line that says where it is. A failure is a
+// warning. A report that is newer than the run's manifest stays as it is.
+void finish_with_report(const std::filesystem::path& run, bool no_report, const CommonFlags& common);
+
 // What is to be run when the command line names the command.
 inline void when_chosen(CLI::App& command, Command& chosen, const Command& run) {
   command.callback([&chosen, run] { chosen = run; });

@@ -16,6 +16,7 @@ struct InspectFlags {
   InspectOptions options;
   std::string show;  // comma-separated; empty: see shown_metrics
   RunFolderOptions folder;
+  bool no_report = false;
 };
 
 // At the last moment: {metric: [layer][head]}
@@ -173,6 +174,7 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
       fmt::print("of single heads: {}\n", fmt::join(tables, ", "));
     if (inspection.models.size() > 1) fmt::print("figures: headscope plot {}\n", shell_word(job.folder.out.string()));
   }
+  finish_with_report(job.folder.out, flags.no_report, common);
   return 0;
 }
 
@@ -220,6 +222,7 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->type_name("N");
   command->add_option("--device", options.device, "auto, cpu or cuda (cuda:1: the second GPU) [auto]")
       ->type_name("NAME");
+  add_report_flag(*command, flags->no_report);
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] { return inspect_command_line(*flags, common); });

@@ -20,7 +20,7 @@ struct PlasticityFlags {
   std::vector<ConfigEntry> entries;  // from flags and --set
   std::vector<std::string> texts;    // of a model that is captured first
   std::vector<ConfigEntry> capture;  // how, from flags
-  bool no_figures = false;
+  bool no_figures = false, no_report = false;
   std::shared_ptr<Console> console;
 };
 
@@ -206,11 +206,12 @@ void print_text(const PlasticityOutcome& outcome) {
   fmt::print("{}: {}\n", outcome.has_figures ? "tables and figures" : "tables", visible(outcome.out));
 }
 
-int print(const PlasticityOutcome& outcome, const CommonFlags& common, Console& console) {
+int print(const PlasticityOutcome& outcome, bool no_report, const CommonFlags& common, Console& console) {
   if (common.json)
     print_json(outcome);
   else if (!common.console.quiet)
     print_text(outcome);
+  finish_with_report(outcome.out, no_report, common);
   if (outcome.result.failures.empty()) return 0;
   const Error failure = failure_of(outcome);
   console.error(failure.what());
@@ -280,6 +281,7 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_flag("--no-figures", flags->no_figures, "Write the tables only");
   command->add_flag("--per-head", flags->job.per_head_figures, "Bucket heat maps of every head, too");
   command->add_option("--theme", flags->job.theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_report_flag(*command, flags->no_report);
   add_out_flags(*command, flags->job.folder);
   add_option_flags(*command, PlasticityOptions{}, flags->entries);
   add_common_flags(*command, common);
@@ -294,7 +296,7 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
       job.demo = job.demo || (job.folder.resume && is_of_the_demo(job));
       job.figures = !flags->no_figures;
       choose_out(job.folder, common, run_name(job));
-      return print(run_plasticity(job, console), common, console);
+      return print(run_plasticity(job, console), flags->no_report, common, console);
     };
   });
 }

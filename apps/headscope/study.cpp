@@ -18,7 +18,7 @@ struct StudyFlags {
   std::optional<double> tau;
   std::string theme = "light";
   RunFolderOptions folder;
-  bool dry_run = false, power = false, controls = false;
+  bool dry_run = false, power = false, controls = false, no_report = false;
 };
 
 ordered_json json_of(const AnalyzeOutcome& outcome) {
@@ -65,6 +65,7 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
     print_verdict(outcome);
     if (flags.power) fmt::print("\n{}", power_text(outcome.result.verdict));
   }
+  finish_with_report(outcome.out, flags.no_report, common);
   return 0;
 }
 
@@ -115,6 +116,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   } else if (!common.console.quiet) {
     print_study(outcome);
   }
+  finish_with_report(outcome.out, flags.no_report, common);
   return 0;
 }
 
@@ -155,6 +157,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
                     "How many seeds decide: with --analyze for the deviation that is observed, otherwise a table");
   add_number_flag(*command, "--tau", flags->tau, "N", "Smaller differences of the mean key PR count as none [1]");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_report_flag(*command, flags->no_report);
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] {

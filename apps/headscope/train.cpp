@@ -13,7 +13,7 @@ struct TrainFlags {
   std::string theme = "light";
   std::string seeds;  // comma-separated; empty: train.seed
   RunFolderOptions folder;
-  bool dry_run = false;
+  bool dry_run = false, no_report = false;
 };
 
 ordered_json json_of(const TrainRunOutcome& outcome) {
@@ -133,6 +133,7 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
       if (!common.json && !common.console.quiet)
         fmt::print("seed {}: validation loss {:.3f} nats; summary.md, tables and plots/: {}\n", job.options.seed,
                    outcome.val_loss, visible(outcome.out));
+      finish_with_report(outcome.out, flags.no_report, common);
     } catch (const Error& error) {
       if (error.fault() != Fault::interrupted) throw;
       const std::string message = error.what(), hint = resume_hint(train_command, job.folder.out);
@@ -160,6 +161,7 @@ int train_command_line(TrainFlags& flags, const CommonFlags& common) {
     fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)
     print(outcome);
+  finish_with_report(outcome.out, flags.no_report, common);
   return 0;
 }
 
@@ -192,6 +194,7 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
+  add_report_flag(*command, flags->no_report);
   add_out_flags(*command, flags->folder);
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] { return train_command_line(*flags, common); });

@@ -10,9 +10,9 @@ namespace headscope {
 
 // Nothing where the tables are not there. Throws Error(Fault::input) naming the table and the row that makes no sense.
 AttentionData read_attention(const std::filesystem::path& folder);
-std::vector<AttentionExample> read_examples(const std::filesystem::path& folder);
+std::vector<ShownExample> read_examples(const std::filesystem::path& folder);
 
-// The lower triangle row by row, a byte for each weight: round(255 · √weight).
-std::string attention_bytes(const HeadAttention& attention);
+// round(255 · √weight) of each; 0 where it is not a number.
+std::string attention_bytes(std::span<const double> weights);
 
 }  // namespace headscope

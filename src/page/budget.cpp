@@ -60,11 +60,13 @@ std::vector<std::size_t> kept_moments(std::span<const Moment> moments, const std
   }
   const Course course = course_of(moments);
   std::vector<double> linear, logarithmic;
+  const auto first_known = std::ranges::find_if(moments, [&](const Moment& moment) { return course.at(moment) > 0; });
+  const double unit = first_known == moments.end() ? 1 : static_cast<double>(course.at(*first_known));
   std::vector<std::size_t> changed;
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const auto at = static_cast<double>(course.at(moments[i]));
     linear.push_back(at);
-    logarithmic.push_back(std::log1p(at));
+    logarithmic.push_back(std::log1p(at / unit));  // the start has a place, too
     if (changes.contains(moments[i].step)) changed.push_back(i);
   }
   kept = {0, moments.size() - 1};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/console.h"
 #include "core/json_text.h"
 #include "core/text.h"
 #include "heads/findings/answer.h"
@@ -10,6 +11,7 @@
 #include "page/formulas.h"
 #include "page/sha256.h"
 #include "page/web_files.h"
+#include "run/manifest.h"
 #include "study/verdict.h"
 
 namespace headscope {
@@ -87,13 +89,10 @@ struct Fact {
 };
 
 std::string status_text(const ReportRun& run) {
-  std::string text = run.status;
-  if (run.progress.is_object() && run.status == "running") {
-    const ordered_json step = run.progress.value("step", ordered_json()),
-                       phase = run.progress.value("phase", ordered_json());
-    if (step.is_number_integer()) text += fmt::format(", step {}", step.get<std::int64_t>());
-    if (phase.is_string()) text += fmt::format(" ({})", phase.get<std::string>());
-  }
+  if (!run.progress || run.status != status_name(RunStatus::running)) return run.status;
+  const TrainingProgress& now = *run.progress;
+  std::string text = fmt::format("{}, step {} of {} ({})", run.status, now.moment.step, now.steps, now.phase);
+  if (std::isfinite(now.seconds_left)) text += fmt::format(", {} left", format_duration(now.seconds_left));
   return text;
 }
 
@@ -235,7 +234,11 @@ std::string what_html(const ReportData& data) {
           fmt::format("<article class=\"answer\" id=\"answer-{}-{}\">\n", &run - data.runs.data(), escaped(answer.key));
       text += element("h3", answer.question) + "\n" + element("p", answer.sentence) + "\n";
       if (!answer.number.empty()) text += fmt::format("<p class=\"number\">{}</p>\n", escaped(answer.number));
-      for (const std::string& rule : answer.rules) text += fmt::format("<p class=\"rule\">{}</p>\n", escaped(rule));
+      if (!answer.rules.empty()) {
+        text += "<details><summary>By which rule?</summary>\n";
+        for (const std::string& rule : answer.rules) text += fmt::format("<p class=\"rule\">{}</p>\n", escaped(rule));
+        text += "</details>\n";
+      }
       const std::string run_part = data.runs.size() > 1 ? fmt::format("&r={}", &run - data.runs.data()) : "";
       text += fmt::format("<button type=\"button\" data-go=\"{}\">Show</button>\n</article>\n",
                           escaped(answer.go + run_part));
@@ -344,7 +347,7 @@ std::string tables_of_kind(const ReportData& data, std::initializer_list<std::st
 
 std::string why_html(const ReportData& data) {
   const bool cards = first_tracked(data) != nullptr || std::ranges::any_of(data.runs, [](const ReportRun& run) {
-                       return !run.plasticity.is_null() || !run.surgery.is_null();
+                       return run.has_attention() || !run.plasticity.is_null() || !run.surgery.is_null();
                      });
   return (cards ? view("cards") : "") + tables_of_kind(data, {"plasticity", "surgery"});
 }

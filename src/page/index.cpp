@@ -6,7 +6,6 @@
 #include "core/json_text.h"
 #include "core/lists.h"
 #include "figures/theme.h"
-#include "page/attention.h"
 #include "study/verdict.h"
 
 namespace headscope {
@@ -274,7 +273,7 @@ class Content {
            {"tests", tests_json(roles.heads[i], roles.definition)}});
     }
     ordered_json transitions = ordered_json::array();
-    constexpr std::size_t most_transitions = 2000;
+    constexpr std::size_t most_transitions = 500;  // more would make most of the index
     for (const RoleTransition& change : roles.timeline.transitions) {
       if (transitions.size() == most_transitions) {
         say(fmt::format("changes of roles after the first {}", most_transitions));
@@ -390,7 +389,7 @@ class Content {
     if (data.heads.empty()) return nullptr;
     std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> heads;
     std::size_t dropped = 0;
-    for (const HeadAttention& one : data.heads)
+    for (const ShownAttention& one : data.heads)
       if (keeps_attention(run, one.layer, one.head))
         heads.try_emplace({one.layer, one.head}, 0);
       else
@@ -405,9 +404,9 @@ class Content {
       names.push_back({head.first, head.second});
     }
     for (std::size_t text = 0; text < data.texts.size(); ++text) blocks.push_back(ordered_json::array_t(heads.size()));
-    for (const HeadAttention& one : data.heads)
+    for (const ShownAttention& one : data.heads)
       if (const auto place = heads.find({one.layer, one.head}); place != heads.end())
-        blocks[one.text][place->second] = block(block_text(attention_bytes(one)));
+        blocks[one.text][place->second] = block(block_text(one.bytes));
     return {{"texts", std::move(texts)}, {"heads", std::move(names)}, {"blocks", std::move(blocks)}};
   }
 
@@ -415,11 +414,10 @@ class Content {
   ordered_json examples_json(const ReportRun& run) {
     if (run.examples.empty()) return nullptr;
     std::map<std::int64_t, ordered_json> layers;
-    for (const AttentionExample& one : run.examples) {
+    for (const ShownExample& one : run.examples) {
       if (!choice_.heads.empty() && !choice_.heads.contains({one.layer, one.head})) continue;
       ordered_json weights = ordered_json::array();
-      for (const double weight : one.weights)
-        weights.push_back(std::isfinite(weight) ? std::lround(255 * std::sqrt(std::clamp(weight, 0.0, 1.0))) : 0);
+      for (const char byte : one.bytes) weights.push_back(static_cast<unsigned char>(byte));
       layers[one.layer].push_back({{"head", one.head},
                                    {"quantile", rounded_to_float(one.quantile)},
                                    {"strength", rounded_to_float(one.strength)},
@@ -427,7 +425,7 @@ class Content {
                                    {"query", one.query},
                                    {"key", one.key},
                                    {"query_at", one.query_at},
-                                   {"key_at", one.key_at},
+                                   {"key_at", or_null(one.key_at)},
                                    {"pieces", one.pieces},
                                    {"weights", std::move(weights)}});
     }
@@ -451,10 +449,10 @@ class Content {
   ordered_json run_json(const ReportRun& run) {
     const HeadCounts counts = run.counts();
     ordered_json events = ordered_json::array(), levels = ordered_json::array();
-    for (const RunEvent& event : run.events)
+    for (const TrainingEvent& event : run.events)
       events.push_back({{"time", event.time},
-                        {"step", or_null(event.step)},
-                        {"tokens", or_null(event.tokens)},
+                        {"step", event.moment.step},
+                        {"tokens", event.moment.tokens},
                         {"kind", event.kind},
                         {"text", event.text}});
     if (run.events_left_out > 0) say(fmt::format("{}: events before the last {}", run.name, most_events));

@@ -14,12 +14,12 @@ constexpr const char* report_name = "report.html";
 
 struct ReportOptions {
   std::vector<std::filesystem::path> runs;
-  std::filesystem::path out;            // empty: report.html in the first run
-  double max_size = 5;                  // megabytes: a file that people mail
-  std::string metrics;                  // names and groups, comma-separated; empty: all
-  std::string heads;                    // query heads, such as L1H2,L3H0; empty: all
-  std::optional<std::int64_t> moments;  // of each source, at most; none: 300, fewer where the file would be too large
-  bool exact = false;                   // float32 and all moments, however large the file
+  std::filesystem::path out = {};            // empty: report.html in the first run
+  double max_size = 5;                       // megabytes: a file that people mail
+  std::string metrics = {};                  // names and groups, comma-separated; empty: all
+  std::string heads = {};                    // query heads, such as L1H2,L3H0; empty: all
+  std::optional<std::int64_t> moments = {};  // of each source, at most; none: 300, fewer where the file were too large
+  bool exact = false;                        // float32 and all moments, however large the file
 };
 
 struct ReportOutcome {

@@ -30,8 +30,7 @@ using nlohmann::ordered_json;
 constexpr const char* steps_table = "steps.parquet";
 constexpr const char* probes_table = "probes.parquet";
 constexpr const char* tables_of_a_training[] = {heads_table, gamma_table, steps_table, probes_table};
-constexpr std::size_t most_json_bytes = std::size_t{64} << 20;    // of summary.json and the like
-constexpr std::size_t most_events_bytes = std::size_t{64} << 20;  // a longer file is left out
+constexpr std::size_t most_json_bytes = std::size_t{64} << 20;  // of summary.json and the like
 
 // The parts of the tables of a training, by name and inode: they change when a process that writes the run merges them.
 std::string parts_now(const fs::path& place) {
@@ -94,10 +93,11 @@ ordered_json optional_json(const fs::path& file) {
 }
 
 void add_events(const fs::path& place, ReportRun& run) {
-  const fs::path file = place / "events.jsonl";
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return;
-  run.events = parse_events(read_file(file, most_events_bytes));
+  try {
+    run.events = read_events(place);
+    run.progress = read_progress(place);
+  } catch (const Error&) {  // too long, or no regular file: a page can do without
+  }
   if (run.events.size() <= most_events) return;
   run.events_left_out = run.events.size() - most_events;
   run.events.erase(run.events.begin(), run.events.end() - most_events);
@@ -187,6 +187,12 @@ bool is_training_place(const fs::path& place) {
   std::error_code error;
   return has_table(place, heads_table) || has_table(place, steps_table) ||
          fs::is_regular_file(place / results_name, error);
+}
+
+// An inspection may hold these alone.
+bool has_attention(const fs::path& place) {
+  std::error_code error;
+  return fs::is_regular_file(place / attention_name, error) || fs::is_regular_file(place / examples_name, error);
 }
 
 struct ConditionPlace {
@@ -289,14 +295,13 @@ void add_run(const fs::path& folder, ReportData& data) {
   if (command == study_command) return add_study_run(folder, manifest, data);
   ReportRun run = described_run(folder, manifest);
   run.manifest = manifest;
-  run.progress = optional_json(folder / "progress.json");
   if (command == plasticity_command)
     add_plasticity_tables(folder, manifest, run);
   else if (command == compare_command)
     add_comparison_table(folder, manifest, run);
   else if (command == surgery_command)
     add_surgery_table(folder, run);
-  else if (is_training_place(folder) || has_table(folder, probes_table))
+  else if (is_training_place(folder) || has_table(folder, probes_table) || has_attention(folder))
     add_training(folder, /*find_answers=*/true, run);
   else if (run.status == status_name(RunStatus::complete))
     fail_input("{}: is a run of '{}', which has nothing that a page shows", folder.string(), command);
@@ -329,7 +334,34 @@ void add_folder(const fs::path& given, ReportData& data) {
   if (data.studies.size() == before) fail_input("{}: {}", given.string(), data.notes.back());
 }
 
+// Studies that were named together are one, where they can be: more seeds, or other conditions of the same seeds.
+void join_studies(const std::vector<fs::path>& folders, ReportData& data) {
+  if (data.studies.size() < 2 || data.studies.size() != folders.size()) return;
+  const double tau = data.studies.front().result.verdict.tau;
+  for (const ReportStudy& study : data.studies)
+    if (study.result.verdict.tau != tau) return;
+  try {
+    Study study = load_study(folders);
+    StudyResult result = analyze(study, tau);
+    data.studies = {{data.studies.front().name, std::move(study), std::move(result)}};
+  } catch (
+      const Error&) {  // runs of different depth, or the same condition of the same seed twice: each has its verdict
+  }
+}
+
 }  // namespace
+
+HeadCounts ReportRun::counts() const {
+  HeadCounts counts = tracks.finest().counts;
+  if (has_tracks()) return counts;
+  const auto see = [&](const auto& one) {
+    counts.layers = std::max(counts.layers, one.layer + 1);
+    counts.query_heads = std::max(counts.query_heads, one.head + 1);
+  };
+  std::ranges::for_each(attention.heads, see);
+  std::ranges::for_each(examples, see);
+  return counts;
+}
 
 std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::size_t most) {
   const std::size_t n = std::min(most, steps.size());
@@ -348,20 +380,6 @@ std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::siz
   return buckets;
 }
 
-std::vector<RunEvent> parse_events(std::string_view lines) {
-  std::vector<RunEvent> events;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    const ordered_json line = parse_json(lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-    if (!line.is_object()) continue;
-    events.push_back({text_at(line, "time"), text_at(line, "kind"), text_at(line, "text"),
-                      whole_number(line.value("step", ordered_json())),
-                      whole_number(line.value("tokens", ordered_json()))});
-  }
-  return events;
-}
-
 ReportData read_report(const std::vector<fs::path>& folders) {
   ReportData data;
   std::set<fs::path> seen;
@@ -371,6 +389,7 @@ ReportData read_report(const std::vector<fs::path>& folders) {
     if (!seen.insert(real).second) fail_input("{}: is named twice", folder.string());
     add_folder(folder, data);
   }
+  join_studies(folders, data);
   if (data.runs.empty() && data.studies.empty())
     fail_input("{}: has nothing to show yet; wait for the run's first tables", folders.front().string());
   data.title = !data.studies.empty() ? data.studies.front().name : data.runs.front().name;

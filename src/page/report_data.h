@@ -13,6 +13,7 @@
 #include "heads/roles/roles.h"
 #include "heads/run_tables.h"
 #include "heads/tracks.h"
+#include "heads/training_log.h"
 #include "study/analyze.h"
 
 namespace headscope {
@@ -27,13 +28,6 @@ inline constexpr std::size_t most_step_buckets = 1000;
 // The steps in at most `most` buckets of as many steps each.
 std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::size_t most = most_step_buckets);
 
-// A line of events.jsonl.
-struct RunEvent {
-  std::string time, kind, text;
-  std::optional<std::int64_t> step, tokens;
-};
-// Lines that are no objects are left out: the last one may be torn.
-std::vector<RunEvent> parse_events(std::string_view lines);
 inline constexpr std::size_t most_events = 2000;  // the last ones are shown
 
 // A level to hold a loss against.
@@ -49,24 +43,25 @@ struct RoleCourse {
 };
 
 // Attention of some heads on some texts (attention.parquet and tokens.parquet of `inspect`).
-struct HeadAttention {
+struct ShownAttention {
   std::size_t text = 0;
   std::int64_t layer = 0, head = 0;
-  std::vector<std::vector<float>> rows;  // [query][key 0 … query]
+  std::string bytes;  // the lower triangle row by row, a byte for each weight: round(255 · √weight)
 };
 struct AttentionData {
   std::vector<std::vector<std::string>> texts;  // the pieces of each
-  std::vector<HeadAttention> heads;             // by text, layer, head
+  std::vector<ShownAttention> heads;            // by text, layer, head
 };
 
-// examples.parquet of `inspect`.
-struct AttentionExample {
+// A place where a head attends (examples.parquet of `inspect`).
+struct ShownExample {
   std::int64_t layer = 0, head = 0;
   double quantile = missing, strength = missing;
-  std::string document;
-  std::int64_t query = 0, key = 0, query_at = 0, key_at = 0;
+  std::int64_t document = 0, query = 0, key = 0;
+  std::int64_t query_at = 0;           // in the pieces
+  std::optional<std::int64_t> key_at;  // none: it is not among them
   std::vector<std::string> pieces;
-  std::vector<double> weights;
+  std::string bytes;  // of the weights, as above
 };
 
 // A question of summary.json as a reader sees it.
@@ -109,18 +104,21 @@ struct ReportRun {
   std::vector<StepBucket> steps;
   std::vector<ProbeLosses> probes;
   std::vector<LossLevel> levels;
-  std::vector<RunEvent> events;
+  std::vector<TrainingEvent> events;
   std::size_t events_left_out = 0;
   std::vector<Answer> answers;
   AttentionData attention;
-  std::vector<AttentionExample> examples;
+  std::vector<ShownExample> examples;
   nlohmann::ordered_json plasticity, comparison, surgery;  // null: of another command
   NumberColumns plasticity_cells;                          // layer, head, q_bucket, k_bucket, value, se
   std::vector<TextTable> tables;
-  nlohmann::ordered_json manifest, progress;  // of a condition: null
+  nlohmann::ordered_json manifest;  // of a condition: null
+  std::optional<TrainingProgress> progress;
 
   [[nodiscard]] bool has_tracks() const { return !tracks.train.moments.empty() || !tracks.probe.moments.empty(); }
-  [[nodiscard]] HeadCounts counts() const { return tracks.finest().counts; }
+  [[nodiscard]] bool has_attention() const { return !attention.heads.empty() || !examples.empty(); }
+  // Of the tracks; without any as many as attention tells of.
+  [[nodiscard]] HeadCounts counts() const;
 };
 
 struct ReportStudy {

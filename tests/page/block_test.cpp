@@ -13,7 +13,7 @@
 namespace headscope {
 namespace {
 
-constexpr std::size_t moments = 40;
+constexpr std::size_t n_moments = 40;
 
 // Curves of 6 heads with some values missing.
 std::vector<double> walks(double start, double step, unsigned seed) {
@@ -22,7 +22,7 @@ std::vector<double> walks(double start, double step, unsigned seed) {
   std::vector<double> values;
   for (std::size_t head = 0; head < 6; ++head) {
     double value = start;
-    for (std::size_t i = 0; i < moments; ++i)
+    for (std::size_t i = 0; i < n_moments; ++i)
       values.push_back((head + i) % 17 == 3 ? missing : value += step * normal(generator));
   }
   return values;
@@ -30,7 +30,7 @@ std::vector<double> walks(double start, double step, unsigned seed) {
 
 // The largest distance, of the logarithms where the scale is one.
 double worst(const std::vector<double>& values, const SeriesBlock& block) {
-  const std::vector<double> read = values_of(block, moments);
+  const std::vector<double> read = values_of(block, n_moments);
   EXPECT_EQ(read.size(), values.size());
   double largest = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -45,7 +45,7 @@ double worst(const std::vector<double>& values, const SeriesBlock& block) {
 TEST(SeriesBlock, KeepsValuesWithinHalfAStep) {
   for (const int bits : {12, 10, 8}) {
     const std::vector<double> values = walks(5, 0.1, 1);
-    const SeriesBlock block = series_block(values, moments, {bits});
+    const SeriesBlock block = series_block(values, n_moments, {bits});
     EXPECT_EQ(block.codec, fmt::format("d{}", bits));
     EXPECT_FALSE(block.log);
     EXPECT_LE(worst(values, block), block.error);
@@ -56,43 +56,43 @@ TEST(SeriesBlock, KeepsValuesWithinHalfAStep) {
 TEST(SeriesBlock, TakesLogarithmsOfAWideRange) {
   std::vector<double> values = walks(0, 0.8, 2);
   for (double& value : values) value = std::exp(value);
-  const SeriesBlock block = series_block(values, moments, {});
+  const SeriesBlock block = series_block(values, n_moments, {});
   EXPECT_TRUE(block.log);
   EXPECT_LE(worst(values, block), block.error);
   values[0] = 0;  // has no logarithm
-  EXPECT_FALSE(series_block(values, moments, {}).log);
+  EXPECT_FALSE(series_block(values, n_moments, {}).log);
 }
 
 TEST(SeriesBlock, KeepsIndicesExactlyWithMoreBitsWhereNeeded) {
   std::vector<double> values;
-  for (std::size_t i = 0; i < 6 * moments; ++i) values.push_back(static_cast<double>(1 + i * 37 % 300));
-  const SeriesBlock block = series_block(values, moments, {8}, /*index=*/true);
+  for (std::size_t i = 0; i < 6 * n_moments; ++i) values.push_back(static_cast<double>(1 + i * 37 % 300));
+  const SeriesBlock block = series_block(values, n_moments, {8}, /*index=*/true);
   EXPECT_EQ(block.bits, 10);
   EXPECT_EQ(block.error, 0);
-  EXPECT_EQ(values_of(block, moments), values);
+  EXPECT_EQ(values_of(block, n_moments), values);
   for (double& value : values) value = std::fmod(value, 128);
-  const SeriesBlock small = series_block(values, moments, {8}, /*index=*/true);
+  const SeriesBlock small = series_block(values, n_moments, {8}, /*index=*/true);
   EXPECT_EQ(small.bits, 8);
-  EXPECT_EQ(values_of(small, moments), values);
+  EXPECT_EQ(values_of(small, n_moments), values);
 }
 
 TEST(SeriesBlock, TakesEqualMissingAndHugeValues) {
-  const std::vector<double> equal(2 * moments, 3.25);
-  EXPECT_EQ(values_of(series_block(equal, moments, {}), moments), equal);
-  const std::vector<double> none(moments, missing);
-  for (const double value : values_of(series_block(none, moments, {}), moments)) EXPECT_TRUE(std::isnan(value));
-  std::vector<double> huge(moments, 1e308);
+  const std::vector<double> equal(2 * n_moments, 3.25);
+  EXPECT_EQ(values_of(series_block(equal, n_moments, {}), n_moments), equal);
+  const std::vector<double> none(n_moments, missing);
+  for (const double value : values_of(series_block(none, n_moments, {}), n_moments)) EXPECT_TRUE(std::isnan(value));
+  std::vector<double> huge(n_moments, 1e308);
   huge[1] = -1e308;
   huge[2] = std::numeric_limits<double>::infinity();
-  const SeriesBlock block = series_block(huge, moments, {});
+  const SeriesBlock block = series_block(huge, n_moments, {});
   EXPECT_TRUE(std::isfinite(block.error));
 }
 
 TEST(SeriesBlock, ExactIsFloat32) {
   const std::vector<double> values = walks(5, 0.1, 3);
-  const SeriesBlock block = series_block(values, moments, {12, true});
+  const SeriesBlock block = series_block(values, n_moments, {12, true});
   EXPECT_EQ(block.codec, "f32");
-  const std::vector<double> read = values_of(block, moments);
+  const std::vector<double> read = values_of(block, n_moments);
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
     EXPECT_EQ(read[i], static_cast<double>(static_cast<float>(values[i])));

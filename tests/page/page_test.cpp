@@ -1,0 +1,135 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "core/json_text.h"
+#include "page/budget.h"
+#include "page/formulas.h"
+#include "page/html.h"
+#include "page/report_data.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::IsSupersetOf;
+
+std::vector<Moment> every_ten_steps(std::size_t n) {
+  std::vector<Moment> moments;
+  for (std::size_t i = 0; i < n; ++i)
+    moments.push_back({static_cast<std::int64_t>(10 * i), static_cast<std::int64_t>(40960 * i)});
+  return moments;
+}
+
+TEST(KeptMoments, AreAllWhereTheyFit) {
+  EXPECT_EQ(kept_moments(every_ten_steps(3), {}, 300), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_TRUE(kept_moments({}, {}, 300).empty());
+}
+
+TEST(KeptMoments, HoldTheEndsAndTheChangesAndAreAsManyAsAllowed) {
+  const std::vector<Moment> moments = every_ten_steps(5000);
+  const std::set<std::int64_t> changes = {20010, 20020, 33330};
+  const std::vector<std::size_t> kept = kept_moments(moments, changes, 100);
+  EXPECT_EQ(kept.size(), 100);
+  EXPECT_TRUE(std::ranges::is_sorted(kept));
+  EXPECT_EQ(kept.front(), 0);
+  EXPECT_EQ(kept.back(), 4999);
+  EXPECT_THAT(kept, IsSupersetOf({2001U, 2002U, 3333U}));
+  // Half of the rest is evenly spread over tokens: no gap is twice the distance of those.
+  for (std::size_t i = 1; i < kept.size(); ++i) EXPECT_LE(kept[i] - kept[i - 1], 2 * 5000 / 45);
+  // The other half is dense at the start.
+  EXPECT_GE(std::ranges::count_if(kept, [](std::size_t place) { return place < 100; }), 15);
+}
+
+TEST(KeptMoments, ManyChangesTakeHalfOfTheRoom) {
+  const std::vector<Moment> moments = every_ten_steps(1000);
+  std::set<std::int64_t> changes;
+  for (std::int64_t i = 500; i < 1000; ++i) changes.insert(10 * i);
+  const std::vector<std::size_t> kept = kept_moments(moments, changes, 60);
+  EXPECT_EQ(kept.size(), 60);
+  EXPECT_GE(std::ranges::count_if(kept, [](std::size_t place) { return place < 500; }), 15);
+}
+
+TEST(KeptMoments, GoByUpdatesWhereTokensAreNotKnown) {
+  std::vector<Moment> moments = every_ten_steps(1000);
+  for (Moment& moment : moments) moment.tokens = 0;
+  EXPECT_EQ(kept_moments(moments, {}, 50), kept_moments(every_ten_steps(1000), {}, 50));
+}
+
+TEST(Details, GoFromTheMostToTheLeast) {
+  const std::vector<Detail> all = details(false, {});
+  EXPECT_EQ(all[0].precision.bits, 12);
+  EXPECT_EQ(all[1].precision.bits, 10);
+  EXPECT_EQ(all[1].moments, 300);
+  EXPECT_EQ(all[2].moments, 200);
+  EXPECT_EQ(all[3].precision.bits, 8);
+  EXPECT_EQ(all[4].moments, 100);
+  EXPECT_TRUE(all[4].all_attention);
+  EXPECT_FALSE(all[5].all_attention);
+  for (const Detail& detail : details(false, 77)) EXPECT_EQ(detail.moments, 77);
+  ASSERT_EQ(details(true, {}).size(), 1);
+  EXPECT_TRUE(details(true, {})[0].precision.exact);
+}
+
+TEST(StepBuckets, HaveTheLastStepAndTheRangeOfTheLoss) {
+  std::vector<StepRow> steps;
+  for (std::int64_t i = 1; i <= 2500; ++i) steps.push_back({{i, 10 * i}, std::sin(static_cast<double>(i)), 0, 0, 0, 0});
+  steps[1234].loss = 99;  // a spike
+  steps[1235].loss = missing;
+  const std::vector<StepBucket> buckets = step_buckets(steps);
+  ASSERT_EQ(buckets.size(), 1000);
+  EXPECT_EQ(buckets.back().last.moment.step, 2500);
+  std::size_t spikes = 0, row = 0;
+  for (const StepBucket& bucket : buckets) {
+    double low = INFINITY, high = -INFINITY;
+    for (; row < steps.size() && steps[row].moment.step <= bucket.last.moment.step; ++row) {
+      if (std::isnan(steps[row].loss)) continue;
+      low = std::min(low, steps[row].loss);
+      high = std::max(high, steps[row].loss);
+    }
+    EXPECT_EQ(bucket.loss_min, low);
+    EXPECT_EQ(bucket.loss_max, high);
+    spikes += bucket.loss_max == 99 ? 1 : 0;
+  }
+  EXPECT_EQ(spikes, 1);
+  EXPECT_EQ(step_buckets({steps.begin(), steps.begin() + 7}).size(), 7);
+  EXPECT_TRUE(step_buckets({}).empty());
+}
+
+TEST(Escaped, NothingEndsAnElementOrAnAttribute) {
+  EXPECT_EQ(escaped("</script><img src=x onerror=alert(1)>"), "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;");
+  EXPECT_EQ(escaped("\"'&amp;"), "&quot;&#39;&amp;amp;");
+  EXPECT_EQ(escaped("√ ⟨0xE2⟩ 𝛾\n"), "√ ⟨0xE2⟩ 𝛾\n");
+}
+
+// The Unicode standard, table 3-7: overlong forms, surrogates, what lies beyond U+10FFFF, sequences that are cut.
+TEST(Escaped, BytesThatAreNotUtf8AreReplaced) {
+  for (const char* bad :
+       {"\xff", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\x80", "\x01"}) {
+    const std::string text = escaped(std::string("a") + bad + "b");
+    EXPECT_THAT(text, ::testing::StartsWith("a\xEF\xBF\xBD")) << text;
+    EXPECT_THAT(text, ::testing::EndsWith("b")) << text;
+    for (const char c : text) EXPECT_NE(c, '\xff');
+  }
+}
+
+TEST(ScriptJson, MeansTheSameAndEndsNoScript) {
+  const ordered_json value = {{"name", "</script><!--\xE2\x80\xA8\xE2\x80\xA9√"}, {"n", 1.5}};
+  const std::string text = script_json(value);
+  EXPECT_EQ(text.find('<'), std::string::npos);
+  EXPECT_EQ(text.find("\xE2\x80\xA8"), std::string::npos);
+  EXPECT_EQ(text.find("\xE2\x80\xA9"), std::string::npos);
+  EXPECT_EQ(parse_json(text), value);
+}
+
+TEST(Formulas, EveryMetricHasOne) {
+  for (const Metric& metric : head_metrics()) EXPECT_FALSE(formula_of(metric.name).empty()) << metric.name;
+  EXPECT_EQ(formula_of("k_pr"), "(Σs)² / Σs²");
+  EXPECT_EQ(formula_of("k_max_abs"), "the largest |k_i| of all tokens");
+  EXPECT_EQ(formula_of("nothing"), "");
+}
+
+}  // namespace
+}  // namespace headscope
