@@ -244,14 +244,18 @@ class Time(PageTest):
         page = self.open(fragment="#m=entropy")
         page.locator('.view[data-view="strips"]').scroll_into_view_if_needed()
         page.wait_for_timeout(300)
-        colours = page.evaluate("""() => {
-          const canvas = document.querySelector('[data-view="strips"] canvas[aria-hidden]'), c = canvas.getContext('2d');
-          const width = parseFloat(canvas.style.width), height = parseFloat(canvas.style.height), high = (height - 42) / 16;
-          return Array.from({length: 16}, (_, i) => Array.from(c.getImageData(Math.round(width - 58) - 2, Math.round(4 + (i + 0.5) * high), 1, 1).data.slice(0, 3)));
-        }""")
         values = self.truth[(self.run_name(), "entropy")]
-        expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, -1] - values.min()) / np.ptp(values))
-        np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
+        tokens = np.array(self.index["runs"][0]["sources"][0]["tokens"])
+        for moment in (15, 25, len(tokens) - 1):
+            share = float((tokens[moment] - tokens[0]) / (tokens[-1] - tokens[0]))
+            colours = page.evaluate("""(share) => {
+              const canvas = document.querySelector('[data-view="strips"] canvas[aria-hidden]'), c = canvas.getContext('2d');
+              const width = parseFloat(canvas.style.width), height = parseFloat(canvas.style.height), high = (height - 42) / 16;
+              const x = Math.min(Math.floor(52 + share * (width - 110)), width - 60);
+              return Array.from({length: 16}, (_, i) => Array.from(c.getImageData(x, Math.round(4 + (i + 0.5) * high), 1, 1).data.slice(0, 3)));
+            }""", share)
+            expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, moment] - values.min()) / np.ptp(values))
+            np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
 
     def test_Play_MovesTheSteps(self):
         page = self.open(fragment="#m=entropy")
@@ -297,6 +301,16 @@ class Table(PageTest):
         page.wait_for_selector("table.heads td.shown span:not(:empty)")
         shown = [float(x) for x in page.locator("table.heads td.shown").all_inner_texts()]
         np.testing.assert_allclose(shown, self.truth[(self.run_name(), "entropy")][:, -1], rtol=1e-3)
+
+
+    def test_LastColumn_IsTheMeanOfTheSteps(self):
+        page = self.open(fragment="#m=entropy&s=100-300")
+        page.locator("table.heads").scroll_into_view_if_needed()
+        page.wait_for_selector("table.heads td.shown span:not(:empty)")
+        shown = [float(x) for x in page.locator("table.heads td.shown").all_inner_texts()]
+        step = np.array(self.index["runs"][0]["sources"][0]["step"])
+        mean = self.truth[(self.run_name(), "entropy")][:, (step >= 100) & (step <= 300)].mean(axis=1)
+        np.testing.assert_allclose(shown, mean, rtol=1e-3)
 
 
 class Cards(PageTest):
