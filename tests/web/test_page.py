@@ -349,6 +349,13 @@ class Cards(PageTest):
         self.assertEqual(page.locator(".card .example").count(), 2)
         self.assertEqual(page.locator(".card .example .chosen").count(), 2)
 
+    def test_OneMoment_HasACardToo(self):
+        page = self.open("moment", fragment="#h=1.1", moments=1)
+        page.set_viewport_size({"width": 1280, "height": 4000})
+        page.wait_for_timeout(300)
+        self.assertEqual(page.locator(".card").count(), 1)
+        self.assertEqual(self.messages, [])
+
     def test_WhiteSpace_IsVisible(self):
         page = self.open(fragment="#h=1.1")
         text = page.inner_text(".tokens")
