@@ -57,7 +57,8 @@ export class Data {
     }).catch((error) => console.error(`${metric}: ${error}`));
     return undefined;
   }
-  block(name: string): Uint8Array | undefined {
+  block(name: string | null): Uint8Array | undefined {
+    if (name === null) return undefined;
     const known = this.blocks.get(name);
     if (known !== undefined) return known ?? undefined;
     this.blocks.set(name, null);

@@ -15,7 +15,7 @@ export interface Roles {
   definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; scores: Score[];
   transitions: { step: number; tokens: number; layer: number; head: number; from: number | null; to: number | null }[];
 }
-export interface Attention { texts: { pieces: string[] }[]; heads: [number, number][]; blocks: string[][] }
+export interface Attention { texts: { pieces: string[] }[]; heads: [number, number][]; blocks: (string | null)[][] }
 export interface Example {
   head: number; quantile: number | null; strength: number | null; document: number | null; query: number; key: number; query_at: number | null; key_at: number | null;
   pieces: string[]; weights: number[];

@@ -133,8 +133,8 @@ def examples(random, pieces, heads):
             start = int(random.integers(0, len(pieces) - 12))
             weights = random.integers(0, 255, 12)
             weights[9:] = 0
-            found.append({"head": head, "quantile": quantile, "strength": float(random.random()), "document": int(random.integers(0, 99)), "query": 8,
-                          "key": int(weights.argmax()), "query_at": start + 8, "key_at": start + int(weights.argmax()),
+            found.append({"head": head, "quantile": quantile, "strength": float(random.random()), "document": int(random.integers(0, 99)), "query": start + 8,
+                          "key": start + int(weights.argmax()), "query_at": 8, "key_at": int(weights.argmax()),
                           "pieces": pieces[start:start + 12], "weights": weights.tolist()})
     return found
 
@@ -149,7 +149,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     for metric, _, kind, _, _ in METRICS:
         count = key_heads if kind == "k" else heads
         values = tracks(random, metric, kind, layers, count, moments, d_k, shift)
-        if metric == "induction":
+        if metric == "induction" and moments > 1:
             values[:, 0] = np.nan
         if options.hostile and metric == "entropy":
             values[0, :] = np.nan
@@ -177,7 +177,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
             {"role": role, "metric": m, "score": m, "value": float(last[m]) if math.isfinite(last[m]) else None, "minimum": minimum, "maximum": 2.6 if minimum is None else None,
              "passed": bool(last[m] >= minimum if minimum is not None else last[m] <= 2.6)} for role, m, minimum in tests]})
     rows = min(1000, 4 * moments)
-    s = np.rint(np.linspace(1, step[-1], rows)).astype(int)
+    s = np.rint(np.linspace(1, max(1, step[-1]), rows)).astype(int)
     loss = 2.6 + 3 * np.exp(-6 * s / s[-1]) + random.normal(size=rows) * 0.04 + shift * 0.05
     high = loss + np.abs(random.normal(size=rows)) * 0.06
     high[rows // 2] += 1.8
@@ -263,7 +263,7 @@ def static_html(index, truth):
     facts = "".join(f"<div><dt>{k}</dt><dd>{html.escape(v)}</dd></div>" for k, v in
                     [("status", "complete"), ("model", f"{first['layers']} layers × {first['heads']['q']} heads, d_k 64"), ("tokens", "12.3 M"),
                      ("loss", "2.612, validation 2.71"), ("seeds", "42"), ("device", "cpu"), ("version", "0.1.0"), ("date", "2026-11-18")])
-    answers = "".join(f'<article class="answer"><h3>{q}</h3><p>{a}</p><p class="rule">{r}</p><button type="button" data-go="{go}">Show</button></article>'
+    answers = "".join(f'<article class="answer"><h3>{q}</h3><p>{a}</p><details><summary>By which rule?</summary><p class="rule">{r}</p></details><button type="button" data-go="{go}">Show</button></article>'
                       for q, a, r, go in [
         ("Do key norms split?", "Differences between heads make 41 % of the variance of the key norm at the last step (0 % at step 0).",
          "More than half of the variance between heads, and a dip test below 5 %.", "m=k_norm&amp;h=1.1,2.0"),

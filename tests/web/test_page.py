@@ -1,6 +1,7 @@
 """The page of a report in a browser: what it shows, how it is used, what it never does.
 
 Needs playwright, axe-playwright-python and numpy; HEADSCOPE_BROWSER names a Chromium if it is not /usr/bin/chromium-headless-shell.
+HEADSCOPE_PAGES (paths, separated by colons) names pages that the program wrote: class Written looks at them.
 """
 import os
 import pathlib
@@ -67,9 +68,25 @@ CELLS = """([canvas, layers, heads, columns]) => {
 }"""
 
 
+def violations(page):
+    from axe_playwright_python.sync_playwright import Axe
+    return [(one["id"], [node["html"][:120] + " | " + node.get("failureSummary", "")[:200] for node in one["nodes"][:3]])
+            for one in Axe().run(page).response["violations"]]
+
+
 class PageTest(unittest.TestCase):
     def open(self, name="small", fragment="", width=1280, height=900, scheme="light", script=True, bypass=False, **options):
         address, self.index, self.truth = made(name, **options)
+        page = self.page_of(width, height, scheme, script, bypass)
+        page.goto(address + fragment)
+        if script:
+            page.wait_for_selector("html[data-ready]")
+            if self.index["runs"]:
+                page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
+        return page
+
+    def page_of(self, width=1280, height=900, scheme="light", script=True, bypass=False):
+        """An empty page that keeps messages and requests."""
         self.context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=script,
                                            bypass_csp=bypass, offline=True, reduced_motion="reduce")
         self.addCleanup(self.context.close)
@@ -79,11 +96,6 @@ class PageTest(unittest.TestCase):
         page.on("pageerror", lambda error: self.messages.append(str(error)))
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("dialog", lambda dialog: self.messages.append(dialog.message))
-        page.goto(address + fragment)
-        if script:
-            page.wait_for_selector("html[data-ready]")
-            if self.index["runs"]:
-                page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
         self.page = page
         return page
 
@@ -244,14 +256,18 @@ class Time(PageTest):
         page = self.open(fragment="#m=entropy")
         page.locator('.view[data-view="strips"]').scroll_into_view_if_needed()
         page.wait_for_timeout(300)
-        colours = page.evaluate("""() => {
-          const canvas = document.querySelector('[data-view="strips"] canvas[aria-hidden]'), c = canvas.getContext('2d');
-          const width = parseFloat(canvas.style.width), height = parseFloat(canvas.style.height), high = (height - 42) / 16;
-          return Array.from({length: 16}, (_, i) => Array.from(c.getImageData(Math.round(width - 58) - 2, Math.round(4 + (i + 0.5) * high), 1, 1).data.slice(0, 3)));
-        }""")
         values = self.truth[(self.run_name(), "entropy")]
-        expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, -1] - values.min()) / np.ptp(values))
-        np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
+        tokens = np.array(self.index["runs"][0]["sources"][0]["tokens"])
+        for moment in (15, 25, len(tokens) - 1):
+            share = float((tokens[moment] - tokens[0]) / (tokens[-1] - tokens[0]))
+            colours = page.evaluate("""(share) => {
+              const canvas = document.querySelector('[data-view="strips"] canvas[aria-hidden]'), c = canvas.getContext('2d');
+              const width = parseFloat(canvas.style.width), height = parseFloat(canvas.style.height), high = (height - 42) / 16;
+              const x = Math.min(Math.floor(52 + share * (width - 110)), width - 60);
+              return Array.from({length: 16}, (_, i) => Array.from(c.getImageData(x, Math.round(4 + (i + 0.5) * high), 1, 1).data.slice(0, 3)));
+            }""", share)
+            expected = ramp(self.index["themes"]["light"]["sequential"], (values[:, moment] - values.min()) / np.ptp(values))
+            np.testing.assert_allclose(np.array(colours), expected.T, atol=TOLERANCE)
 
     def test_Play_MovesTheSteps(self):
         page = self.open(fragment="#m=entropy")
@@ -299,6 +315,16 @@ class Table(PageTest):
         np.testing.assert_allclose(shown, self.truth[(self.run_name(), "entropy")][:, -1], rtol=1e-3)
 
 
+    def test_LastColumn_IsTheMeanOfTheSteps(self):
+        page = self.open(fragment="#m=entropy&s=100-300")
+        page.locator("table.heads").scroll_into_view_if_needed()
+        page.wait_for_selector("table.heads td.shown span:not(:empty)")
+        shown = [float(x) for x in page.locator("table.heads td.shown").all_inner_texts()]
+        step = np.array(self.index["runs"][0]["sources"][0]["step"])
+        mean = self.truth[(self.run_name(), "entropy")][:, (step >= 100) & (step <= 300)].mean(axis=1)
+        np.testing.assert_allclose(shown, mean, rtol=1e-3)
+
+
 class Cards(PageTest):
     def test_Token_ShowsWhereItLooks(self):
         page = self.open(fragment="#h=1.1")
@@ -322,6 +348,13 @@ class Cards(PageTest):
         page.wait_for_selector(".card .example")
         self.assertEqual(page.locator(".card .example").count(), 2)
         self.assertEqual(page.locator(".card .example .chosen").count(), 2)
+
+    def test_OneMoment_HasACardToo(self):
+        page = self.open("moment", fragment="#h=1.1", moments=1)
+        page.set_viewport_size({"width": 1280, "height": 4000})
+        page.wait_for_timeout(300)
+        self.assertEqual(page.locator(".card").count(), 1)
+        self.assertEqual(self.messages, [])
 
     def test_WhiteSpace_IsVisible(self):
         page = self.open(fragment="#h=1.1")
@@ -443,14 +476,33 @@ class Whole(PageTest):
         self.assertEqual(page.locator(".view:visible").count(), 0)
 
     def test_Axe_FindsNothing(self):
-        from axe_playwright_python.sync_playwright import Axe
         for width in (390, 1280):
             for scheme in ("light", "dark"):
                 with self.subTest(f"{width} {scheme}"):
                     page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200", width=width, scheme=scheme, bypass=True)
                     page.wait_for_timeout(300)
-                    found = Axe().run(page).response["violations"]
-                    self.assertEqual([(one["id"], [node["html"][:120] + " | " + node.get("failureSummary", "")[:200] for node in one["nodes"][:3]]) for one in found], [])
+                    self.assertEqual(violations(page), [])
+
+
+class Written(PageTest):
+    """Pages that the program wrote."""
+    PAGES = [path for path in os.environ.get("HEADSCOPE_PAGES", "").split(":") if path]
+
+    @unittest.skipUnless(PAGES, "HEADSCOPE_PAGES is not set")
+    def test_Pages_AreQuietAndAccessible(self):
+        for path in self.PAGES:
+            for width in (390, 1280):
+                for scheme in ("light", "dark"):
+                    with self.subTest(f"{path} {width} {scheme}"):
+                        page = self.page_of(width=width, scheme=scheme, bypass=True)
+                        page.goto(pathlib.Path(path).resolve().as_uri() + "#h=1.1,0.0")
+                        page.wait_for_selector("html[data-ready]")
+                        page.set_viewport_size({"width": width, "height": min(20_000, page.evaluate("document.documentElement.scrollHeight"))})
+                        page.wait_for_timeout(600)
+                        self.assertEqual(self.messages, [])
+                        self.assertEqual(len(self.requests), 1)
+                        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
+                        self.assertEqual(violations(page), [])
 
 
 if __name__ == "__main__":

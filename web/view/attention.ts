@@ -117,7 +117,7 @@ class Panel {
     this.shade();
   }
 
-  // Shades every token: by what the chosen token gives to or gets from it; without one, by the mean attention that it gets.
+  // Shades every token: by what the chosen token gives to or gets from it; without one, by its share of all attention.
   shade(): void {
     const rows = this.rows();
     if (!rows) return;
@@ -140,7 +140,7 @@ class Panel {
     const pieces = this.pieces();
     const best = values.map((value, i) => ({ value, i })).sort((a, b) => b.value - a.value).slice(0, 4).filter((one) => one.value > 0.005)
       .map((one) => `${one.i} “${visible(pieces[one.i])}” ${number(100 * one.value, 2)} %`).join(", ");
-    if (chosen === null) return `Shade: mean attention that a token gets from those after it. Most: ${best}. Point at a token, or tap it.`;
+    if (chosen === null) return `Shade: share of all attention that a token gets. Most: ${best}. Point at a token, or tap it.`;
     return `${chosen} “${visible(pieces[chosen])}” ${this.state.direction === "to" ? "looks at" : "is looked at by"}: ${best || "none"}`;
   }
 
@@ -186,12 +186,12 @@ class Panel {
   }
 }
 
-// What each token gets from the chosen one, or gives to it; the mean over later tokens when none is chosen.
+// What each token gets from the chosen one, or gives to it; when none is chosen, its share of all attention.
 export function shares(rows: Float64Array, n: number, chosen: number | null, direction: Direction): number[] {
   return Array.from({ length: n }, (_, i) => {
     if (chosen !== null) return direction === "to" ? rows[chosen * n + i] : rows[i * n + chosen];
     let sum = 0;
     for (let query = i; query < n; ++query) sum += rows[query * n + i];
-    return sum / (n - i);
+    return sum / n;
   });
 }

@@ -5,6 +5,7 @@ import { place_of, Track } from "../data";
 import { button, element, view } from "../dom";
 import { rule, text } from "../draw/axes";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
+import { dots, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
 import { axis, extent, faded, number } from "../scale";
 import { Run, Score, Test } from "../source";
@@ -91,9 +92,10 @@ class Card {
     const { app, pin } = this;
     const box = element("div", { class: "small" });
     const names = () => app.data.tracked(app.data.run(), app.store.state.source)?.series.map((series) => series.metric) ?? [];
+    const moments = () => app.data.tracked(app.data.run(), app.store.state.source)?.step.length ?? 0;
     const shape = (width: number) => {
       const columns = Math.max(2, Math.floor(width / 150));
-      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: 78 };
+      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: moments() > 1 ? 78 : 46 };
     };
     const surface = new Surface(box, {
       label: `All metrics of ${head_name(pin)} over time, against the other heads of layer ${pin.layer}. The list of metrics above chooses one.`,
@@ -160,6 +162,7 @@ function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, tr
   const theme = app.theme(), chosen = app.store.state.metric === name;
   text(c, name, left, top + 9, chosen ? theme.ink : theme.soft, { size: 11, weight: chosen ? 700 : 400 });
   if (!track) return;
+  if (track.moments === 1) return one_moment(c, app, pin, track, left, top, width);
   const box = { left, top: top + 20, right: left + width, bottom: top + high - 10 };
   const xs = positions(track.tokens, time_scale(track.tokens, box, app.store.state.time === "log"));
   const first = pin.layer * track.heads * track.moments;
@@ -179,6 +182,18 @@ function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, tr
   text(c, number(track.values[(own + 1) * track.moments - 1], 3), box.right, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
 }
 
+// One moment has no curve: the heads of the layer as dots on a line.
+function one_moment(c: CanvasRenderingContext2D, app: App, pin: Pin, track: Track, left: number, top: number, width: number): void {
+  const theme = app.theme(), first = pin.layer * track.heads, y = top + 27;
+  const own = place_of(track.run, track.heads, pin.layer, pin.head);
+  const x = axis(track.low, track.high, [left + 6, left + width - 6], track.log);
+  rule(c, left, y, left + width, y, theme.grid);
+  const others = Array.from({ length: track.heads }, (_, i) => first + i).filter((head) => head !== own && Number.isFinite(track.values[head]));
+  dots(c, others.map((head) => ({ x: x(track.values[head]), y: y + 0.5, colour: theme.muted })), 3, 0.8);
+  if (Number.isFinite(track.values[own])) ring(c, theme, x(track.values[own]), y + 0.5, theme.categories[pin.slot], 6);
+  text(c, number(track.values[own], 3), left + width, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
+}
+
 // How far a value is from its bound, in words.
 export function margin(test: Test): string {
   if (test.value === null) return "not measured";
@@ -191,7 +206,7 @@ function tests(app: App, score: Score): HTMLElement {
   const rows = score.tests.map((test) => {
     const bound = [test.minimum !== null ? `≥ ${number(test.minimum, 3)}` : "", test.maximum !== null ? `≤ ${number(test.maximum, 3)}` : ""].filter(Boolean).join(", ");
     const role = app.data.index.roles[test.role];
-    return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", {}, test.score && test.score !== test.metric ? `${test.score} (${test.metric})` : test.metric),
+    return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", { title: test.metric }, test.score ?? test.metric),
                    element("td", { class: "number" }, meter(test), number(test.value, 3)), element("td", { class: "number" }, bound),
                    element("td", { class: "result" }, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
   });

@@ -402,7 +402,7 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
       c.stroke();
     }
     ring(c, theme, x(effect.difference), y, category(app, i), 8);
-    text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600 });
+    text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600, halo: theme.paper });
   });
 }
 

@@ -1,4 +1,4 @@
-// Examples of a head: pieces of text where it attends strongly, its query outlined, the keys shaded.
+// Examples of a head: pieces of text where it attends strongly, its query outlined, the key underlined, all keys shaded.
 import { App } from "../app";
 import { element } from "../dom";
 import { visible } from "../draw/tokens";
@@ -12,7 +12,7 @@ export function examples(app: App, run: Run, pin: Pin): { box: HTMLElement; draw
   const block = run.examples?.blocks[String(pin.layer)];
   if (!block) return null;
   const list = element("div", { class: "examples" });
-  const box = element("details", { class: "tests", open: true }, element("summary", {}, "Examples"), list);
+  const box = element("details", { class: "tests", open: true }, element("summary", {}, "Examples: the query has a frame, its key a line below, shade is attention"), list);
   let drawn = "";
   const draw = () => {
     const bytes = app.data.block(block);
@@ -31,7 +31,7 @@ function one(app: App, pin: Pin, example: Example): HTMLElement {
   const words = example.pieces.map((piece, i) => {
     const share = (example.weights[i] ?? 0) / most;      // bytes hold the square root of the weight: right for shades
     const colour = mix(theme.paper, theme.categories[pin.slot], share);
-    const span = element("span", { class: i === example.query ? "token chosen" : "token" }, visible(piece));
+    const span = element("span", { class: i === example.query_at ? "token chosen" : i === example.key_at ? "token key-token" : "token" }, visible(piece));
     span.style.backgroundColor = colour;
     span.style.color = text_on(colour);
     return span;

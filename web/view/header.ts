@@ -1,6 +1,5 @@
 // The theme button, the buttons of the answers, and what print needs.
 import { App } from "../app";
-import { element } from "../dom";
 import { redraw_all } from "../draw/surface";
 import { parse_fragment, State } from "../state";
 import { apply_theme } from "../theme";
@@ -39,23 +38,11 @@ function scrollable(): void {
 }
 
 function answers(app: App): void {
-  fold_rules();
   document.querySelectorAll<HTMLElement>("[data-go]").forEach((button) => {
     button.addEventListener("click", () => {
       go(app, button.dataset.go ?? "");
       document.getElementById("heads")?.scrollIntoView({ behavior: window.matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
     });
-  });
-}
-
-// The rules of an answer are long: they stand behind one line.
-function fold_rules(): void {
-  document.querySelectorAll<HTMLElement>(".answer").forEach((answer) => {
-    const rules = Array.from(answer.querySelectorAll(":scope > .rule"));
-    if (!rules.length) return;
-    const fold = element("details", { class: "rules" }, element("summary", {}, rules.length > 1 ? "Rules" : "Rule"));
-    rules[0].before(fold);
-    fold.append(...rules);
   });
 }
 

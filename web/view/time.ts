@@ -316,6 +316,13 @@ function roles_view(app: App): void {
         curve(c, xs, upper, 0, y);
         c.stroke();
       });
+      const top = shares[shares.length - 1];      // above: heads without a role
+      c.fillStyle = theme.absent;
+      c.beginPath();
+      for (let i = 0; i < xs.length; ++i) c.lineTo(xs[i], y(top[i]));
+      c.lineTo(xs[xs.length - 1], y(heads));
+      c.lineTo(xs[0], y(heads));
+      c.fill();
       y_axis(c, theme, { ...box, right: box.left }, y, 40);
       x_axis(c, theme, box, x, "tokens", tokens, false);
       brush_shade(c, theme, box, xs, store.state.brush ? moments_of(roles.step, store.state.brush) : null);
@@ -324,7 +331,7 @@ function roles_view(app: App): void {
   const update = () => {
     const run = data.run();
     shown.note.textContent = run.roles ? `Heads in each role, definition ${run.roles.definition}; ${run.roles.transitions.length} changes.` : "This run has no roles.";
-    key.replaceChildren(...data.index.roles.map((role, i) => {
+    key.replaceChildren(...[...data.index.roles, { letter: "", text: "no role" }].map((role, i) => {
       const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
       swatch.style.backgroundColor = role_colour(app, i);
       return element("li", {}, swatch, element("b", {}, role.letter), ` ${role.text}`);
