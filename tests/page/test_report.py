@@ -145,6 +145,8 @@ class AtTheEnd(Reports):
         self.run_program("train", "--out", "run", "--overwrite", "--no-report", "--set", *SMALL)
         self.assertFalse(report.exists())
         report.mkdir()
+        manifest_file = self.folder / "run/manifest.json"
+        manifest_file.write_text(manifest_file.read_text().replace('"status": "complete"', '"status": "interrupted"'))
         done = self.run_program("train", "--out", "run", "--resume")
         self.assertIn("has no report", done.stderr)
 
