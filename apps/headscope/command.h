@@ -163,8 +163,11 @@ bool is_capture_input(const ConfigEntry& entry);
 // --no-report of a command that writes report.html into its run at the end.
 void add_report_flag(CLI::App& command, bool& no_report);
 
+// --resume of a complete run, to be asked before the command begins: nothing is written to it.
+bool stays_as_it_is(const RunFolderOptions& folder);
+
 // After everything else: report.html of a run that is finished, and a line that says where it is. A failure is a
-// warning. A report that is newer than the run's manifest stays as it is.
+// warning.
 void finish_with_report(const std::filesystem::path& run, bool no_report, const CommonFlags& common);
 
 // What is to be run when the command line names the command.

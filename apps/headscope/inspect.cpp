@@ -156,6 +156,7 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
   InspectJob job{flags.options, flags.folder};
   choose_out(job.folder, common, "inspect");
   check_out(job.folder, inspect_command, writes_of(job.options));
+  const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const Inspection inspection = torch_half().inspect(job, console, {});
   if (common.json) {
     fmt::print("{}", json_text(json_of(inspection, job.folder.out)));
@@ -174,7 +175,7 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
       fmt::print("of single heads: {}\n", fmt::join(tables, ", "));
     if (inspection.models.size() > 1) fmt::print("figures: headscope plot {}\n", shell_word(job.folder.out.string()));
   }
-  finish_with_report(job.folder.out, flags.no_report, common);
+  finish_with_report(job.folder.out, no_report, common);
   return 0;
 }
 

@@ -1,27 +1,18 @@
 #include "page/report.h"
 
 #include "command.h"
-#include "run/names.h"
 
 namespace headscope {
-namespace {
-
-bool is_up_to_date(const std::filesystem::path& run) {
-  std::error_code no_report, no_manifest;
-  const auto report = std::filesystem::last_write_time(run / report_name, no_report);
-  const auto manifest = std::filesystem::last_write_time(run / manifest_name, no_manifest);
-  std::error_code error;
-  return std::filesystem::is_regular_file(run / report_name, error) && !no_report && !no_manifest && report > manifest;
-}
-
-}  // namespace
-
 void add_report_flag(CLI::App& command, bool& no_report) {
   command.add_flag("--no-report", no_report, "Leave out: report.html, the page of the run (docs/report.md)");
 }
 
+bool stays_as_it_is(const RunFolderOptions& folder) {
+  return folder.resume && is_complete(folder.out);
+}
+
 void finish_with_report(const std::filesystem::path& run, bool no_report, const CommonFlags& common) {
-  if (no_report || is_up_to_date(run)) return;
+  if (no_report) return;
   try {
     const ReportOutcome outcome = write_report({.runs = {run}});
     if (!common.json && !common.console.quiet) fmt::print("{}\n", to_terminal(outcome));

@@ -55,6 +55,7 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
   if (trains(flags)) fail_input("--analyze takes existing results; flags of training do not go with it");
   AnalyzeJob job{flags.analyze, flags.tau.value_or(default_tau), flags.folder, flags.theme};
   choose_out(job.folder, common, "study-" + folder_name(flags.analyze.front()));
+  const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const AnalyzeOutcome outcome = run_analysis(job);
   for (const std::string& warning : outcome.result.warnings) console.warn(warning);
   if (common.json) {
@@ -65,7 +66,7 @@ int analyze_only(const StudyFlags& flags, const CommonFlags& common) {
     print_verdict(outcome);
     if (flags.power) fmt::print("\n{}", power_text(outcome.result.verdict));
   }
-  finish_with_report(outcome.out, flags.no_report, common);
+  finish_with_report(outcome.out, no_report, common);
   return 0;
 }
 
@@ -106,6 +107,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
     return dry_run(options, flags.theme, count_trainings(options),
                    fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
   Console console(common.console);
+  const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const StudyOutcome outcome = torch_half().study(job, console);
   if (common.json) {
     ordered_json object = json_of(outcome);
@@ -116,7 +118,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   } else if (!common.console.quiet) {
     print_study(outcome);
   }
-  finish_with_report(outcome.out, flags.no_report, common);
+  finish_with_report(outcome.out, no_report, common);
   return 0;
 }
 

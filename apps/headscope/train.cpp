@@ -127,13 +127,14 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
   ordered_json printed = ordered_json::array();
   for (const TrainRunJob& job : runs.jobs) {
     console.info(fmt::format("seed {}", job.options.seed));
+    const bool no_report = flags.no_report || stays_as_it_is(job.folder);
     try {
       const TrainRunOutcome outcome = torch_half().train(job, console);
       printed.push_back(json_of(outcome));
       if (!common.json && !common.console.quiet)
         fmt::print("seed {}: validation loss {:.3f} nats; summary.md, tables and plots/: {}\n", job.options.seed,
                    outcome.val_loss, visible(outcome.out));
-      finish_with_report(outcome.out, flags.no_report, common);
+      finish_with_report(outcome.out, no_report, common);
     } catch (const Error& error) {
       if (error.fault() != Fault::interrupted) throw;
       const std::string message = error.what(), hint = resume_hint(train_command, job.folder.out);
@@ -156,12 +157,13 @@ int train_command_line(TrainFlags& flags, const CommonFlags& common) {
   validate(job.options);  // this and the folder before torch is loaded
   check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
+  const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)
     fmt::print("{}", json_text(json_of(outcome)));
   else if (!common.console.quiet)
     print(outcome);
-  finish_with_report(outcome.out, flags.no_report, common);
+  finish_with_report(outcome.out, no_report, common);
   return 0;
 }
 

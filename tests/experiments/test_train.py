@@ -183,7 +183,7 @@ class Tracking(Program):
         out = self.folder / "run"
         self.done("train", "--config", program.shared / "run" / "config.yaml", "--out", out)
         again, first = files_of(out), files_of(program.shared / "run")
-        timed = {"manifest.json", "steps.parquet/part-00000.parquet", "progress.json", "events.jsonl"}
+        timed = {"manifest.json", "steps.parquet/part-00000.parquet", "progress.json", "events.jsonl", "report.html"}
         self.assertEqual(set(differing(first, again)) - timed, set())
         self.assertEqual(repr(rows(program.shared / "run", "steps")), repr(rows(out, "steps")))
 
@@ -340,7 +340,7 @@ class Running(Program):
         self.done("train", *flags, "--out", killed, "--resume")
         self.assert_same_training(whole, killed)
         again, first = files_of(killed), files_of(whole)
-        timed = {"manifest.json", "steps.parquet/part-00000.parquet", "progress.json", "events.jsonl"}
+        timed = {"manifest.json", "steps.parquet/part-00000.parquet", "progress.json", "events.jsonl", "report.html"}
         self.assertEqual(set(differing(first, again)) - timed, set())
 
     def test_ARunOfAnEarlierVersion_GoesOnWithTheFirstBlocks(self):

@@ -104,6 +104,16 @@ class Values(Reports):
             layer, head = map(int, row[0][1:].split("H"))
             self.assertEqual(row[column], f"{values[layer, head]:.6g}")
 
+    def test_roles_and_their_changes_are_those_of_the_tables(self) -> None:
+        run = make_run(self.folder / "run", moments=60)
+        subprocess.run([PROGRAM, "roles", run], capture_output=True, check=True)
+        self.assertGreater(pq.read_table(run / "role_transitions.parquet").num_rows, 5)
+        self.report(run)
+        page = check_report.check(run / "report.html", run)
+        changes = pq.read_table(run / "role_transitions.parquet").to_pylist()
+        shown = [[f"L{c['layer']}H{c['head']}", str(c["step"]), f"{c['tokens']:,}", c["from"], c["to"]] for c in changes]
+        self.assertEqual(sorted(page.cells["transitions"][1:]), sorted(shown))
+
     def test_chosen_metrics_and_heads(self) -> None:
         run = make_run(self.folder / "run")
         page = self.page(run, "--metrics", "k_norm,sink", "--heads", "L1H2")
@@ -145,6 +155,8 @@ class AtTheEnd(Reports):
         self.run_program("train", "--out", "run", "--overwrite", "--no-report", "--set", *SMALL)
         self.assertFalse(report.exists())
         report.mkdir()
+        manifest_file = self.folder / "run/manifest.json"
+        manifest_file.write_text(manifest_file.read_text().replace('"status": "complete"', '"status": "interrupted"'))
         done = self.run_program("train", "--out", "run", "--resume")
         self.assertIn("has no report", done.stderr)
 

@@ -24,6 +24,8 @@ TEST(RunNames, AreThoseOfRunsAndNoOthers) {
                            ".replaced/QK/results.json",
                            "progress.json",
                            "attention.parquet",
+                           "report.html",
+                           "seed_42/QK/report.html",
                            "tokens.parquet",
                            "examples.parquet",
                            "seed_42/QK/events.jsonl",
