@@ -1,10 +1,11 @@
 """The page of a report in a browser: what it shows, how it is used, what it never does.
 
 Needs playwright, axe-playwright-python and numpy; HEADSCOPE_BROWSER names a Chromium if it is not /usr/bin/chromium-headless-shell.
-HEADSCOPE_PAGES (paths, separated by colons) names pages that the program wrote: class Written looks at them.
+The argument is the program: class Written looks at pages that it writes.
 """
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -19,6 +20,7 @@ try:
 except ImportError:
     sync_playwright = None
 
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if __name__ == "__main__" and len(sys.argv) > 1 and not sys.argv[1].startswith("-") else None
 BROWSER = os.environ.get("HEADSCOPE_BROWSER", "/usr/bin/chromium-headless-shell")
 # Rounding of a ramp of 1,024 colours, and of the page's 12 bits: a share of 1/4094 moves a colour by less than one.
 TOLERANCE = 2
@@ -485,17 +487,30 @@ class Whole(PageTest):
 
 
 class Written(PageTest):
-    """Pages that the program wrote."""
-    PAGES = [path for path in os.environ.get("HEADSCOPE_PAGES", "").split(":") if path]
+    """Pages that the program wrote: a training, its inspection with attention and examples, a study."""
 
-    @unittest.skipUnless(PAGES, "HEADSCOPE_PAGES is not set")
+    SMALL = ("train.tokens=4096", "train.batch=2", "train.seq_len=64", "train.probe_every=8", "train.validation_batches=1")
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if PROGRAM is None:
+            raise unittest.SkipTest("no program was named")
+
+    def run_program(self, *arguments):
+        subprocess.run([PROGRAM, *map(str, arguments)], cwd=folder.name, capture_output=True, check=True)
+
     def test_Pages_AreQuietAndAccessible(self):
-        for path in self.PAGES:
+        (pathlib.Path(folder.name) / "text.txt").write_text("one </script><b> two\n" * 4)
+        self.run_program("train", "--out", "trained", "--set", *self.SMALL)
+        self.run_program("inspect", "trained", "--text", "text.txt", "--tokens", 40, "--examples", 5, "--out", "inspected")
+        self.run_program("study", "--out", "studied", "--seeds", "1,2", "--set", *self.SMALL)
+        for run in ("trained", "inspected", "studied"):
             for width in (390, 1280):
                 for scheme in ("light", "dark"):
-                    with self.subTest(f"{path} {width} {scheme}"):
+                    with self.subTest(f"{run} {width} {scheme}"):
                         page = self.page_of(width=width, scheme=scheme, bypass=True)
-                        page.goto(pathlib.Path(path).resolve().as_uri() + "#h=1.1,0.0")
+                        page.goto((pathlib.Path(folder.name) / run / "report.html").as_uri() + "#h=1.1,0.0")
                         page.wait_for_selector("html[data-ready]")
                         page.set_viewport_size({"width": width, "height": min(20_000, page.evaluate("document.documentElement.scrollHeight"))})
                         page.wait_for_timeout(600)
