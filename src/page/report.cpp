@@ -1,6 +1,8 @@
 #include "page/report.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "core/atomic_file.h"
 #include "core/bounds.h"
@@ -100,6 +102,12 @@ fs::path out_file(const ReportOptions& options) {
   return file;
 }
 
+// All that the page may hold, and enough to choose from.
+std::size_t most_read(const ReportOptions& options) {
+  if (options.moments) return std::max(most_kept_moments, static_cast<std::size_t>(*options.moments));
+  return options.exact ? std::numeric_limits<std::size_t>::max() : most_kept_moments;
+}
+
 // The first detail whose page is small enough; the last one otherwise.
 struct Fitted {
   std::string html;
@@ -126,7 +134,7 @@ ReportOutcome write_report(const ReportOptions& options) {
   check_number("--max-size", options.max_size, NumberRange{0.1, 1000});
   if (options.moments) check_size("--moments", *options.moments, 2, 1'000'000);
   const Choice choice = choice_of(options);
-  const ReportData data = read_report(options.runs);
+  const ReportData data = read_report(options.runs, most_read(options));
   check_choice(choice, data);
   const fs::path out = out_file(options);
   const Fitted page = fitted_page(data, choice, options);

@@ -130,11 +130,11 @@ void add_answers(const fs::path& place, bool find_them, ReportRun& run) {
 }
 
 // What a folder with tables of a training holds.
-void add_training(const fs::path& place, bool find_answers, ReportRun& run) {
+void add_training(const fs::path& place, std::size_t most, bool find_answers, ReportRun& run) {
   const RunFacts facts = read_facts(place);
   run.d_k = facts.d_k;
   reading_parts(place, [&] {
-    run.tracks = has_table(place, heads_table) ? read_tracks(place) : RunTracks();
+    run.tracks = has_table(place, heads_table) ? read_tracks(place, most) : RunTracks();
     run.steps = has_table(place, steps_table) ? step_buckets(read_steps(place)) : std::vector<StepBucket>();
     run.probes = has_table(place, probes_table) ? read_losses(place) : std::vector<ProbeLosses>();
   });
@@ -237,7 +237,7 @@ std::optional<std::int64_t> seed_of(const std::string& name) {
 }
 
 ReportRun condition_run(const ConditionPlace& place, const fs::path& study, const ordered_json& manifest,
-                        const std::vector<Condition>& conditions) {
+                        const std::vector<Condition>& conditions, std::size_t most) {
   ReportRun run = described_run(study, manifest);
   run.name = (place.seed_name.empty() ? "" : place.seed_name + "/") + place.tag;
   const auto known = std::ranges::find(conditions, place.tag, &Condition::tag);
@@ -246,7 +246,7 @@ ReportRun condition_run(const ConditionPlace& place, const fs::path& study, cons
   run.same_heads = same_heads_of(manifest, run.seed);
   std::error_code error;
   if (fs::is_regular_file(place.folder / results_name, error)) run.status = status_name(RunStatus::complete);
-  add_training(place.folder, /*find_answers=*/false, run);
+  add_training(place.folder, most, /*find_answers=*/false, run);
   return run;
 }
 
@@ -282,7 +282,7 @@ void add_study_run(const fs::path& folder, const ordered_json& manifest, ReportD
   sort_places(places, conditions);
   for (const ConditionPlace& place : places) {
     if (!has_table(place.folder, heads_table) && !has_table(place.folder, steps_table)) continue;  // results alone
-    ReportRun run = condition_run(place, folder, manifest, conditions);
+    ReportRun run = condition_run(place, folder, manifest, conditions, data.most_moments);
     if (data.studies.size() > 1) run.name = folder.filename().string() + "/" + run.name;
     data.runs.push_back(std::move(run));
   }
@@ -302,7 +302,7 @@ void add_run(const fs::path& folder, ReportData& data) {
   else if (command == surgery_command)
     add_surgery_table(folder, run);
   else if (is_training_place(folder) || has_table(folder, probes_table) || has_attention(folder))
-    add_training(folder, /*find_answers=*/true, run);
+    add_training(folder, data.most_moments, /*find_answers=*/true, run);
   else if (run.status == status_name(RunStatus::complete))
     fail_input("{}: is a run of '{}', which has nothing that a page shows", folder.string(), command);
   data.runs.push_back(std::move(run));
@@ -314,7 +314,7 @@ void add_condition(const fs::path& folder, const fs::path& around, ReportData& d
   data.manifests.push_back(manifest);
   const std::string parent = folder.parent_path().filename().string(), tag = folder.filename().string();
   const ConditionPlace place{folder, parent.starts_with("seed_") ? parent : "", tag};
-  ReportRun run = condition_run(place, around, manifest, conditions_with({tag}));
+  ReportRun run = condition_run(place, around, manifest, conditions_with({tag}), data.most_moments);
   add_answers(folder, /*find_them=*/true, run);
   run.name = read_facts(folder).title;
   data.runs.push_back(std::move(run));
@@ -380,8 +380,9 @@ std::vector<StepBucket> step_buckets(const std::vector<StepRow>& steps, std::siz
   return buckets;
 }
 
-ReportData read_report(const std::vector<fs::path>& folders) {
+ReportData read_report(const std::vector<fs::path>& folders, std::size_t most) {
   ReportData data;
+  data.most_moments = most;
   std::set<fs::path> seen;
   for (const fs::path& folder : folders) {
     std::error_code error;

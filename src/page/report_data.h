@@ -133,10 +133,12 @@ struct ReportData {
   std::vector<ReportStudy> studies;
   std::vector<nlohmann::ordered_json> manifests;  // of the folders that were named
   std::vector<std::string> notes;                 // what could not be read, for the page and the terminal
+  std::size_t most_moments = most_kept_moments;   // that were read of each source
 };
 
 // Each folder is a run of any command, a condition of a study, or a folder with results of a study
 // (study/runs.h). Throws Error(Fault::input) naming the folder that is none of these, or that holds nothing to show.
-ReportData read_report(const std::vector<std::filesystem::path>& folders);
+// Of each source at most `most` moments are read, evenly spaced.
+ReportData read_report(const std::vector<std::filesystem::path>& folders, std::size_t most = most_kept_moments);
 
 }  // namespace headscope

@@ -163,10 +163,10 @@ class AtTheEnd(Reports):
 
 class Budget(Reports):
     def test_exact_has_every_moment_in_float32(self) -> None:
-        run = make_run(self.folder / "run", moments=350)
+        run = make_run(self.folder / "run", layers=1, q=1, k=1, moments=1200)
         page = self.page(run, "--exact")
         source = page.index["runs"][0]["sources"][0]
-        self.assertEqual(len(source["step"]), 350)
+        self.assertEqual(len(source["step"]), 1200)
         self.assertEqual({s["codec"] for s in source["series"]}, {"f32"})
         check_report.check_series(page, page.index["runs"][0], run)
 
