@@ -359,7 +359,7 @@ std::string study_html(const ReportStudy& report) {
                       escaped(tokens_text(report.result.tokens)), escaped(seeds_text(verdict)));
   TextTable conditions{"conditions",
                        "Mean key PR of each condition, with its 95 % interval over seeds",
-                       {"condition", "", "mean PR", "collapse", "validation loss", "runs"},
+                       {"condition", "what it is", "mean PR", "collapse", "validation loss", "runs"},
                        {},
                        0};
   for (std::size_t i = 0; i < verdict.conditions.size(); ++i) {
