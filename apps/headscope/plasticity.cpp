@@ -211,7 +211,8 @@ int print(const PlasticityOutcome& outcome, bool no_report, const CommonFlags& c
     print_json(outcome);
   else if (!common.console.quiet)
     print_text(outcome);
-  finish_with_report(outcome.out, no_report || outcome.already_complete, common);
+  const bool has_heads = !outcome.result.heads.empty();
+  finish_with_report(outcome.out, no_report || outcome.already_complete || !has_heads, common);
   if (outcome.result.failures.empty()) return 0;
   const Error failure = failure_of(outcome);
   console.error(failure.what());
