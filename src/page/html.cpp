@@ -7,6 +7,7 @@
 #include "core/json_text.h"
 #include "core/text.h"
 #include "heads/findings/answer.h"
+#include "heads/inspection.h"
 #include "page/block.h"
 #include "page/formulas.h"
 #include "page/sha256.h"
@@ -154,6 +155,11 @@ std::string roles_sentence(const ReportRun& run) {
   return fmt::format("{} of {} query heads have a role: {}.", with_role, all, joined(parts));
 }
 
+// A published model says nothing of its training: its one moment is step 0.
+bool says_its_training(const ReportRun& run, const Moment& moment) {
+  return moment.step > 0 || moment.tokens > 0 || run.command != inspect_command;
+}
+
 // What happened, in one or two sentences.
 std::string verdict_text(const ReportData& data) {
   if (!data.studies.empty()) return data.studies.front().result.verdict.sentence;
@@ -162,11 +168,11 @@ std::string verdict_text(const ReportData& data) {
   const std::optional<Moment> last = last_moment(run);
   const double loss = training_loss(run), val_loss = last_finite(run.probes, &ProbeLosses::validation);
   if (last && (std::isfinite(loss) || std::isfinite(val_loss))) {
-    text = fmt::format("At {}", moment_text(*last));
-    if (std::isfinite(loss)) text += fmt::format(" the training loss is {}", fixed_text(loss, 3));
+    const std::string when = says_its_training(run, *last) ? fmt::format("At {} the", moment_text(*last)) : "The";
+    if (std::isfinite(loss)) text = fmt::format("{} training loss is {}", when, fixed_text(loss, 3));
     if (std::isfinite(val_loss))
-      text += fmt::format("{} the validation loss {}{}", std::isfinite(loss) ? " and" : "",
-                          std::isfinite(loss) ? "" : "is ", fixed_text(val_loss, 3));
+      text += std::isfinite(loss) ? fmt::format(" and the validation loss {}", fixed_text(val_loss, 3))
+                                  : fmt::format("{} validation loss is {}", when, fixed_text(val_loss, 3));
     text += ". ";
   }
   if (data.runs.size() > 1) text = fmt::format("{}: {}", run.name, text);
@@ -190,7 +196,7 @@ std::vector<Fact> facts_of(const ReportData& data, const ordered_json& index) {
     add("status", joined(parts));
     add("command", run.command);
     add("model", model_text(run));
-    if (const auto last = last_moment(run)) add("trained", moment_text(*last));
+    if (const auto last = last_moment(run); last && says_its_training(run, *last)) add("trained", moment_text(*last));
     if (std::isfinite(training_loss(run))) add("training loss", fixed_text(training_loss(run), 4));
     const double val_loss = last_finite(run.probes, &ProbeLosses::validation);
     if (std::isfinite(val_loss)) add("validation loss", fixed_text(val_loss, 4));
@@ -256,8 +262,9 @@ std::string heads_table_html(const ReportRun& run) {
   if (tracks.counts.query_heads == 0 && tracks.counts.key_heads == 0) return "";
   TextTable table{
       "heads",
-      fmt::format("Query heads of {} at {}, measured on {}; values of keys are those of the key head that it reads",
-                  run.name, moment_text(tracks.moments.back()), source_text(tracks.source)),
+      fmt::format("Query heads of {}{}, measured on {}; values of keys are those of the key head that it reads", run.name,
+                  says_its_training(run, tracks.moments.back()) ? " at " + moment_text(tracks.moments.back()) : "",
+                  source_text(tracks.source)),
       {"head", "role"},
       {},
       0};
@@ -453,11 +460,13 @@ std::string error_cell(const MetricError& error, bool exact) {
 std::string trust_html(const ReportData& data, const PageContent& content) {
   std::string text;
   const ordered_json& reduced = content.index.at("reduced");
-  if (!content.errors.empty())
+  if (const auto moments = reduced.at("moments").get<std::int64_t>(); !content.errors.empty() && moments > 1)
     text += fmt::format(
-        "<p>Values over time have {} bits, at most {} moments of each source. The last moment is exact. The largest "
-        "error of each metric is in the table.</p>\n",
-        reduced.at("bits").dump(), reduced.at("moments").dump());
+        "<p>Curves, strips and maps of earlier moments have {} bits; of each source at most {} moments are kept. The "
+        "last moment is exact. The largest error of each metric is in the table.</p>\n",
+        reduced.at("bits").dump(), moments);
+  else if (!content.errors.empty())
+    text += "<p>The values of heads are exact.</p>\n";
   if (!content.left_out.empty() || !data.notes.empty()) {
     text += "<ul class=\"reduced\">\n";
     for (const std::string& one : content.left_out) text += "<li>" + escaped("Reduced: " + one) + "</li>\n";

@@ -40,7 +40,8 @@ interface Drawn { box: Box; xs: Float64Array; step: number[]; x: Scale }
 export function loss(app: App): void {
   const place = view("loss");
   const { store, data } = app;
-  if (!place || !data.index.runs.some((run) => run.steps || run.probes)) return;
+  // One probe alone is a number of the header, not a course.
+  if (!place || !data.index.runs.some((run) => run.steps || (run.probes && run.probes.step.length > 1))) return;
   const shown = figure("Loss");
   shown.tools.append(legend(app));
   place.append(shown.box);
