@@ -70,6 +70,13 @@ function decode_ahead(app: App): void {
   later();
 }
 
+// A run of attention alone has no map to choose from: its first heads are open.
+function pin_what_has_attention(app: App): void {
+  const run = app.data.run();
+  if (!run?.attention || run.sources.length > 0 || app.store.state.pinned.length > 0) return;
+  run.attention.heads.slice(0, 2).forEach(([layer, head]) => app.store.pin({ layer, head }));
+}
+
 function start(source: Source): void {
   const store = new Store(first_state(source));
   const spoken = element("div", { class: "unseen", role: "status", "aria-live": "polite", id: "spoken" });
@@ -88,8 +95,9 @@ function start(source: Source): void {
     controls(app);
     heads(app);
     time(app);
-    card(app);
   }
+  pin_what_has_attention(app);
+  card(app);
   plasticity(app);
   surgery(app);
   loss(app);

@@ -88,7 +88,7 @@ export function parse_fragment(text: string): Partial<State> {
       const found = /^(\d+)-(\d+)$/.exec(value);
       if (found) change.brush = [Number(found[1]), Number(found[2])];
     } else if (key === "h") {
-      const pins = value.split(",").map((one) => /^(\d+)\.(\d+)$/.exec(one)).filter((found) => found !== null).slice(0, most_pins);
+      const pins = value.split(",").map((one) => /^L?(\d+)[.H](\d+)$/.exec(one)).filter((found) => found !== null).slice(0, most_pins);
       change.pinned = pins.map((found, slot) => ({ layer: Number(found![1]), head: Number(found![2]), slot }));
     }
   }

@@ -3,6 +3,17 @@
 #include "command.h"
 
 namespace headscope {
+namespace {
+
+void warn_of(const ReportOutcome& outcome, double max_size, Console& console) {
+  for (const std::string& note : outcome.notes) console.warn(note);
+  if (outcome.too_large)
+    console.warn(
+        fmt::format("the file is larger than {} MB; --metrics, --heads or --moments make it smaller", max_size));
+}
+
+}  // namespace
+
 void add_report_flag(CLI::App& command, bool& no_report) {
   command.add_flag("--no-report", no_report, "Leave out: report.html, the page of the run (docs/report.md)");
 }
@@ -14,7 +25,10 @@ bool stays_as_it_is(const RunFolderOptions& folder) {
 void finish_with_report(const std::filesystem::path& run, bool no_report, const CommonFlags& common) {
   if (no_report) return;
   try {
-    const ReportOutcome outcome = write_report({.runs = {run}});
+    const ReportOptions options{.runs = {run}};
+    const ReportOutcome outcome = write_report(options);
+    Console console(common.console);
+    warn_of(outcome, options.max_size, console);
     if (!common.json && !common.console.quiet) fmt::print("{}\n", to_terminal(outcome));
   } catch (const std::exception& error) {
     Console(common.console).warn(fmt::format("the run is complete, but has no report: {}", error.what()));
@@ -40,10 +54,7 @@ void add_report(CLI::App& app, CommonFlags& common, Command& chosen) {
   when_chosen(*command, chosen, [options, &common] {
     const ReportOutcome outcome = write_report(*options);
     Console console(common.console);
-    for (const std::string& note : outcome.notes) console.warn(note);
-    if (outcome.too_large)
-      console.warn(fmt::format("the file is larger than {} MB; --metrics, --heads or --moments make it smaller",
-                               options->max_size));
+    warn_of(outcome, options->max_size, console);
     if (common.json)
       fmt::print("{}", json_text(to_json(outcome)));
     else if (!common.console.quiet)

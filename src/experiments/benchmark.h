@@ -15,7 +15,7 @@ struct TrainBenchmark {
   double tokens_per_s = 0;    // of that step
   double tflops = 0;          // of that step: training_flops_per_token() of each token, 1e12 a second
   double first_step_s = 0;    // from the start of the process to the end of its first update
-  double peak_memory_mb = 0;  // MiB; the name is older
+  double peak_memory_mb = 0;  // MiB
   double loss_first = 0, loss_last = 0;
   std::string device;
   std::map<std::string, double> parts_ms;  // of an update whose parts are timed; empty: it was not asked for

@@ -197,9 +197,10 @@ std::vector<Fact> facts_of(const ReportData& data, const ordered_json& index) {
     add("command", run.command);
     add("model", model_text(run));
     if (const auto last = last_moment(run); last && says_its_training(run, *last)) add("trained", moment_text(*last));
-    if (std::isfinite(training_loss(run))) add("training loss", fixed_text(training_loss(run), 4));
     const double val_loss = last_finite(run.probes, &ProbeLosses::validation);
-    if (std::isfinite(val_loss)) add("validation loss", fixed_text(val_loss, 4));
+    if (data.runs.size() == 1 && std::isfinite(training_loss(run)))
+      add("training loss", fixed_text(training_loss(run), 4));
+    if (data.runs.size() == 1 && std::isfinite(val_loss)) add("validation loss", fixed_text(val_loss, 4));
   }
   if (!data.studies.empty()) {
     add("seeds", seeds_text(data.studies.front().result.verdict));
@@ -210,7 +211,9 @@ std::vector<Fact> facts_of(const ReportData& data, const ordered_json& index) {
   if (!data.runs.empty()) {
     add("device", data.runs.front().device);
     add("started", data.runs.front().started);
-    add("ended", data.runs.front().ended.value_or(""));
+    std::string ended;  // the times sort as texts; none while a run goes on
+    for (const ReportRun& run : data.runs) ended = std::max(ended, run.ended.value_or("\x7f"));
+    if (ended != "\x7f") add("ended", ended);
   }
   add("version", "headscope " + text_at(index, "version"));
   add("page written", text_at(index, "created"));
@@ -257,7 +260,7 @@ std::string what_html(const ReportData& data) {
 constexpr std::string_view shown_metrics[] = {"k_norm", "k_pr",     "k_top_share", "q_norm",    "entropy",
                                               "sink",   "previous", "self",        "constancy", "induction"};
 
-std::string heads_table_html(const ReportRun& run) {
+std::string heads_table_html(const ReportRun& run, const Choice& choice) {
   const Tracks& tracks = run.tracks.probe.moments.empty() ? run.tracks.train : run.tracks.probe;
   if (tracks.counts.query_heads == 0 && tracks.counts.key_heads == 0) return "";
   TextTable table{
@@ -270,7 +273,7 @@ std::string heads_table_html(const ReportRun& run) {
       0};
   std::vector<const Metric*> metrics;
   for (const std::string_view name : shown_metrics)
-    if (tracks.has(name)) {
+    if (tracks.has(name) && choice.has_metric(name)) {
       metrics.push_back(&*std::ranges::find(head_metrics(), name, &Metric::name));
       table.head.emplace_back(name);
     }
@@ -280,6 +283,7 @@ std::string heads_table_html(const ReportRun& run) {
   const std::size_t last = tracks.moments.size() - 1;
   for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer)
     for (std::int64_t head = 0; head < heads; ++head) {
+      if (of_queries && !choice.has_head(layer, head)) continue;
       std::string role = "–";
       if (run.roles && of_queries) {
         const RolesResult& roles = run.roles->roles;
@@ -304,15 +308,16 @@ const ReportRun* first_tracked(const ReportData& data) {
   return found == data.runs.end() ? nullptr : &*found;
 }
 
-std::string heads_html(const ReportData& data) {
+std::string heads_html(const ReportData& data, const Choice& choice) {
   const ReportRun* run = first_tracked(data);
-  return run == nullptr ? "" : view("map") + view("scatter") + heads_table_html(*run);
+  return run == nullptr ? "" : view("map") + view("scatter") + heads_table_html(*run, choice);
 }
 
-std::string transitions_html(const ReportRun& run) {
+std::string transitions_html(const ReportRun& run, const Choice& choice) {
   if (!run.roles) return "";
   const RolesResult& roles = run.roles->roles;
-  const auto& transitions = roles.timeline.transitions;
+  auto transitions = roles.timeline.transitions;
+  std::erase_if(transitions, [&](const RoleTransition& one) { return !choice.has_head(one.layer, one.head); });
   if (transitions.empty())
     return fmt::format("<p class=\"note\">{}: no head changed its role.</p>\n", escaped(run.name));
   TextTable table{"transitions",
@@ -334,13 +339,13 @@ std::string transitions_html(const ReportRun& run) {
   return table_html(table, attributes);
 }
 
-std::string time_html(const ReportData& data) {
+std::string time_html(const ReportData& data, const Choice& choice) {
   const ReportRun* run = first_tracked(data);
   if (run == nullptr) return "";
   const bool course =
       std::ranges::any_of(data.runs, [](const ReportRun& one) { return one.tracks.finest().moments.size() > 1; });
   if (!course) return "";
-  return view("curves") + view("strips") + (run->roles ? view("role-timeline") : "") + transitions_html(*run);
+  return view("curves") + view("strips") + (run->roles ? view("role-timeline") : "") + transitions_html(*run, choice);
 }
 
 std::string tables_of_kind(const ReportData& data, std::initializer_list<std::string_view> kinds) {
@@ -437,13 +442,12 @@ bool shapes_differ(const ReportData& data) {
 
 std::string compare_html(const ReportData& data) {
   std::string text;
-  if (std::ranges::count_if(data.runs, &ReportRun::has_tracks) > 1) {
-    text += view("compare");
-    if (shapes_differ(data))
-      text +=
-          "<p class=\"note\">The models have different shapes: heads are not compared one by one, thirds of the layers "
-          "and means are.</p>\n";
-  }
+  const bool several = std::ranges::count_if(data.runs, &ReportRun::has_tracks) > 1;
+  if (several || !data.studies.empty()) text += view("compare");
+  if (several && shapes_differ(data))
+    text +=
+        "<p class=\"note\">The models have different shapes: heads are not compared one by one, thirds of the layers "
+        "and means are.</p>\n";
   for (const ReportStudy& study : data.studies) text += study_html(study);
   text += tables_of_kind(data, {"comparison"});
   return data.runs.size() > 1 ? text + runs_table_html(data) : text;
@@ -463,8 +467,8 @@ std::string trust_html(const ReportData& data, const PageContent& content) {
   if (const auto moments = reduced.at("moments").get<std::int64_t>(); !content.errors.empty() && moments > 1)
     text += fmt::format(
         "<p>Curves, strips and maps of earlier moments have {} bits; of each source at most {} moments are kept. The "
-        "last moment is exact. The largest error of each metric is in the table.</p>\n",
-        reduced.at("bits").dump(), moments);
+        "last moment is {}. The largest error of each metric is in the table.</p>\n",
+        reduced.at("bits").dump(), moments, content.exact_last ? "exact" : "in float32");
   else if (!content.errors.empty())
     text += "<p>The values of heads are exact.</p>\n";
   if (!content.left_out.empty() || !data.notes.empty()) {
@@ -543,7 +547,7 @@ std::string script_json(const ordered_json& value) {
   return safe;
 }
 
-std::string page_html(const ReportData& data, const PageContent& content) {
+std::string page_html(const ReportData& data, const PageContent& content, const Choice& choice) {
   std::string page =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
@@ -552,8 +556,8 @@ std::string page_html(const ReportData& data, const PageContent& content) {
           "</style>\n</head>\n<body>\n";
   page += header_html(data, content.index) + view("controls") + "<main>\n";
   page += section("what", "What happened?", what_html(data));
-  page += section("heads", "Which heads?", heads_html(data));
-  page += section("time", "When?", time_html(data));
+  page += section("heads", "Which heads?", heads_html(data, choice));
+  page += section("time", "When?", time_html(data, choice));
   page += section("why", "Why?", why_html(data));
   page += section("compare", "Compare", compare_html(data));
   page += section("trust", "Can I trust it?", trust_html(data, content));

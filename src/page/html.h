@@ -16,6 +16,6 @@ std::string escaped(std::string_view text);
 std::string script_json(const nlohmann::ordered_json& value);
 
 // The whole file.
-std::string page_html(const ReportData& data, const PageContent& content);
+std::string page_html(const ReportData& data, const PageContent& content, const Choice& choice = {});
 
 }  // namespace headscope

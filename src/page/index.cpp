@@ -67,7 +67,7 @@ class Content {
     ordered_json studies = ordered_json::array();
     for (const ReportStudy& study : data_.studies) studies.push_back(study_json(study));
     say_what_is_left_out();
-    const double size_limit = max_size;
+    content_.exact_last = exact_last_;
     content_.index = {{"format", 1},
                       {"version", HEADSCOPE_VERSION},
                       {"created", created},
@@ -81,7 +81,7 @@ class Content {
                        {{"bits", detail_.precision.exact ? 32 : detail_.precision.bits},
                         {"moments", most_kept_},
                         {"left_out", content_.left_out},
-                        {"max_size", size_limit},
+                        {"max_size", max_size},
                         {"exact", detail_.precision.exact}}}};
     if (studies.size() > 1) content_.index["studies"] = std::move(studies);
     return std::move(content_);
@@ -93,9 +93,7 @@ class Content {
     return fmt::format("b{}", content_.blocks.size() - 1);
   }
 
-  [[nodiscard]] bool wants(std::string_view metric) const {
-    return choice_.metrics.empty() || std::ranges::find(choice_.metrics, metric) != choice_.metrics.end();
-  }
+  [[nodiscard]] bool wants(std::string_view metric) const { return choice_.has_metric(metric); }
 
   [[nodiscard]] ordered_json metrics_json() const {
     ordered_json list = ordered_json::array();

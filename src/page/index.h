@@ -1,10 +1,12 @@
 // The data of a page as JSON and blocks: README.md has the format.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +19,13 @@ namespace headscope {
 struct Choice {
   std::vector<std::string> metrics = {};                       // empty: all
   std::set<std::pair<std::int64_t, std::int64_t>> heads = {};  // layer, query head; empty: all
+
+  [[nodiscard]] bool has_metric(std::string_view name) const {
+    return metrics.empty() || std::ranges::find(metrics, name) != metrics.end();
+  }
+  [[nodiscard]] bool has_head(std::int64_t layer, std::int64_t head) const {
+    return heads.empty() || heads.contains({layer, head});
+  }
 };
 
 // The largest error of a metric's series in the page.
@@ -30,6 +39,7 @@ struct PageContent {
   std::vector<std::string> blocks;  // b0, b1, …
   std::map<std::string, MetricError> errors;
   std::vector<std::string> left_out;  // sentences: what the page does not hold
+  bool exact_last = true;             // the last moment is; otherwise it has float32
 
   [[nodiscard]] std::size_t bytes() const;  // of the blocks
 };

@@ -20,14 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr double bytes_of_a_megabyte = 1e6;
 
-std::string now_text() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
 std::vector<std::string> chosen_metrics(const std::string& text) {
   std::vector<std::string> names;
   if (text.empty()) return names;
@@ -115,13 +107,13 @@ struct Fitted {
 };
 
 Fitted fitted_page(const ReportData& data, const Choice& choice, const ReportOptions& options) {
-  const std::string created = now_text();
+  const std::string created = utc_now();
   const double limit = options.max_size * bytes_of_a_megabyte;
   const auto moments = options.moments ? std::optional(static_cast<std::size_t>(*options.moments)) : std::nullopt;
   Fitted fitted;
   for (const Detail& detail : details(options.exact, moments)) {
     const PageContent content = page_content(data, choice, detail, options.max_size, created);
-    fitted = {page_html(data, content), content.left_out};
+    fitted = {page_html(data, content, choice), content.left_out};
     if (static_cast<double>(fitted.html.size()) <= limit) break;
   }
   return fitted;

@@ -93,10 +93,11 @@ ordered_json optional_json(const fs::path& file) {
 }
 
 void add_events(const fs::path& place, ReportRun& run) {
+  run.progress = read_progress(place);
   try {
     run.events = read_events(place);
-    run.progress = read_progress(place);
-  } catch (const Error&) {  // too long, or no regular file: a page can do without
+  } catch (const Error& error) {
+    run.notes.push_back(error.what());
   }
   if (run.events.size() <= most_events) return;
   run.events_left_out = run.events.size() - most_events;
@@ -107,7 +108,8 @@ void add_roles(const fs::path& place, const RunFacts& facts, ReportRun& run) {
   std::optional<RolesResult> roles;
   try {
     roles = read_roles(run.tracks, facts, place);
-  } catch (const Error&) {  // no moment has every metric that roles need
+  } catch (const Error& error) {
+    run.notes.push_back(error.what());
     return;
   }
   if (!roles) return;
@@ -391,6 +393,7 @@ ReportData read_report(const std::vector<fs::path>& folders, std::size_t most) {
     add_folder(folder, data);
   }
   join_studies(folders, data);
+  for (const ReportRun& run : data.runs) data.notes.insert(data.notes.end(), run.notes.begin(), run.notes.end());
   if (data.runs.empty() && data.studies.empty())
     fail_input("{}: has nothing to show yet; wait for the run's first tables", folders.front().string());
   data.title = !data.studies.empty() ? data.studies.front().name : data.runs.front().name;

@@ -105,6 +105,7 @@ struct ReportRun {
   std::vector<ProbeLosses> probes;
   std::vector<LossLevel> levels;
   std::vector<TrainingEvent> events;
+  std::vector<std::string> notes = {};  // what of it could not be read
   std::size_t events_left_out = 0;
   std::vector<Answer> answers;
   AttentionData attention;

@@ -6,7 +6,7 @@ import { Context } from "./surface";
 
 // White space and bytes as signs that can be seen.
 export function visible(piece: string): string {
-  return piece.replace(/^ /, "·").replace(/ /g, "·").replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/<0x([0-9A-F]{2})>/g, "⟨0x$1⟩") || "∅";
+  return piece.replace(/ /g, "·").replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥") || "∅";
 }
 
 // Weights [query][key]. Without the first token the others are scaled to sum to 1; the first row then stays empty.

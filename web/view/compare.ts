@@ -73,7 +73,7 @@ function why(a: Run, b: Run): string {
   if (corresponds(a, b)) return `${names} began with the same weights, so a head of one corresponds to the same head of the other. Maps share one scale.`;
   const shape = a.layers !== b.layers || a.heads.q !== b.heads.q || a.heads.k !== b.heads.k;
   return shape ? `${names} have different shapes (${a.layers} × ${a.heads.q} and ${b.layers} × ${b.heads.q} heads). Heads do not correspond: only layers and distributions are compared.`
-    : `${names} did not begin with the same weights. Head 3 of one has nothing to do with head 3 of the other: only layers and distributions are compared.`;
+    : `${names} are not known to have begun with the same weights, so head 3 of one may have nothing to do with head 3 of the other: only layers and distributions are compared.`;
 }
 
 // The two values of each head, on one scale.
@@ -345,7 +345,7 @@ function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<num
     return one ? [{ i, ...intervals(one) }] : [];
   });
   const layers = Math.max(1, ...shown.map((one) => one.difference.length));
-  const range = extent(shown.flatMap((one) => [...one.difference, ...one.low, ...one.high]).concat(0));
+  const range = roomy(extent(shown.flatMap((one) => [...one.difference, ...one.low, ...one.high]).concat(0)));
   const x = axis(-0.5, layers - 0.5, [box.left, box.right]), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
   y_axis(c, theme, box, y, 34, signed);
   x_axis(c, theme, box, x, "layer", (value) => (Number.isInteger(value) ? String(value) : ""), false);
@@ -362,6 +362,12 @@ function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<num
     ring(c, theme, at, y(value), category(app, one.i), 5.5);
   }));
 }
+// With room around the largest and the smallest.
+function roomy([low, high]: [number, number]): [number, number] {
+  const room = 0.05 * (high - low);
+  return [low - room, high + room];
+}
+
 // Intervals of the layers; where the page has errors only, two of them on each side.
 function intervals(one: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] }): { difference: number[]; low: number[]; high: number[] } {
   const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
@@ -411,7 +417,7 @@ function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<nu
   const box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
   const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
   const lines = given.effects.map((effect, i) => (chosen.has(i) ? over.effects[effect.name] : undefined)).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
-  const range = extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]);
+  const range = roomy(extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]));
   const x = time_scale(over.tokens, box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);
   const xs = positions(over.tokens, x);
   y_axis(c, theme, box, y, 34, signed);

@@ -6,20 +6,33 @@ import { mix, number, text_on } from "../scale";
 import { Example, Run } from "../source";
 import { Pin } from "../state";
 
-const most_shown = 8;
+const shown_at_first = 8;
+
+// Some of all, from the strongest to the weakest: the examples come in this order.
+function spread(all: Example[]): Example[] {
+  if (all.length <= shown_at_first) return all;
+  return Array.from({ length: shown_at_first }, (_, i) => all[Math.round((i * (all.length - 1)) / (shown_at_first - 1))]);
+}
 
 export function examples(app: App, run: Run, pin: Pin): { box: HTMLElement; draw: () => void } | null {
   const block = run.examples?.blocks[String(pin.layer)];
   if (!block) return null;
   const list = element("div", { class: "examples" });
-  const box = element("details", { class: "tests", open: true }, element("summary", {}, "Examples: the query has a frame, its key a line below, shade is attention"), list);
+  const box = element("details", { class: "tests", open: true }, element("summary", {}, "Examples: the query has a frame, its key a line below, shade is attention. Strength: its largest weight; quantile: the share of all places that are not stronger"), list);
   let drawn = "";
   const draw = () => {
     const bytes = app.data.block(block);
     if (!bytes || drawn === app.store.state.theme) return;
     drawn = app.store.state.theme;
     const own = (JSON.parse(new TextDecoder().decode(bytes)) as Example[]).filter((example) => example.head === pin.head);
-    list.replaceChildren(...own.slice(0, most_shown).map((example) => one(app, pin, example)));
+    const show = (some: Example[]) => list.replaceChildren(...some.map((example) => one(app, pin, example)));
+    const some = spread(own);
+    show(some);
+    if (some.length < own.length) {
+      const more = element("button", { type: "button" }, `Show all ${own.length}`);
+      more.addEventListener("click", () => show(own));
+      list.append(more);
+    }
     box.hidden = own.length === 0;
   };
   draw();

@@ -196,7 +196,7 @@ function draw_validation(c: CanvasRenderingContext2D, app: App, x: Scale, y: Sca
   });
 }
 
-const signs: { [kind: string]: string } = { checkpoint: "◆", resume: "↻", resumed: "↻", spike: "▲", probe: "•", role: "R", roles: "R", end: "■", start: "▸", error: "✕" };
+const signs: { [kind: string]: string } = { checkpoint: "◆", resume: "↻", spike: "▲", probe: "•", end: "■", start: "▸", warning: "✕" };
 
 function draw_events(c: CanvasRenderingContext2D, app: App, x: Scale, box: Box): void {
   const theme = app.theme();
@@ -206,7 +206,7 @@ function draw_events(c: CanvasRenderingContext2D, app: App, x: Scale, box: Box):
   for (const event of app.data.run().events ?? []) {
     if (event.tokens === null) continue;
     const at = x(Math.max(x.domain()[0], event.tokens));
-    const loud = event.kind === "spike" || event.kind === "error";
+    const loud = event.kind === "spike" || event.kind === "warning";
     text(c, signs[event.kind] ?? "◇", at, (box.top + box.bottom) / 2, loud ? theme.depth[2] : theme.soft, { align: "center", size: 12 });
   }
 }
