@@ -213,14 +213,13 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->add_option("--text", options.attention.text,
                    "Write the attention of heads over this text (.txt, .jsonl; 8 texts at most)")
       ->type_name("FILE");
-  command->add_option("--tokens", options.attention.tokens, "Of each text of --text, its first ones [128]")
-      ->type_name("N");
+  add_number_flag(*command, "--tokens", options.attention.tokens, "N", "Of each text of --text, its first ones [128]");
   command
       ->add_option("--attention-heads", options.attention.heads,
                    "For --text, L3H5: head 5 of layer 3 [all; 64 of a model with more than 256]")
       ->type_name("HEAD,HEAD");
-  command->add_option("--examples", options.examples, "Of each query head, so many places where it attends [0]")
-      ->type_name("N");
+  add_number_flag(*command, "--examples", options.examples, "N",
+                  "Of each query head, so many places where it attends [0]");
   command->add_option("--device", options.device, "auto, cpu or cuda (cuda:1: the second GPU) [auto]")
       ->type_name("NAME");
   add_report_flag(*command, flags->no_report);

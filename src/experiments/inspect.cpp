@@ -1,6 +1,7 @@
 #include "experiments/inspect.h"
 
 #include "core/atomic_file.h"
+#include "core/bounds.h"
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/missing.h"
@@ -270,7 +271,7 @@ class Inspector {
 
   void check_single_heads() const {
     const InspectOptions& options = job_.options;
-    if (options.examples < 0) fail_input("--examples: {} is too few; expected 1 or more", options.examples);
+    check_size("--examples", options.examples, 0, most_examples);
     if (options.attention.text.empty() && !options.attention.heads.empty())
       fail_input("--attention-heads: names the heads of --text, which is not given");
     if (several() && (options.examples > 0 || !options.attention.text.empty()))

@@ -4,6 +4,7 @@
 
 #include "capture/texts.h"
 #include "core/atomic_file.h"
+#include "core/bounds.h"
 #include "core/interrupt.h"
 #include "core/lists.h"
 #include "core/text.h"
@@ -86,7 +87,7 @@ std::optional<TextTokenizer> tokenizer_for_data(const LoadedModel& loaded, const
 AttentionJob prepare_attention(const AttentionOptions& options, const LoadedModel& loaded, const Setup& setup,
                                Console& console) {
   const DecoderConfig& model = setup.model;
-  if (options.tokens < 1) fail_input("--tokens: {} is too few; expected 1 or more", options.tokens);
+  check_size("--tokens", options.tokens, 1, most_shown_tokens);
   const std::int64_t range = model.longest == 0 ? options.tokens : std::min(options.tokens, model.longest);
   if (range < options.tokens)
     console.warn(fmt::format("{}: the model's range is {} tokens; texts are cut to it", loaded.checkpoint.string(),

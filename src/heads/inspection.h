@@ -15,6 +15,9 @@ namespace headscope {
 
 constexpr const char* inspect_command = "inspect";
 
+inline constexpr std::int64_t most_examples = 1000;         // of a head: people look at some
+inline constexpr std::int64_t most_shown_tokens = 1 << 16;  // of a text
+
 // The keys of the setup that an inspection may change.
 constexpr std::array<std::string_view, 10> changeable_keys = {"data.path",
                                                               "data.validation",

@@ -76,10 +76,20 @@ void check_choice(const Choice& choice, const ReportData& data) {
 fs::path out_file(const ReportOptions& options) {
   if (options.out.empty()) return absolute_folder(options.runs.front()) / report_name;
   std::error_code error;
-  if (fs::is_directory(options.out, error))
-    fail_input("--out {}: is a folder; name a file, such as {}", options.out.string(),
-               (options.out / report_name).string());
-  const fs::path file = fs::absolute(options.out).lexically_normal();
+  const fs::file_status there = fs::symlink_status(options.out, error);
+  if (fs::is_directory(fs::status(options.out, error)))
+    fail_input("--out {}: is a folder; name a file in it", options.out.string());
+  if (fs::exists(there) && !fs::is_regular_file(there))
+    fail_input("--out {}: is a link or a device, not a file; name another", options.out.string());
+  // Where the folder is a link, what it leads to counts.
+  const fs::path typed = fs::absolute(options.out).lexically_normal();
+  const fs::path file = fs::weakly_canonical(typed.parent_path(), error) / typed.filename();
+  for (const fs::path& run : options.runs) {
+    const fs::path inside = file.lexically_relative(fs::weakly_canonical(run, error));
+    if (!inside.empty() && *inside.begin() != ".." && file.filename() != report_name)
+      fail_input("--out {}: lies in {}, which is read; a report is called {} there; choose another place",
+                 options.out.string(), run.string(), report_name);
+  }
   const fs::path around = run_around(file.parent_path());
   if (!around.empty()) {
     RunNames names;

@@ -20,6 +20,8 @@ std::string_view status_name(RunStatus status) {
 
 namespace {
 
+constexpr std::size_t most_manifest_bytes = 64U << 20;  // ours has some thousand
+
 bool is_of_this_program(const ordered_json& manifest) {
   return manifest.is_object() && manifest.value("program", ordered_json()) == program_name;
 }
@@ -39,7 +41,7 @@ ordered_json read_manifest(const fs::path& run) {
   if (!fs::exists(run, error)) fail_input("{}: is not there", run.string());
   if (!fs::exists(file, error))
     fail_input("{}: is not a run folder: it holds no {}{}", run.string(), manifest_name, runs_in(run));
-  ordered_json manifest = parse_json(read_file(file));
+  ordered_json manifest = parse_json(read_file(file, most_manifest_bytes));
   if (!is_of_this_program(manifest))
     fail_input("{}: is damaged or of another program: it does not say \"program\": \"{}\"; choose another folder",
                file.string(), program_name);
@@ -76,7 +78,7 @@ bool has_word(const std::string& text, const std::string& word) {
 bool is_run(const fs::path& folder) {
   std::error_code error;
   for (const fs::path& file : {folder / manifest_name, folder / replaced_name / manifest_name})
-    if (fs::is_regular_file(file, error) && is_of_this_program(parse_json(read_file(file)))) return true;
+    if (fs::is_regular_file(file, error) && is_of_this_program(parse_json(read_file(file, most_manifest_bytes)))) return true;
   return false;
 }
 

@@ -162,11 +162,11 @@ class OfAPublishedModel(Heads):
         for heads, words in (("L3H0", "L3H0 is not there; the model has layers 0 to 2 of heads 0 to 3"),
                              ("L0K1", "'L0K1' is no query head"), ("L0H0,", "'' is no query head"), ("L0H0x", "'L0H0x' is no")):
             self.refused(words, self.llama, "--text", self.text, "--attention-heads", heads)
-        self.refused("--tokens: 0 is too few", self.llama, "--text", self.text, "--tokens", "0")
+        self.refused("--tokens is 0", self.llama, "--text", self.text, "--tokens", "0")
         self.refused("is not there", self.llama, "--text", self.folder / "nowhere.txt")
         self.refused("--attention-heads: names the heads of --text", self.llama, "--attention-heads", "L0H0")
         self.refused("give text with --data", self.llama, "--text", self.text, "--examples", "3")
-        self.refused("--examples: -1 is too few", self.llama, "--examples", "-1")
+        self.refused("--examples is -1", self.llama, "--examples", "-1")
         empty = self.folder / "empty.jsonl"
         empty.write_text("")
         self.refused("empty.jsonl: holds no text", self.llama, "--text", empty)

@@ -288,13 +288,36 @@ class Folders(Reports):
         self.assertIn("no L9H9", self.refused(run, "--heads", "L9H9"))
         self.assertIn("--max-size", self.refused(run, "--max-size", "0"))
         self.assertIn("--moments", self.refused(run, "--moments", "1"))
-        self.assertIn("lies in the run", self.refused(run, "--out", run / "mine.html"))
+        self.assertIn("lies in", self.refused(run, "--out", run / "mine.html"))
         self.assertIn("is a folder", self.refused(run, "--out", self.folder))
         self.assertIn("named twice", self.refused(run, run))
         part = next((run / "heads.parquet").iterdir())
         part.write_bytes(part.read_bytes()[:-100])
         self.assertIn("heads.parquet", self.refused(run))
         self.assertFalse((run / "report.html").exists())
+
+    def test_out_never_replaces_what_is_read_or_what_is_no_file(self) -> None:
+        run, other = make_run(self.folder / "run"), make_run(self.folder / "other")
+        (self.folder / "link").symlink_to(run / "heads.parquet")
+        part = next((run / "heads.parquet").iterdir())
+        before = part.read_bytes()
+        self.assertIn("lies in the run", self.refused(other, "--out", self.folder / "link" / part.name))
+        self.assertEqual(part.read_bytes(), before)
+        results = self.folder / "study/QK/results.json"  # a study without a manifest
+        results.parent.mkdir(parents=True)
+        results.write_bytes(Path("docs/studies/qk_norm_tiny/seed_42/QK/results.json").read_bytes())
+        before = results.read_bytes()
+        self.assertIn("is read", self.refused(self.folder / "study", "--out", results))
+        self.assertEqual(results.read_bytes(), before)
+        os.mkfifo(self.folder / "fifo")
+        self.assertIn("not a file", self.refused(run, "--out", self.folder / "fifo"))
+        (self.folder / "null").symlink_to("/dev/null")
+        self.assertIn("not a file", self.refused(run, "--out", self.folder / "null"))
+
+    def test_a_huge_manifest_is_refused_before_it_is_read(self) -> None:
+        run = make_run(self.folder / "run")
+        os.truncate(run / "manifest.json", 1 << 31)
+        self.assertIn("manifest.json", self.refused(run))
 
 
 class Studies(Reports):

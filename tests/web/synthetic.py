@@ -121,7 +121,7 @@ def attention_bytes(random, tokens, sink):
 
 
 TEXT = ["The", " head", " looks", " back", " at", " the", " first", " token", ",", " then", " at", " the", " token", " before", ".", "\n",
-        "A", " query", " asks", ";", " a", " key", " answers", ".", "\n\n", "\t", "<0xE2>", "é", " attention", " is", " a", " weighted", " mean",
+        "A", " query", " asks", ";", " a", " key", " answers", ".", "\n\n", "\t", "⟨0xE2⟩", "é", " attention", " is", " a", " weighted", " mean",
         " of", " values", " —", " and", " most", " of", " it", " is", " wasted", " on", " the", " first", " token", "."]
 
 

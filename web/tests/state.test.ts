@@ -31,7 +31,7 @@ test("Brush_BetweenTwoMoments_TakesTheNearest", () => {
 
 test("Numbers_HaveFourDigitsAndATrueMinus", () => {
   assert.equal(number(-0.123456), "−0.1235");
-  assert.equal(number(1.5e-7), "1.50e−7");
+  assert.equal(number(1.5e-7), "1.5e−7");
   assert.equal(number(null), "–");
   assert.equal(tokens(4915200), "4.92 M");
 });
