@@ -30,8 +30,8 @@ constexpr const char* study_figures =
 
 // Of one training, in a run or in a condition of a study.
 constexpr const char* of_a_training[] = {
-    "{results.json,summary.md,summary.json,models.json,progress.json,events.jsonl,attention.parquet,tokens.parquet,"
-    "examples.parquet,report.html}",
+    "{results.json,summary.md,summary.json,models.json,progress.json,events.jsonl,report.html}",
+    "{attention,tokens,examples}.parquet",
     "{steps,probes,layers,heads,gamma}.parquet{,.parts}/part-#.parquet",
     ".{steps,probes,layers,heads,gamma}.parquet.merged/part-#.parquet",
     "checkpoints/{,.partial-}step-#/{model.safetensors,optimizer.safetensors,state.json}",
