@@ -22,7 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TORCH = None
 USER = 61234  # no user of any system
 NEEDED = ["apt-get", "apt-cache", "dpkg-deb", "unshare", "setpriv", "chroot", "mount"]
-COPIED = ["headscope", "scripts", "lock", "cmake", "src", "apps", "configs", "tests/setup", "CMakeLists.txt", "CMakePresets.json"]
+COPIED = ["headscope", "scripts", "lock", "cmake", "src", "apps", "web", "configs", "docs/measurements.md", "tests/setup", "CMakeLists.txt",
+          "CMakePresets.json"]
 
 
 class WithoutRoot(unittest.TestCase):
