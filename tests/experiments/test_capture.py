@@ -54,7 +54,7 @@ def heads_in(folder: Path) -> list[str]:
 
 def results(folder: Path) -> dict[Path, bytes]:
     """All files but those that hold times."""
-    return {name: content for name, content in files_of(folder).items() if name.name not in ("manifest.json", ".lock")}
+    return {name: content for name, content in files_of(folder).items() if name.name not in ("manifest.json", "report.html", ".lock")}
 
 
 class Captured(Program):
