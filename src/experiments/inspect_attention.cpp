@@ -1,6 +1,5 @@
 #include "experiments/inspect_attention.h"
 
-#include <charconv>
 
 #include "capture/texts.h"
 #include "core/atomic_file.h"
@@ -28,20 +27,11 @@ std::string tokenizer_for_text(const LoadedModel& loaded, const Setup& setup) {
   return loaded.checkpoint.string();
 }
 
-std::int64_t number_behind(char letter, std::string_view& text) {
-  std::int64_t value = -1;
-  if (!text.starts_with(letter)) return -1;
-  const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), value);
-  if (error != std::errc()) return -1;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return value;
-}
-
 QueryHead head_named(const std::string& name, const DecoderConfig& model) {
-  std::string_view rest = name;
-  const std::int64_t layer = number_behind('L', rest), head = number_behind('H', rest);
-  if (layer < 0 || head < 0 || !rest.empty())
+  const auto named = query_head_named(name);
+  if (!named)
     fail_input("--attention-heads: '{}' is no query head; expected L3H5 for head 5 of layer 3", excerpt(name));
+  const auto [layer, head] = *named;
   if (layer >= model.layers || head >= model.heads)
     fail_input("--attention-heads: {} is not there; the model has layers 0 to {} of heads 0 to {}", name,
                model.layers - 1, model.heads - 1);

@@ -1,6 +1,7 @@
 #include "heads/metrics.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "core/bounds.h"
 #include "core/config.h"
@@ -71,6 +72,16 @@ std::vector<std::string> known_names() {
   return names;
 }
 
+// The number behind the letter at the start of the text, which are taken from it; -1: they are not there.
+std::int64_t take_number(char letter, std::string_view& text) {
+  std::int64_t value = -1;
+  if (!text.starts_with(letter)) return -1;
+  const auto [end, error] = std::from_chars(text.data() + 1, text.data() + text.size(), value);
+  if (error != std::errc()) return -1;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
 const Metric* find_metric(std::string_view name) {
   const auto found = std::ranges::find(metrics, name, &Metric::name);
   return found == metrics.end() ? nullptr : &*found;
@@ -80,6 +91,12 @@ const Metric* find_metric(std::string_view name) {
 
 std::string head_text(HeadKind kind, std::int64_t layer, std::int64_t head) {
   return fmt::format("L{}{}{}", layer, kind == HeadKind::key ? 'K' : 'H', head);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> query_head_named(std::string_view name) {
+  const std::int64_t layer = take_number('L', name), head = take_number('H', name);
+  if (layer < 0 || head < 0 || !name.empty()) return std::nullopt;
+  return std::pair(layer, head);
 }
 
 std::span<const Metric> head_metrics() {

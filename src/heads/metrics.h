@@ -5,10 +5,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/config.h"
@@ -25,6 +27,8 @@ constexpr std::array<std::string_view, 2> head_kind_names = {"k", "q"};  // in t
 
 // "L5H1" of a query head, "L5K1" of a key head.
 std::string head_text(HeadKind kind, std::int64_t layer, std::int64_t head);
+// Layer and head of "L5H1"; nothing for any other text.
+std::optional<std::pair<std::int64_t, std::int64_t>> query_head_named(std::string_view name);
 
 struct Metric {
   std::string_view name;

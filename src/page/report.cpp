@@ -29,21 +29,11 @@ std::vector<std::string> chosen_metrics(const std::string& text) {
   return names;
 }
 
-// "L1H2"
-std::optional<std::pair<std::int64_t, std::int64_t>> parse_head(std::string_view name) {
-  const std::size_t middle = name.find('H');
-  std::pair<std::int64_t, std::int64_t> head;
-  if (!name.starts_with('L') || middle == std::string_view::npos) return std::nullopt;
-  if (!parse_value(std::string(name.substr(1, middle - 1)), head.first) || head.first < 0) return std::nullopt;
-  if (!parse_value(std::string(name.substr(middle + 1)), head.second) || head.second < 0) return std::nullopt;
-  return head;
-}
-
 Choice choice_of(const ReportOptions& options) {
   Choice choice{chosen_metrics(options.metrics)};
   if (options.heads.empty()) return choice;
   for (const std::string& name : comma_separated(options.heads)) {
-    const auto head = parse_head(name);
+    const auto head = query_head_named(name);
     if (!head) fail_input("--heads: '{}' is no query head; expected names such as L1H2,L3H0", name);
     choice.heads.insert(*head);
   }
