@@ -140,7 +140,7 @@ std::vector<ProbeLosses> RunTables::losses() const {
 }
 
 std::vector<ProbeLosses> read_losses(const std::filesystem::path& folder) {
-  const Table probes = read_parquet(folder / "probes.parquet");
+  const Table probes = read_parquet(folder / probes_table);
   const Integers &step = probes.integers("step"), &tokens = probes.integers("tokens");
   const Numbers loss = probes.numbers("loss"), val_loss = probes.numbers("val_loss");
   std::vector<ProbeLosses> losses;

@@ -15,6 +15,9 @@
 
 namespace headscope {
 
+inline constexpr const char* steps_table = "steps.parquet";
+inline constexpr const char* probes_table = "probes.parquet";
+
 // The number of rows of each table: what a checkpoint records.
 using TableRows = std::map<std::string, std::int64_t>;
 

@@ -27,8 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* steps_table = "steps.parquet";
-constexpr const char* probes_table = "probes.parquet";
 constexpr const char* tables_of_a_training[] = {heads_table, gamma_table, steps_table, probes_table};
 constexpr std::size_t most_json_bytes = std::size_t{64} << 20;  // of summary.json and the like
 
@@ -164,9 +162,9 @@ std::string same_heads_of(const ordered_json& manifest, const std::optional<std:
 }
 
 // What the manifest says.
-ReportRun described_run(const fs::path& folder, const ordered_json& manifest) {
+ReportRun described_run(std::string title, const ordered_json& manifest) {
   ReportRun run;
-  run.name = read_facts(folder).title;
+  run.name = std::move(title);
   run.command = text_at(manifest, "command");
   run.status = text_at(manifest, "status");
   run.started = text_at(manifest, "started");
@@ -238,10 +236,9 @@ std::optional<std::int64_t> seed_of(const std::string& name) {
   return name.starts_with("seed_") && parse_value(name.substr(5), seed) ? std::optional(seed) : std::nullopt;
 }
 
-ReportRun condition_run(const ConditionPlace& place, const fs::path& study, const ordered_json& manifest,
+ReportRun condition_run(const ConditionPlace& place, const ordered_json& manifest,
                         const std::vector<Condition>& conditions, std::size_t most) {
-  ReportRun run = described_run(study, manifest);
-  run.name = (place.seed_name.empty() ? "" : place.seed_name + "/") + place.tag;
+  ReportRun run = described_run((place.seed_name.empty() ? "" : place.seed_name + "/") + place.tag, manifest);
   const auto known = std::ranges::find(conditions, place.tag, &Condition::tag);
   run.condition = known == conditions.end() ? Condition{place.tag, place.tag, place.tag, {}, {}} : *known;
   if (const auto seed = seed_of(place.seed_name)) run.seed = seed;
@@ -284,7 +281,7 @@ void add_study_run(const fs::path& folder, const ordered_json& manifest, ReportD
   sort_places(places, conditions);
   for (const ConditionPlace& place : places) {
     if (!has_table(place.folder, heads_table) && !has_table(place.folder, steps_table)) continue;  // results alone
-    ReportRun run = condition_run(place, folder, manifest, conditions, data.most_moments);
+    ReportRun run = condition_run(place, manifest, conditions, data.most_moments);
     if (data.studies.size() > 1) run.name = folder.filename().string() + "/" + run.name;
     data.runs.push_back(std::move(run));
   }
@@ -295,7 +292,7 @@ void add_run(const fs::path& folder, ReportData& data) {
   data.manifests.push_back(manifest);
   const std::string command = text_at(manifest, "command");
   if (command == study_command) return add_study_run(folder, manifest, data);
-  ReportRun run = described_run(folder, manifest);
+  ReportRun run = described_run(read_facts(folder).title, manifest);
   run.manifest = manifest;
   if (command == plasticity_command)
     add_plasticity_tables(folder, manifest, run);
@@ -316,7 +313,7 @@ void add_condition(const fs::path& folder, const fs::path& around, ReportData& d
   data.manifests.push_back(manifest);
   const std::string parent = folder.parent_path().filename().string(), tag = folder.filename().string();
   const ConditionPlace place{folder, parent.starts_with("seed_") ? parent : "", tag};
-  ReportRun run = condition_run(place, around, manifest, conditions_with({tag}), data.most_moments);
+  ReportRun run = condition_run(place, manifest, conditions_with({tag}), data.most_moments);
   add_answers(folder, /*find_them=*/true, run);
   run.name = read_facts(folder).title;
   data.runs.push_back(std::move(run));

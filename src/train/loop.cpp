@@ -95,8 +95,11 @@ class TrainRun {
   void begin_log() {
     log_.emplace(job_.folder, latest_ ? std::optional(trainer_.steps_done()) : std::nullopt);
     last_saved_ = log_->last_step("checkpoint");
-    const Table steps = read_parquet(job_.folder / "steps.parquet");
-    const Numbers losses = steps.has("loss") ? steps.numbers("loss") : Numbers();
+    Numbers losses;
+    scan_parquet(job_.folder / steps_table, {"loss"}, [&](const Table& steps) {
+      const Numbers& more = steps.numbers("loss");
+      losses.insert(losses.end(), more.begin(), more.end());
+    });
     spikes_ = LossSpikes(losses, log_->last_step("spike"));
     progress_.emplace(job_.folder, moment_now(), losses.empty() ? missing : losses.back(), job_.options.steps(),
                       observer_.before_writing);
