@@ -38,8 +38,4 @@ std::string f32_block(std::span<const double> values);  // NaN where not finite
 
 std::string base64(std::string_view bytes);
 
-// As a reader does: for tests. Throws Error(Fault::input) on damaged text.
-std::string bytes_of_block(std::string_view text);
-std::vector<double> values_of(const SeriesBlock& block, std::size_t moments);
-
 }  // namespace headscope

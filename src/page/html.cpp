@@ -65,7 +65,7 @@ std::string row_html(std::string_view cell, const std::vector<std::string>& cell
   return text + "</tr>\n";
 }
 
-// Tables that may be long are folded, and scroll inside their frame.
+// Tables that may be long scroll inside their frame.
 std::string table_html(const TextTable& table, const std::vector<std::string>& attributes = {}) {
   std::string text = fmt::format("<div class=\"frame\"><table class=\"{}\">\n", escaped(table.kind));
   text += element("caption", table.caption) + "\n<thead>" + row_html("th", table.head) + "</thead>\n<tbody>\n";

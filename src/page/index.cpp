@@ -48,8 +48,10 @@ class Content {
     for (const ReportRun& run : data.runs)
       for (const Tracks* tracks : {&run.tracks.probe, &run.tracks.train})
         if (!tracks->moments.empty())
-          values += static_cast<std::size_t>(tracks->counts.layers *
-                                             (19 * tracks->counts.key_heads + 16 * tracks->counts.query_heads));
+          for (const Metric& metric : head_metrics())
+            values += static_cast<std::size_t>(
+                tracks->counts.layers *
+                (metric.kind == HeadKind::key ? tracks->counts.key_heads : tracks->counts.query_heads));
     exact_last_ = values <= most_exact_values;
     for (const ReportRun& run : data.runs)
       if (run.roles)
@@ -125,15 +127,22 @@ class Content {
     return static_cast<std::size_t>(std::ranges::find(role_names_, definition.roles[label].name) - role_names_.begin());
   }
 
-  [[nodiscard]] static ordered_json steps_json(std::span<const Moment> moments, const Places& places) {
+  // The steps, or the tokens, of the moments that are kept.
+  [[nodiscard]] static ordered_json places_json(std::span<const Moment> moments, const Places& places,
+                                                std::int64_t Moment::*count) {
     ordered_json list = ordered_json::array();
-    for (const std::size_t place : places) list.push_back(moments[place].step);
+    for (const std::size_t place : places) list.push_back(moments[place].*count);
     return list;
   }
-  [[nodiscard]] static ordered_json tokens_json(std::span<const Moment> moments, const Places& places) {
-    ordered_json list = ordered_json::array();
-    for (const std::size_t place : places) list.push_back(moments[place].tokens);
-    return list;
+
+  ordered_json coded_json(SeriesBlock coded) {
+    return {{"block", block(std::move(coded.text))},
+            {"codec", coded.codec},
+            {"bits", coded.bits},
+            {"low", coded.low},
+            {"high", coded.high},
+            {"scale", coded.log ? "log" : "linear"},
+            {"error", coded.error}};
   }
 
   // A head of a series is in the page: all are, or it was chosen, or a chosen query head reads it.
@@ -170,16 +179,10 @@ class Content {
       last.push_back(exact_last_ || !std::isfinite(value) ? value : rounded_to_float(value));
     }
     measured_.insert(metric.name);
-    return {{"metric", metric.name},
-            {"heads", heads},
-            {"block", block(std::move(coded.text))},
-            {"codec", coded.codec},
-            {"bits", coded.bits},
-            {"low", coded.low},
-            {"high", coded.high},
-            {"scale", coded.log ? "log" : "linear"},
-            {"error", coded.error},
-            {"last", std::move(last)}};
+    ordered_json series = {{"metric", metric.name}, {"heads", heads}};
+    series.update(coded_json(std::move(coded)));
+    series["last"] = std::move(last);
+    return series;
   }
 
   Places places_of_source(const ReportRun& run, const Tracks& tracks) {
@@ -207,8 +210,8 @@ class Content {
       for (const Metric& metric : head_metrics())
         if (tracks->has(metric.name) && wants(metric.name)) series.push_back(series_json(*tracks, metric, places));
       list.push_back({{"name", tracks->source},
-                      {"step", steps_json(tracks->moments, places)},
-                      {"tokens", tokens_json(tracks->moments, places)},
+                      {"step", places_json(tracks->moments, places, &Moment::step)},
+                      {"tokens", places_json(tracks->moments, places, &Moment::tokens)},
                       {"of", std::max(tracks->measured, tracks->moments.size())},
                       {"series", std::move(series)}});
     }
@@ -286,8 +289,8 @@ class Content {
     }
     return {{"definition", roles.definition.id},
             {"source", roles.source},
-            {"step", steps_json(moments, places)},
-            {"tokens", tokens_json(moments, places)},
+            {"step", places_json(moments, places, &Moment::step)},
+            {"tokens", places_json(moments, places, &Moment::tokens)},
             {"of_head", {{"block", block(block_text(bytes))}}},
             {"scores", std::move(scores)},
             {"transitions", std::move(transitions)}};
@@ -360,18 +363,12 @@ class Content {
               vector[i];
       }
     }
-    SeriesBlock coded = series_block(values, places.size(), detail_.precision);
-    return {{"block", block(std::move(coded.text))},
-            {"codec", coded.codec},
-            {"bits", coded.bits},
-            {"low", coded.low},
-            {"high", coded.high},
-            {"scale", coded.log ? "log" : "linear"},
-            {"error", coded.error},
-            {"step", steps_json(moments, places)},
-            {"tokens", tokens_json(moments, places)},
-            {"layers", layers},
-            {"d_k", d_k}};
+    ordered_json coded = coded_json(series_block(values, places.size(), detail_.precision));
+    coded["step"] = places_json(moments, places, &Moment::step);
+    coded["tokens"] = places_json(moments, places, &Moment::tokens);
+    coded["layers"] = layers;
+    coded["d_k"] = d_k;
+    return coded;
   }
 
   [[nodiscard]] bool keeps_attention(const ReportRun& run, std::int64_t layer, std::int64_t head) const {

@@ -111,8 +111,10 @@ Fitted fitted_page(const ReportData& data, const Choice& choice, const ReportOpt
   const double limit = options.max_size * bytes_of_a_megabyte;
   const auto moments = options.moments ? std::optional(static_cast<std::size_t>(*options.moments)) : std::nullopt;
   Fitted fitted;
-  for (const Detail& detail : details(options.exact, moments)) {
+  const std::vector<Detail> levels = details(options.exact, moments);
+  for (const Detail& detail : levels) {
     const PageContent content = page_content(data, choice, detail, options.max_size, created);
+    if (static_cast<double>(content.bytes()) > limit && &detail != &levels.back()) continue;  // and so would be the page
     fitted = {page_html(data, content, choice), content.left_out};
     if (static_cast<double>(fitted.html.size()) <= limit) break;
   }

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/missing.h"
+#include "page/read_block.h"
 #include "page/sha256.h"
 
 namespace headscope {
