@@ -6,6 +6,7 @@ import functools
 import json
 import math
 import statistics
+from pathlib import Path
 
 CONDITIONS = {"A": "QK", "B": "QK_frozen", "C": "NoQK", "A₀": "QK_nodecay", "A₁": "QK_decay_to_one", "S": "QK_scalar", "C′": "NoQK_scaled"}
 # The effects by their names; Holm's adjustment is within a family.
@@ -85,14 +86,17 @@ class Sample(Estimate):
 
 
 class Study:
-    """The runs of each condition by its letter, in the order of the seeds. A pair is a text such as "A − B"."""
+    """The runs of each condition by its letter and seed, of one folder or of several. A pair is a text such as "A − B"; its seeds are those that
+    both conditions have."""
 
-    def __init__(self, folder, letters):
-        self.seeds = sorted(int(path.name.removeprefix("seed_")) for path in folder.glob("seed_*"))
-        self.tags = {path.parent.name for path in folder.glob("seed_*/*/results.json")}
+    def __init__(self, folders, letters):
+        paths = {(path.parent.name, int(path.parent.parent.name.removeprefix("seed_"))): path
+                 for folder in ([folders] if isinstance(folders, Path) else folders) for path in sorted(folder.glob("seed_*/*/results.json"))}
+        self.tags, self.seeds = {tag for tag, _ in paths}, sorted({seed for _, seed in paths})
         self.families = [{name: pair for name, pair in family.items() if set(pair.split(" − ")) <= set(letters)} for family in FAMILIES]
-        self.runs = {letter: [json.loads((folder / f"seed_{seed}" / CONDITIONS[letter] / "results.json").read_text()) for seed in self.seeds]
-                     for letter in letters}
+        self.by_seed = {letter: {seed: json.loads(paths[CONDITIONS[letter], seed].read_text()) for seed in self.seeds if (CONDITIONS[letter], seed) in paths}
+                        for letter in letters}
+        self.runs = {letter: list(runs.values()) for letter, runs in self.by_seed.items()}
         self.all_runs = [run for runs in self.runs.values() for run in runs]
         one = self.all_runs[0]
         self.tokens, self.updates, self.rate = one["tokens"], one["updates"], one["adamw_lr"]
@@ -126,8 +130,12 @@ class Study:
     def mean(self, letter, value):
         return statistics.fmean(value(run) for run in self.runs[letter])
 
+    def paired(self, pair):
+        first, second = (self.by_seed[letter] for letter in pair.split(" − "))
+        return [(first[seed], second[seed]) for seed in first if seed in second]
+
     def differences(self, pair, value):
-        return [value(first) - value(second) for first, second in zip(*(self.runs[letter] for letter in pair.split(" − ")))]
+        return [value(first) - value(second) for first, second in self.paired(pair)]
 
     def effects(self, value, tau=TAU):
         return self.decided(lambda pair: Sample(self.differences(pair, value), tau))
@@ -163,7 +171,7 @@ class Study:
     def at_equal_loss(self, pair):
         """The difference of key PR at the last validation loss of the run that ends higher."""
         found = []
-        for first, second in zip(*(self.runs[letter] for letter in pair.split(" − "))):
+        for first, second in self.paired(pair):
             level = max(first["val_loss"][-1], second["val_loss"][-1])
             found.append(pr_at_loss(first, level) - pr_at_loss(second, level))
         return Sample(found)
