@@ -103,3 +103,21 @@ def make_run(
         columns |= {"grad_norm": np.abs(rng.normal(size=updates)), "tokens_per_s": np.full(updates, 4000.0)}
         write_parts(folder / "steps.parquet", pa.table(columns), parts)
     return folder
+
+
+def write_attention(run: Path, layers: int, heads: int, length: int, seed: int = 0) -> None:
+    """One text; the attention of every head, as scores that fall off with the distance."""
+    rng = np.random.default_rng(seed)
+    column = lambda what: pa.array(what, pa.int64())  # noqa: E731
+    weights, places = [], np.arange(length)
+    for _ in range(layers * heads):
+        scores = rng.normal(scale=2, size=(length, length)) - np.abs(places[:, None] - places) * rng.exponential(0.1)
+        for query in range(length):
+            row = np.exp(scores[query, : query + 1])
+            weights.append((row / row.sum()).astype(np.float32))
+    number = np.arange(len(weights))
+    table = {"text": column(np.zeros(len(weights), int)), "layer": column(number // (heads * length)), "head": column(number // length % heads)}
+    table |= {"query": column(number % length), "weights": pa.array(weights, pa.list_(pa.float32()))}
+    pq.write_table(pa.table(table), run / "attention.parquet")
+    tokens = {"text": column(np.zeros(length, int)), "position": column(places), "id": column(places), "piece": [f" word{i}" for i in places]}
+    pq.write_table(pa.table(tokens), run / "tokens.parquet")
