@@ -6,6 +6,7 @@ usage: python test_program.py PATH_TO_HEADSCOPE [unittest options]
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,13 @@ class Study(unittest.TestCase):
         self.assertNotIn("descriptive", text)
         self.assertIn("±: 95 % interval over 2 seeds", text)
         self.assertRegex(text, r"A QK +60\.38 ± 1\.59 +6\.250 \(all equal\)")  # t(0.975, 1) * 0.125 = 1.588
+
+    def test_a_warning_is_said_once(self) -> None:
+        copy = self.folder / "copy"
+        shutil.copytree(self.data, copy)
+        done = run("study", "--analyze", self.data, copy, "--out", self.out)
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(done.stderr.count("runs with the same values"), 1, done.stderr)
 
     def test_seeds_that_scatter_more_than_tau_are_inconclusive(self) -> None:
         one, other = self.folder / "one", self.folder / "other"
