@@ -107,7 +107,8 @@ std::string measures_text(const StudyResult& result) {
     text += fmt::format("  {:<16}  {:>6.2f}", measure.name, measure.verdict.tau);
     for (std::size_t i = 0; i < measure.verdict.conditions.size(); ++i) {
       const double mean = measure.verdict.mean_pr(i).mean;
-      text += fmt::format("  {:>6}", std::isnan(mean) ? "-" : fixed_text(mean, 2));
+      const std::size_t width = std::max<std::size_t>(6, width_of(measure.verdict.conditions[i].condition.letter));
+      text += fmt::format("  {:>{}}", std::isnan(mean) ? "-" : fixed_text(mean, 2), width);
     }
     text += fmt::format("  {}", conclusion_name(measure.verdict.conclusion));
     if (measure.holds) text += *measure.holds ? ": holds" : ": differs";
