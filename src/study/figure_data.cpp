@@ -57,6 +57,7 @@ StudyCurves curves_of(const Condition& condition, Runs runs, std::int64_t final_
   curves.tag = condition.tag;
   curves.letter = condition.letter;
   curves.name = condition.name;
+  curves.seeds = runs.size();
   curves.tokens = common_tokens(runs);
   curves.loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::loss));
   curves.val_loss = curve_of(runs, curves.tokens, std::mem_fn(&ConditionResults::val_loss));
@@ -86,7 +87,6 @@ std::vector<std::string> notes_of(const StudyResult& result) {
 StudyFigureData figure_data(const Study& study, const StudyResult& result) {
   StudyFigureData data;
   data.title = study.title;
-  data.seeds = study.seeds.size();
   data.tau = result.verdict.tau;
   data.notes = notes_of(result);
   for (std::size_t i = 0; i < result.verdict.conditions.size(); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/error.h"
 
@@ -21,8 +22,13 @@ void add_means(Table& table, const std::string& name, const SeedMeans& means) {
   if (finite_count(means.low) > 0) table.add(name + "_low", means.low).add(name + "_high", means.high);
 }
 
+// One seed has no interval.
 std::string interval_name(const StudyFigureData& data) {
-  return fmt::format("95 % interval over {} seeds", data.seeds);
+  std::set<std::size_t> seeds;
+  for (const StudyCurves& condition : data.conditions)
+    if (condition.seeds > 1) seeds.insert(condition.seeds);
+  if (seeds.size() < 2) return fmt::format("95 % interval over {} seeds", seeds.empty() ? 1 : *seeds.begin());
+  return fmt::format("95 % interval over {} to {} seeds", *seeds.begin(), *seeds.rbegin());
 }
 
 // The interval of a mean in a layer: a bar, which crosses others of any colour.
@@ -46,7 +52,7 @@ std::vector<Label> final_values(const StudyFigureData& data, SeedMeans StudyCurv
     if (condition.tokens.back() != last) continue;
     const SeedMeans& means = condition.*series;
     if (means.mean.empty() || !(std::fabs(means.mean.back()) < 1e6)) continue;
-    std::string text = fmt::format("{} {:.2f}", condition.letter, means.mean.back());
+    std::string text = fmt::format("{} {:.2f}", shorten(condition.letter, 7), means.mean.back());
     const double half = (means.high.back() - means.low.back()) / 2;
     if (std::fabs(half) < 1e6) text += fmt::format(" ± {:.2f}", half);
     labels.push_back({.text = {text}, .place = Label::beside, .y = means.mean.back(), .colour = colour_of(condition)});
@@ -140,7 +146,7 @@ Figure gamma_cv_figure(const StudyFigureData& data) {
   }
   // Bands of many layers would hide each other.
   if (widest > 0)
-    figure.notes = {fmt::format("mean over {} seeds; 95 % intervals: at most ± {:.2g}", data.seeds, widest)};
+    figure.notes = {fmt::format("mean over {} seeds; 95 % intervals: at most ± {:.2g}", learned.seeds, widest)};
   figure.data = {{"layers", std::move(table)}};
   figure.panels = {std::move(panel)};
   figure.colours = {ColourScale::ordered, {.kind = Axis::integers, .label = {"layer"}}};

@@ -19,6 +19,7 @@ struct SeedMeans {
 struct StudyCurves {
   std::string tag, letter, name;
   std::size_t colour = 0;  // its place among the conditions of the study
+  std::size_t seeds = 1;
   Integers tokens;         // at each probe
   SeedMeans loss, val_loss, mean_pr;
   SeedMeans score_std;              // may be empty
@@ -43,7 +44,6 @@ struct StudyFigureData {
   std::vector<EffectCurves> effects;
   std::vector<std::string> notes;  // about the effects over time, a line each
   double tau = 1;
-  std::size_t seeds = 1;
 };
 
 // Curves at the probes that all seeds of a condition share; layers where conditions are compared. Values that are not

@@ -17,6 +17,7 @@ using headscope::test::TemporaryFolder;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 
 const double missing = std::nan("");
@@ -63,13 +64,13 @@ StudyCurves curves(const Shape& shape, std::size_t condition) {
   result.val_loss = means_of(val_loss, shape.bands);
   result.mean_pr = means_of(mean_pr, shape.bands);
   result.layer_pr = means_of(layer_pr, shape.bands);
+  result.seeds = shape.bands ? 3 : 1;
   return result;
 }
 
 StudyFigureData figure_data(const Shape& shape) {
   StudyFigureData data;
   data.title = "qk_norm's study";
-  data.seeds = shape.bands ? 3 : 1;
   for (std::size_t i = 0; i < 5; ++i)
     if (shape.conditions.find("ABCDE"[i]) != std::string::npos) data.conditions.push_back(curves(shape, i));
   for (std::size_t probe = 0; probe < shape.probes; ++probe)
@@ -220,6 +221,17 @@ TEST(StudyFigures, IntervalsAreNamedWithTheNumberOfSeeds) {
   }
   EXPECT_THAT(several[4].notes, ElementsAre("mean over 3 seeds; 95 % intervals: at most ± 0.5"));
   EXPECT_THAT(one[4].notes, ElementsAre());
+  StudyFigureData data = figure_data({.bands = true});
+  data.conditions[1].seeds = 5;
+  data.conditions[2].seeds = 1;
+  EXPECT_THAT(legend_of(study_figures(data)[1]), Contains("95 % interval over 3 to 5 seeds"));
+}
+
+TEST(StudyFigures, TheFinalValueOfALongNameIsWhole) {
+  StudyFigureData data = figure_data({.bands = true});
+  data.conditions[0].letter = "QK_decay_of_the_gain";
+  const Figure figure = study_figures(data)[1];
+  EXPECT_THAT(figure.panels.front().labels.front().text.front(), MatchesRegex("QK_…ain [0-9.]+ ± [0-9.]+"));
 }
 
 TEST(StudyFigures, ACurveThatLiesOverAnotherIsThinner) {
