@@ -89,12 +89,12 @@ class Study:
     """The runs of each condition by its letter and seed, of one folder or of several. A pair is a text such as "A − B"; its seeds are those that
     both conditions have."""
 
-    def __init__(self, folders, letters):
+    def __init__(self, folders, letters, conditions=CONDITIONS, seeds=None):
         paths = {(path.parent.name, int(path.parent.parent.name.removeprefix("seed_"))): path
                  for folder in ([folders] if isinstance(folders, Path) else folders) for path in sorted(folder.glob("seed_*/*/results.json"))}
-        self.tags, self.seeds = {tag for tag, _ in paths}, sorted({seed for _, seed in paths})
+        self.tags, self.seeds = {tag for tag, _ in paths}, sorted({seed for _, seed in paths if not seeds or seed in seeds})
         self.families = [{name: pair for name, pair in family.items() if set(pair.split(" − ")) <= set(letters)} for family in FAMILIES]
-        self.by_seed = {letter: {seed: json.loads(paths[CONDITIONS[letter], seed].read_text()) for seed in self.seeds if (CONDITIONS[letter], seed) in paths}
+        self.by_seed = {letter: {seed: json.loads(paths[conditions[letter], seed].read_text()) for seed in self.seeds if (conditions[letter], seed) in paths}
                         for letter in letters}
         self.runs = {letter: list(runs.values()) for letter, runs in self.by_seed.items()}
         self.all_runs = [run for runs in self.runs.values() for run in runs]
@@ -218,6 +218,10 @@ def conclusion(effects):
     return named.get("".join(effects[pair].outcome for pair in FAMILIES[0].values()), "inconclusive")
 
 
+def published(context, tag):
+    return json.loads((context.shared / "reference/qk_norm_50m_study" / tag / "results.json").read_text())
+
+
 def output_claims(s, effects):
     """Of the two tables that the program prints."""
     unit = ("# M", 1e6) if s.tokens[-1] >= 1e6 else ("#", 1)
@@ -226,7 +230,8 @@ def output_claims(s, effects):
         pr, loss = s.sample(letter, at("mean_pr")), s.sample(letter, at("val_loss"))
         yield (f"{letter} {CONDITIONS[letter]} # ± # # ± # #",
                [pr.mean, pr.half, loss.mean, loss.half, s.mean(letter, at("mean_pr", 0)) - pr.mean])
-    yield "±: # % interval over # seeds", [95, len(s.seeds)]
+    counts = sorted({len(runs) for runs in s.runs.values()})
+    yield f"±: # % interval over {'# to #' if len(counts) > 1 else '#'} seeds", [95, counts[0], *counts[1:][-1:]]
     yield "effect [difference] (# % interval) p (Holm) outcome", [(True,), 95]
     for name, pair in (s.families[0] | s.families[1]).items():
         effect = effects[pair]

@@ -3,7 +3,6 @@
 The statistics are those of docs/studies/paired.py.
 """
 
-import json
 import math
 import re
 import statistics
@@ -14,8 +13,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from paired import (CONDITIONS, MEASURES, TAU, Estimate, Sample, Study, at, conclusion, holm, in_layers, integral, interval,  # noqa: E402
-                    mean_abs_and_noise, output_claims, satterthwaite, student_quantile)
+                    mean_abs_and_noise, output_claims, published, satterthwaite, student_quantile)
 
+CONTROLS = HERE.parent / "qk_norm_88m_controls"
 TRAIN_OPTIONS = HERE.parents[2] / "src/settings/train_options.h"
 LETTERS = ("A", "B", "C", "A₀")
 VOCABULARY = 16384  # of the command in README.md
@@ -61,7 +61,7 @@ READING = {
     "queries.",
     "B alone has a fixed frame.",
     "The intervals of this section are not adjusted and do not contain the error of the text.",
-    "Model, text and batch differ, too; the other signs are not explained.",
+    "Model, text and batch differ, too.",
     "It does not shrink with seeds, and the intervals above do not contain it.",
     "`seed_N/TAG/results.json` hold the results; `headscope study --analyze` on this folder gives the verdict and draws the figures again.",
 }
@@ -409,10 +409,6 @@ def score_claims(s):
     yield "Decay [lowers] it in [each] seed.", [(max(decay) < 0, decay), (True,)]
 
 
-def published(context, tag):
-    return json.loads((context.shared / "reference/qk_norm_50m_study" / tag / "results.json").read_text())
-
-
 def published_claims(s, context):
     def course(first, second):
         return [a - b for a, b in zip(*(published(context, CONDITIONS[letter])["mean_pr"] for letter in (first, second)))]
@@ -454,13 +450,18 @@ def published_claims(s, context):
     yield ("Its gains end with a mean of #, a minimum of # and a CV of #: mean and CV are [nearer to A₀] (#, #) [than] to A (#, #).",
            lambda: [*gains(), (all(abs(theirs - free) < abs(theirs - full) for theirs, free, full in zip(gains()[::2], *own)), gains(), own),
                     *own[0], (True,), *own[1]])
+    few = Study(CONTROLS / "batch_32", ("A", "B", "C"))
+    yield ("After # updates of # × # tokens this model has [the signs of the published run] (other controls).",
+           lambda: [few.updates[-1], few.tokens[-1] / few.updates[-1] / PUBLISHED["seq_len"], PUBLISHED["seq_len"],
+                    (all(theirs * few.over_time(pair)[-1] > 0 for pair, theirs in zip(("A − B", "B − C"), effects())), effects())])
 
 
 def limit_claims(s):
     follows = "NumberOr<SameAsWeightDecay> gain_decay, embedding_decay;" in TRAIN_OPTIONS.read_text()
     yield "# seeds are of one size, one text and one optimizer (Muon for matrices, which shapes spectra itself).", [len(s.seeds)]
     yield "The embedding [decays in all] conditions.", [(follows and weight_decay() > 0, "another default of optim.embedding_decay")]
-    yield ("Other controls (`QK_decay_to_one`, `QK_scalar`, `NoQK_scaled`) and other doses of decay were [not run].", [(s.tags == {CONDITIONS[letter] for letter in LETTERS}, s.tags)])
+    seeds = len(list((CONTROLS / "controls").glob("seed_*")))
+    yield ("Other controls, [other] doses of decay, and [fewer and larger] updates have a page of their own, with # seeds.", [(True,), (True,), seeds])
     spreads = {f"{s.mean(letter, at('score_std')):.1f}" for letter in LETTERS}
     yield ("[All] effects contain the temperature of the scores, which is [another one in each] condition ([above]).",
            [(True,), (len(spreads) == len(LETTERS), spreads), (True,)])
