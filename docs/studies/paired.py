@@ -98,6 +98,7 @@ class Study:
                         for letter in letters}
         self.runs = {letter: list(runs.values()) for letter, runs in self.by_seed.items()}
         self.all_runs = [run for runs in self.runs.values() for run in runs]
+        self.blocks = BLOCKS
         one = self.all_runs[0]
         self.tokens, self.updates, self.rate = one["tokens"], one["updates"], one["adamw_lr"]
         self.layers, self.d_k = len(one["layer_pr"]), len(one["gamma_final"]["0"])
@@ -151,7 +152,7 @@ class Study:
         def widened(pair):
             sample = Sample(self.differences(pair, at("mean_pr")))
             text = math.hypot(*(self.mean(letter, lambda run: run["jackknife_error"]["mean_pr"]) for letter in pair.split(" − ")))
-            error, own_degrees = satterthwaite((sample.error, sample.degrees), (text, BLOCKS - 1))
+            error, own_degrees = satterthwaite((sample.error, sample.degrees), (text, self.blocks - 1))
             return Estimate(sample.mean, error, degrees or own_degrees, tau)
         return self.decided(widened)
 
