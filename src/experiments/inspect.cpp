@@ -234,7 +234,7 @@ class Inspector {
                                    .facts = facts_of(title_of(loaded_))});
     if (folder.already_complete()) return inspection;
     return folder.live([&] {
-      write_single_heads(folder, {}, {});
+      write_single_heads(folder, {}, {}, {});
       folder.finish(RunStatus::complete, {{"weights_xxh3_128", ModelFiles(loaded_.checkpoint).weights_hash()}});
       return inspection;
     });
@@ -254,8 +254,9 @@ class Inspector {
     const RunFacts facts{title, setup_.model.d_k};
     if (folder.already_complete()) return read_again(std::move(inspection), folder, facts);
     return folder.live([&] {
-      measure(inspection, folder, corpus);
+      const std::vector<Batch> batches = measure(inspection, folder, corpus);
       inspection.summary = summarise(inspection.tracks, facts);
+      if (!several()) write_single_heads(folder, inspection.summary.roles, corpus, batches);
       write_summary(inspection.summary, facts, folder.place());
       if (write_more) write_more(inspection, facts, folder.place());
       ordered_json results = {{"val_loss", inspection.models.back().val_loss},
@@ -286,7 +287,9 @@ class Inspector {
                  name, corpus.tokenizer);
   }
 
-  void write_single_heads(const RunFolder& folder, const Corpus& corpus, const std::vector<Batch>& batches) const {
+  void write_single_heads(const RunFolder& folder, const std::optional<RolesResult>& roles, const Corpus& corpus,
+                          const std::vector<Batch>& batches) {
+    choose_heads(attention_, setup_.model, roles, console_);
     with_short_torch_errors([&] {
       if (!attention_.texts.empty()) write_attention(attention_, loaded_.model, folder.place());
       if (job_.options.examples > 0)
@@ -310,7 +313,8 @@ class Inspector {
     return facts;
   }
 
-  void measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
+  // Returns the batches that were measured on.
+  std::vector<Batch> measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
     RunTables tables(folder.place(), {.probe = revisions_.size()});
     std::vector<MeasuredModel>& models = inspection.models;
     if (several()) {
@@ -321,7 +325,8 @@ class Inspector {
     }
     std::optional<Progress> progress;
     if (several()) progress.emplace(console_, "measuring", "models", revisions_.size(), models.size());
-    const auto batches = with_short_torch_errors([&] { return validation_batches(setup_.train, corpus, device_); });
+    std::vector<Batch> batches =
+        with_short_torch_errors([&] { return validation_batches(setup_.train, corpus, device_); });
     while (models.size() < revisions_.size()) {
       const std::size_t i = models.size();
       if (i > 0) {
@@ -347,9 +352,9 @@ class Inspector {
       write_file(folder.place() / models_name, json_text(json_of(models, rows, corpus.hash)));
       progress->step(fmt::format("step {}, loss {:.3f}", moment.step, *result.val_loss));
     }
-    if (!several()) write_single_heads(folder, corpus, batches);
     tables.merge();
     inspection.tracks = tables.tracks();
+    return batches;
   }
 
   Inspection read_again(Inspection inspection, const RunFolder& folder, const RunFacts& facts) const {
