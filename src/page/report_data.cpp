@@ -151,9 +151,15 @@ std::optional<std::int64_t> whole_number(const ordered_json& value) {
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
+// Runs of one seed and one shape began with the same weights; an inspection has the seed of the training of its
+// checkpoint. Of a published model the weights themselves are known.
 std::string same_heads_of(const ordered_json& manifest, const std::optional<std::int64_t>& seed) {
   const ordered_json config = manifest.value("config", ordered_json::object());
   const ordered_json model = config.value("model", ordered_json());
+  if (!seed && manifest.value("seeds", ordered_json()).is_null()) {
+    const std::string weights = text_at(manifest, "weights_xxh3_128");
+    return weights.empty() ? "" : "weights " + weights;
+  }
   if (!model.is_object() || !seed) return "";
   std::string key = fmt::format("seed {}", *seed);
   for (const char* part : {"vocabulary", "d_model", "layers", "heads", "kv_heads", "d_k", "d_ff", "init_std"})

@@ -146,6 +146,40 @@ class AtTheEnd(Reports):
             self.assertFalse((self.folder / "without/report.html").exists())
             shutil.rmtree(self.folder / "without")
 
+    def test_heads_of_a_run_and_of_its_inspections_correspond(self) -> None:
+        small = ["--no-report", "--set", *SMALL, "train.checkpoint_every=10"]
+        for seed in (42, 43):
+            self.run_program("train", "--out", f"run{seed}", *small, f"train.seed={seed}")
+        first = min((self.folder / "run42/checkpoints").iterdir())
+        self.run_program("inspect", first, "--out", "early", "--no-report")
+        manifest_file = self.folder / "run42/manifest.json"
+        manifest_file.write_text(manifest_file.read_text().replace('"status": "complete"', '"status": "interrupted"'))
+        self.run_program("train", "--out", "run42", "--resume", "--no-report")
+        self.run_program("inspect", "run42", "--out", "late", "--no-report")
+        self.run_program("inspect", first, "run42", "--out", "both", "--no-report")
+        self.run_program("inspect", "run43", "--out", "other", "--no-report")
+        self.run_program("study", "--out", "study", "--seeds", "42,43", "--conditions", "NoQK", *small)
+        self.run_program("inspect", "study/seed_43/NoQK", "--out", "condition", "--no-report")
+        copies = self.folder / "mixed"  # of two trainings: which heads they are is not known
+        shutil.copytree(first, copies / "step-1")
+        shutil.copytree(max((self.folder / "run43/checkpoints").iterdir()), copies / "step-2")
+        self.run_program("inspect", copies / "step-1", copies / "step-2", "--out", "two", "--no-report")
+        names = ["run42", "early", "late", "both", "run43", "other", "condition", "two"]
+        self.report(*names, "--out", "all.html")
+        runs = Page((self.folder / "all.html").read_text(encoding="utf-8")).index["runs"]
+        groups = {run["same_heads"]: [] for run in runs}
+        for name, run in zip(names, runs, strict=True):
+            groups[run["same_heads"]].append(name)
+        self.assertEqual(list(groups.values()), [names[:4], names[4:7], ["two"]])
+
+    def test_heads_of_the_same_published_weights_correspond(self) -> None:
+        for name, weights in (("one", "a"), ("two", "a"), ("three", "b")):
+            make_run(self.folder / name, command="inspect", moments=1, seeds=None, weights_xxh3_128=weights)
+        self.report("one", "two", "three", "--out", "all.html")
+        same = [run["same_heads"] for run in Page((self.folder / "all.html").read_text(encoding="utf-8")).index["runs"]]
+        self.assertEqual(same[0], same[1])
+        self.assertNotEqual(same[0], same[2])
+
     def test_a_report_is_ours_and_its_failure_is_a_warning(self) -> None:
         self.run_program("train", "--out", "run", "--set", *SMALL)
         report = self.folder / "run/report.html"
