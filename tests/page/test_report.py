@@ -348,6 +348,50 @@ class Folders(Reports):
         (self.folder / "null").symlink_to("/dev/null")
         self.assertIn("not a file", self.refused(run, "--out", self.folder / "null"))
 
+    def test_out_is_looked_at_before_the_run_is_read(self) -> None:
+        run = make_run(self.folder / "run")
+        part = next((run / "heads.parquet").iterdir())
+        part.write_bytes(b"damaged")  # who reads it says so
+        self.assertIn("too long", self.refused(run, "--out", "x" * 300 + ".html"))
+        self.assertIn("too long", self.refused(run, "--out", "x" * 240 + ".html"))  # the temporary name would be
+        self.assertLess(len(self.refused(run, "--out", "d/" * 3000 + "x.html")), 1000)
+        self.assertIn("is a folder", self.refused(run, "--out", "."))
+        self.assertIn("nowhere is not there", self.refused(run, "--out", "nowhere/x.html"))
+        (self.folder / "file").write_text("x")
+        self.assertIn("file is not there", self.refused(run, "--out", "file/x.html"))
+        (run / "report.html").mkdir()
+        self.assertIn("report.html: is a folder", self.refused(run))
+        for empty in ("", "run"), ("run", ""), ("",):
+            self.assertIn("the name of a run is empty", self.refused(*empty))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_that_cannot_be_written_is_named_with_a_way_out(self) -> None:
+        run = make_run(self.folder / "run")
+        run.chmod(0o555)
+        self.addCleanup(run.chmod, 0o755)
+        self.assertIn("name another place with --out", self.refused(run))
+        self.report(run, "--out", "x.html")
+
+    def test_what_killed_reports_left_is_removed(self) -> None:
+        run = make_run(self.folder / "run", moments=300, layers=8)
+        started = time.monotonic()
+        self.report(run)
+        seconds = time.monotonic() - started
+        for attempt in range(12):  # one of them may be killed while it writes
+            with subprocess.Popen([PROGRAM, "report", run], stdout=subprocess.DEVNULL) as process:
+                time.sleep(seconds * (0.6 + attempt / 20))
+                process.kill()
+        kept = [".report.html.1.tmp", ".report.html.1.0.tmp.txt", ".other.html.1.0.tmp", ".report.html.2.0.tmp"]
+        for name in [*kept, ".report.html.1.0.tmp"]:
+            (run / name).write_text("half")
+        with open(run / kept[-1], encoding="utf-8") as written:
+            fcntl.flock(written, fcntl.LOCK_EX)  # as a process does that writes it now
+            self.report(run)
+        self.assertEqual(sorted(file.name for file in run.iterdir() if ".tmp" in file.name), sorted(kept))
+        self.report(run)
+        self.assertFalse((run / kept[-1]).exists())
+        check_report.check(run / "report.html", run)
+
     def test_a_huge_manifest_is_refused_before_it_is_read(self) -> None:
         run = make_run(self.folder / "run")
         os.truncate(run / "manifest.json", 1 << 31)
