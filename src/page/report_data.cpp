@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/atomic_file.h"
@@ -64,6 +65,11 @@ bool has_table(const fs::path& place, const char* table) {
   return fs::is_directory(parts, error) && !fs::is_empty(parts, error);
 }
 
+// A page has float32; what does not fit is missing.
+double shown(double value) {
+  return std::abs(value) <= std::numeric_limits<float>::max() ? value : missing;
+}
+
 std::vector<StepRow> read_steps(const fs::path& place) {
   std::vector<StepRow> rows;
   scan_parquet(place / steps_table, {"step", "tokens", "loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s"},
@@ -72,10 +78,19 @@ std::vector<StepRow> read_steps(const fs::path& place) {
                  const Numbers loss = table.numbers("loss"), lr = table.numbers("lr"),
                                adamw_lr = table.numbers("adamw_lr"), grad_norm = table.numbers("grad_norm"),
                                speed = table.numbers("tokens_per_s");
-                 for (std::size_t i = 0; i < table.rows(); ++i)
-                   rows.push_back({{step[i], tokens[i]}, loss[i], lr[i], adamw_lr[i], grad_norm[i], speed[i]});
+                 for (std::size_t i = 0; i < table.rows(); ++i) {
+                   const Moment moment{step[i], tokens[i]};
+                   check_next_moment(place / steps_table, rows.size(), moment,
+                                     rows.empty() ? std::nullopt : std::optional(rows.back().moment));
+                   rows.push_back({moment, shown(loss[i]), shown(lr[i]), shown(adamw_lr[i]), shown(grad_norm[i]),
+                                   shown(speed[i])});
+                 }
                });
   return rows;
+}
+
+std::optional<std::int64_t> whole_number(const ordered_json& value) {
+  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
 // Nothing where the file is absent, too long, or damaged: a page can do without.
@@ -129,6 +144,22 @@ void add_answers(const fs::path& place, bool find_them, ReportRun& run) {
   run.answers = answers_of(summary, run.counts());
 }
 
+// The heads that attention may be of: those that were measured, otherwise those of the model that the manifest
+// describes, otherwise as many as a page can show.
+HeadCounts counts_of_attention(const ReportRun& run) {
+  constexpr std::int64_t most = 1024;
+  const ordered_json config = run.manifest.is_object() ? run.manifest.value("config", ordered_json()) : ordered_json();
+  const ordered_json model = config.is_object() ? config.value("model", ordered_json()) : ordered_json();
+  const auto said = [&](const char* key) {
+    const auto count = model.is_object() ? whole_number(model.value(key, ordered_json())) : std::nullopt;
+    return count && *count > 0 && *count < most ? *count : most;
+  };
+  HeadCounts counts = run.tracks.finest().counts;
+  if (counts.layers == 0) counts.layers = said("layers");
+  if (counts.query_heads == 0) counts.query_heads = said("heads");
+  return counts;
+}
+
 // What a folder with tables of a training holds.
 void add_training(const fs::path& place, std::size_t most, bool find_answers, ReportRun& run) {
   const RunFacts facts = read_facts(place);
@@ -137,18 +168,16 @@ void add_training(const fs::path& place, std::size_t most, bool find_answers, Re
     run.tracks = has_table(place, heads_table) ? read_tracks(place, most) : RunTracks();
     run.steps = has_table(place, steps_table) ? step_buckets(read_steps(place)) : std::vector<StepBucket>();
     run.probes = has_table(place, probes_table) ? read_losses(place) : std::vector<ProbeLosses>();
+    for (ProbeLosses& probe : run.probes) probe = {probe.moment, shown(probe.train), shown(probe.validation)};
   });
   if (run.d_k == 0)
     for (const LayerGains& gains : run.tracks.gains) run.d_k = static_cast<std::int64_t>(gains.k.size());
   if (run.has_tracks()) add_roles(place, facts, run);
   add_events(place, run);
   add_answers(place, find_answers, run);
-  run.attention = read_attention(place);
-  run.examples = read_examples(place);
-}
-
-std::optional<std::int64_t> whole_number(const ordered_json& value) {
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+  const HeadCounts counts = counts_of_attention(run);
+  run.attention = read_attention(place, counts);
+  run.examples = read_examples(place, counts);
 }
 
 // Runs of one seed and one shape began with the same weights; an inspection has the seed of the training of its

@@ -493,12 +493,127 @@ class Attention(Reports):
         rows = self.made(run)
         self.compare(self.page(run), rows)
 
-    def test_a_damaged_table_is_refused(self) -> None:
-        run = make_run(self.folder / "run", command="inspect")
+    def test_a_damaged_table_is_refused_by_row_and_value(self) -> None:
+        run = make_run(self.folder / "run", layers=2, q=2, k=1, command="inspect", moments=1)
         rows = self.made(run)
-        for damaged in (rows[1:], rows[:2] + rows[3:], [rows[0] | {"text": 9}], [rows[0] | {"weights": [0.5, 0.5]}]):
+        examples = pq.read_table(run / "examples.parquet").to_pylist()
+        changed = lambda at, **values: [row | values if i == at else row for i, row in enumerate(rows)]  # noqa: E731
+        for words, damaged in (
+            ("row 0: query 1 of text 0", rows[1:]),
+            ("row 2: query 3 of text 0", rows[:2] + rows[3:]),
+            ("row 4: expected query 4 of text 0, layer 0, head 0", rows[:4] + rows[5:]),
+            ("row 47: expected query 6 of text 1, layer 1, head 1", rows[:-1]),
+            ("row 41: is not there, and text 1 of layer 1, head 1", rows[:-7]),
+            ("row 48: a second attention of text 0", rows + rows[:5]),
+            ("row 7: text 9", changed(7, text=9)),
+            ("row 7: text -1", changed(7, text=-1)),
+            ("row 7: layer 2, head 1: out of range, there are 2 layers of 2", changed(7, layer=2)),
+            ("row 7: layer 0, head -1", changed(7, head=-1)),
+            ("row 7: query 5 of text 0", changed(7, query=5)),
+            ("row 7: 2 weights of query 2", changed(7, weights=[0.5, 0.5])),
+            ("row 7: 0 weights of query 2", changed(7, weights=[])),
+            ("row 7: weight nan", changed(7, weights=[0.5, math.nan, 0.5])),
+            ("row 7: weight inf", changed(7, weights=[0.5, math.inf, 0.5])),
+            ("row 7: weight -0.25", changed(7, weights=[0.5, -0.25, 0.5])),
+            ("row 7: weight 1.5", changed(7, weights=[0.5, 1.5, 0.5])),
+            ("row 7: weight nan", changed(7, weights=[0.5, None, 0.5])),
+            ("row 7: 0 weights", changed(7, weights=None)),
+            ("'layer'", changed(7, layer=None)),
+        ):
             pq.write_table(pa.Table.from_pylist(damaged), run / "attention.parquet")
-            self.assertIn("attention.parquet: row", self.refused(run))
+            self.assertIn(f"attention.parquet: {words}", self.refused(run).replace("column ", ""))
+        self.made(run)
+        for words, values in (
+            ("layer 2, head 0", {"layer": 2}),
+            ("layer 1, head 7", {"head": 7}),
+            ("quantile nan", {"quantile": math.nan}),
+            ("quantile 1.5", {"quantile": 1.5}),
+            ("strength -1", {"strength": -1.0}),
+            ("document -3", {"document": -3}),
+            ("document 3, query 40, key 41", {"key": 41}),
+            ("query -1", {"query": -1}),
+            ("query_at 2: out of range, there are 2 pieces", {"query_at": 2}),
+            ("query_at -1", {"query_at": -1}),
+            ("key_at 2: out", {"key_at": 2}),
+            ("key_at -9.22", {"key_at": -(2**63)}),
+            ("key_at 0.5", {"key_at": 0.5}),
+            ("2 weights of 1 pieces", {"pieces": ["a"], "query_at": 0}),
+            ("3 weights of 2 pieces", {"weights": [0.25, 0.5, 0.25]}),
+            ("weight nan", {"weights": [math.nan, 1.0]}),
+            ("query_at 1: out of range, there are 0 pieces", {"pieces": [], "weights": []}),
+        ):
+            pq.write_table(pa.Table.from_pylist([examples[1], examples[0] | values]), run / "examples.parquet")
+            said = self.refused(run)
+            self.assertIn("examples.parquet: row 1: ", said)
+            self.assertIn(words, said)
+        (run / "examples.parquet").unlink()
+        tokens = pq.read_table(run / "tokens.parquet").to_pylist()
+        for damaged in (tokens[1:], tokens[:3] + tokens[4:], tokens[5:], [tokens[0] | {"text": 2**62}], tokens[::-1]):
+            pq.write_table(pa.Table.from_pylist(damaged), run / "tokens.parquet")
+            self.assertIn("tokens.parquet: row", self.refused(run))
+
+    def test_heads_that_no_model_has_ask_for_no_page(self) -> None:
+        run = make_run(self.folder / "run", command="inspect", config={})
+        shutil.rmtree(run / "heads.parquet")
+        rows = self.made(run)
+        pq.write_table(pa.Table.from_pylist([row | {"layer": 65535, "head": 65535} for row in rows]), run / "attention.parquet")
+        self.assertIn("row 0: layer 65535, head 65535: out of range", self.refused(run))
+
+
+class DamagedTables(Reports):
+    """Losses: rows in the order of training, whatever the numbers are."""
+
+    def columns(self, rows: int = 30) -> dict:
+        step = np.arange(1, rows + 1)
+        columns = {name: np.linspace(1, 0.5, rows) for name in ("loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s", "val_loss", "k_pr")}
+        return {"step": step, "tokens": 64 * step} | columns
+
+    def with_table(self, name: str, **changes: object) -> Path:
+        run = self.folder / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        make_run(run)
+        write_parts(run / name, pa.table(self.columns() | changes), parts=2)
+        return run
+
+    def test_rows_out_of_order_are_refused_by_row_and_value(self) -> None:
+        for name in ("steps.parquet", "probes.parquet"):
+            step = self.columns()["step"]
+            for at, value, words in ((20, 3, "row 20: step 3 (1344 tokens) behind step 20"), (20, 20, "row 20: step 20 "),
+                                     (7, -1, "row 7: step -1"), (29, 2**60, f"row 29: step {2**60}")):
+                changed = step.copy()
+                changed[at] = value
+                self.assertIn(f"{name}: {words}", self.refused(self.with_table(name, step=changed)))
+            tokens = 64 * step
+            tokens[15] = 0
+            self.assertIn(f"{name}: row 15: step 16 (0 tokens)", self.refused(self.with_table(name, tokens=tokens)))
+            nan = step.astype(float)
+            nan[4] = math.nan
+            self.assertIn(name, self.refused(self.with_table(name, step=nan)))
+            self.assertIn(name, self.refused(self.with_table(name, step=[str(i) for i in step])))
+
+    def test_losses_that_are_no_numbers_are_missing(self) -> None:
+        loss = np.linspace(1, 0.5, 30)
+        loss[[3, 4, 5, 6]] = math.nan, math.inf, -math.inf, 1e308
+        page = self.page(self.with_table("steps.parquet", loss=loss))
+        shown = page.columns(page.index["runs"][0]["steps"])
+        for name in ("loss", "loss_min", "loss_max"):
+            self.assertEqual([i for i, value in enumerate(shown[name]) if not math.isfinite(value)], [3, 4, 5, 6])
+            self.assertTrue(all(math.isnan(shown[name][i]) for i in (3, 4, 5, 6)), shown[name][3:7])
+        page = self.page(self.with_table("probes.parquet", val_loss=loss))
+        self.assertEqual([i for i, value in enumerate(page.index["runs"][0]["probes"]["val_loss"]) if value is None], [3, 4, 5, 6])
+
+    def test_a_table_without_a_column_or_without_rows(self) -> None:
+        for name in ("steps.parquet", "probes.parquet"):
+            run = self.with_table(name)
+            shutil.rmtree(run / name)
+            columns = self.columns()
+            del columns["loss"]
+            write_parts(run / name, pa.table(columns))
+            self.assertIn("loss", self.refused(run))
+            shutil.rmtree(run / name)
+            write_parts(run / name, pa.table(self.columns()).slice(0, 0))
+            page = self.page(run)
+            self.assertIsNone(page.index["runs"][0][name.removesuffix(".parquet")])
 
 
 class OtherCommands(Reports):
