@@ -29,6 +29,8 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* tables_of_a_training[] = {heads_table, gamma_table, steps_table, probes_table};
+constexpr double most_entropy = 100;  // nats; that of a vocabulary of 2^24 is 17
+constexpr const char* summary_name = "summary.json";
 constexpr std::size_t most_json_bytes = std::size_t{64} << 20;  // of summary.json and the like
 
 // The parts of the tables of a training, by name and inode: they change when a process that writes the run merges them.
@@ -90,28 +92,39 @@ std::vector<StepRow> read_steps(const fs::path& place) {
 }
 
 std::optional<std::int64_t> whole_number(const ordered_json& value) {
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+  const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() >> 63 == 0);
+  return fits ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
-// Nothing where the file is absent, too long, or damaged: a page can do without.
-ordered_json optional_json(const fs::path& file) {
+// An object; null where the file is absent, and with a note where it cannot be read or is damaged: a page can do
+// without.
+ordered_json optional_json(const fs::path& file, std::vector<std::string>& notes) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return nullptr;
+  if (!fs::exists(file, error)) return nullptr;
   try {
     ordered_json value = parse_json(read_file(file, most_json_bytes));
-    return value.is_discarded() ? ordered_json() : value;
-  } catch (const Error&) {
-    return nullptr;
+    if (value.is_object()) return value;
+    notes.push_back(fmt::format("{}: is damaged and left out", file.string()));
+  } catch (const Error& problem) {
+    notes.push_back(fmt::format("{}; it is left out", problem.what()));
   }
+  return nullptr;
 }
 
 void add_events(const fs::path& place, ReportRun& run) {
+  std::error_code error;
   run.progress = read_progress(place);
+  if (!run.progress && fs::exists(place / progress_name, error))
+    run.notes.push_back(fmt::format("{}: is damaged and left out", (place / progress_name).string()));
+  std::size_t damaged = 0;
   try {
-    run.events = read_events(place);
-  } catch (const Error& error) {
-    run.notes.push_back(error.what());
+    run.events = read_events(place, &damaged);
+  } catch (const Error& problem) {
+    run.notes.push_back(fmt::format("{}; it is left out", problem.what()));
   }
+  if (damaged > 0)
+    run.notes.push_back(fmt::format("{}: {} line{} no event{} and left out", (place / events_name).string(), damaged,
+                                    damaged == 1 ? " is" : "s are", damaged == 1 ? "" : "s"));
   if (run.events.size() <= most_events) return;
   run.events_left_out = run.events.size() - most_events;
   run.events.erase(run.events.begin(), run.events.end() - most_events);
@@ -139,9 +152,11 @@ void add_roles(const fs::path& place, const RunFacts& facts, ReportRun& run) {
 
 // Answers of a run that has no summary yet are found now.
 void add_answers(const fs::path& place, bool find_them, ReportRun& run) {
-  ordered_json summary = optional_json(place / "summary.json");
+  ordered_json summary = optional_json(place / summary_name, run.notes);
   if (summary.is_null() && find_them && run.has_tracks()) summary = to_json(find(run.tracks));
   run.answers = answers_of(summary, run.counts());
+  for (const std::string& question : damaged_answers(summary))
+    run.notes.push_back(fmt::format("{}: '{}' is damaged and left out", (place / summary_name).string(), question));
 }
 
 // The heads that attention may be of: those that were measured, otherwise those of the model that the manifest
@@ -213,7 +228,8 @@ ReportRun described_run(std::string title, const ordered_json& manifest) {
   const ordered_json entropy = manifest.value("entropy", ordered_json());
   if (entropy.is_object())
     for (const auto& [key, name] : {std::pair("unigram", "unigram entropy"), std::pair("true", "true entropy")})
-      if (const ordered_json value = entropy.value(key, ordered_json()); value.is_number())
+      if (const ordered_json value = entropy.value(key, ordered_json());
+          value.is_number() && value >= 0 && value <= most_entropy)
         run.levels.push_back({name, value.get<double>()});
   return run;
 }

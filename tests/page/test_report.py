@@ -9,6 +9,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -616,6 +617,116 @@ class DamagedTables(Reports):
             self.assertIsNone(page.index["runs"][0][name.removesuffix(".parquet")])
 
 
+class DamagedFiles(Reports):
+    """Files beside the tables: a page does without, and says so."""
+
+    EVENT = {"time": "t", "step": 3, "tokens": 4, "kind": "spike", "text": "kept"}
+    PROGRESS = {"time": "t", "phase": "training", "step": 30, "tokens": 4, "steps": 60, "loss": 2.5, "tokens_per_s": 1.0, "seconds_left": 30.0}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.run_folder = make_run(self.folder / "run", status="running", ended=None)
+        self.whole = {"events.jsonl": json.dumps(self.EVENT) + "\n", "progress.json": json.dumps(self.PROGRESS), "summary.json": "{}"}
+        self.restore()
+
+    def restore(self) -> None:
+        for name, text in self.whole.items():
+            file = self.run_folder / name
+            if file.is_dir() and not file.is_symlink():
+                file.rmdir()
+            file.unlink(missing_ok=True)
+            file.write_text(text)
+
+    def said(self) -> str:
+        """What the terminal says is what the page says."""
+        done = self.report(self.run_folder)
+        page = Page((self.run_folder / "report.html").read_text(encoding="utf-8"))
+        check_report.check_alone(page)
+        check_report.check_series(page, page.index["runs"][0], self.run_folder)
+        notes = [line.removeprefix("headscope: warning: ") for line in done.stderr.splitlines()]
+        for note in notes:
+            self.assertIn("Note: " + note, page.text)
+        self.shown = page
+        return " | ".join(notes)
+
+    def test_whole_files_leave_nothing_out(self) -> None:
+        self.assertEqual(self.said(), "")
+        self.assertEqual([event["text"] for event in self.shown.index["runs"][0]["events"]], ["kept"])
+        self.assertIn("step 30 of 60 (training), 30.0 s left", self.shown.text)
+
+    def test_damage_is_left_out_and_said(self) -> None:
+        deep, long = "[" * 100_000 + "]" * 100_000 + "\n", '{"time": "' + "x" * (70 << 20) + '"}\n'
+        for name, words in (("progress.json", "damaged"), ("summary.json", ""), ("events.jsonl", "")):
+            file = self.run_folder / name
+            for content in ("\0" * 999 + "\n", "[]\n", "3\n", '"text"\n', "{\n", "\ufeff{\n", deep, '{"time": 3}\n', long):
+                if name == "summary.json" and content == '{"time": 3}\n':
+                    continue  # an object without questions
+                file.write_text(content)
+                said = self.said()
+                self.assertIn(name, said, content[:20])
+                self.assertIn("left out", said)
+                self.assertIn(words, said)
+                self.restore()
+            file.unlink()
+            file.mkdir()
+            self.assertIn(f"{name}", self.said())
+            file.rmdir()
+            os.mkfifo(file)
+            self.assertIn(f"{name}", self.said())
+            self.restore()
+            os.truncate(file, 1 << 30)
+            self.assertIn(name, self.said())
+            self.restore()
+
+    def test_numbers_that_no_run_has_are_left_out(self) -> None:
+        for value in (-1, 1.5, 1e308, 2**63, 2**64 + 1, "3", None, True, [], {}):
+            for key in ("step", "tokens"):
+                lines = [json.dumps(self.EVENT | {key: value}), json.dumps(self.EVENT)]
+                (self.run_folder / "events.jsonl").write_text("\n".join(lines) + "\n")
+                self.assertIn("events.jsonl: 1 line is no event", self.said())
+                self.assertEqual([event["step"] for event in self.shown.index["runs"][0]["events"]], [3])
+            self.restore()
+            for key in ("step", "tokens", "steps"):
+                (self.run_folder / "progress.json").write_text(json.dumps(self.PROGRESS | {key: value}))
+                self.assertIn("progress.json: is damaged and left out", self.said())
+                self.assertNotIn("step 30 of", self.shown.text)
+            self.restore()
+
+    def test_answers_of_another_kind_are_left_out(self) -> None:
+        heads = [{"layer": layer, "head": head} for layer, head in ((0, 0), (9, 0), (0, 99), (-1, 0), (2**63, 0), (1.5, 0), ("0", 0))]
+        answers = {"growth": {"sentence": 3}, "norm_entropy": "text", "key_evolution": [1]}
+        answers["norm_split"] = {"sentence": "A sentence.", "between_share": 1e308, "clusters": {"high_norm": {"heads": heads}}}
+        for at in range(len(heads)):
+            answers["norm_split"]["clusters"]["high_norm"]["heads"] = heads[at:]
+            (self.run_folder / "summary.json").write_text(json.dumps(answers))
+            said = self.said()
+            for key in ("growth", "norm_entropy", "key_evolution"):
+                self.assertIn(f"summary.json: '{key}' is damaged and left out", said)
+            self.assertIn("A sentence.", self.shown.text)
+            text = (self.run_folder / "report.html").read_text(encoding="utf-8")
+            self.assertEqual(re.findall('data-go="([^"]*)"', text), ["m=k_norm&amp;h=0.0" if at == 0 else "m=k_norm"])
+            self.assertNotIn("inf %", self.shown.text)
+
+    def test_a_manifest_with_values_of_any_kind(self) -> None:
+        file = self.run_folder / "manifest.json"
+        whole = json.loads(file.read_text())
+        for value in (None, True, -1, 1e308, 2**64, "\0", [], {}, [[[]]], {"a": {"b": 1}}):
+            changes = {key: value for key in ("seeds", "entropy", "device", "version", "command_line", "title", "ended", "val_loss")}
+            model = {key: value for key in whole["config"]["model"]}
+            file.write_text(json.dumps(whole | changes | {"config": {"preset": value, "model": model, "train": value}}))
+            self.said()
+            file.write_text(json.dumps(whole | {"config": {"model": value}, "entropy": {"unigram": value}}))
+            self.said()
+            for level in self.shown.index["runs"][0]["levels"]:
+                self.assertLess(level["value"], 100)
+        for key in ("program", "command", "status", "started", "config"):
+            file.write_text(json.dumps(whole | {key: 3}))
+            self.assertIn("manifest.json: is damaged", self.refused(self.run_folder))
+        for text in ("", "{", json.dumps(whole)[:-9], "[" * 100_000, "\0" * 100):
+            file.write_text(text)
+            self.assertIn("manifest.json", self.refused(self.run_folder))
+
+
 class OtherCommands(Reports):
     def run_program(self, *arguments: object) -> None:
         subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, check=True, cwd=self.folder)
@@ -649,14 +760,31 @@ class OtherCommands(Reports):
         run = self.folder / "surgery"
         run.mkdir()
         (run / "manifest.json").write_text(json.dumps(manifest(command="surgery")))
-        columns = {"method": ["remove", "quantise"], "by": ["gain", "tensor"], "order": ["smallest", "smallest"]}
+        columns = {"method": ["remove", "quantise"], "by": ["gain", "tensor"], "order": ["smallest", ""]}
         columns |= {"share_removed": [0.5, math.nan], "dimensions": [16, 0], "bits": [0, 4], "repeat": [0, 0]}
         pq.write_table(pa.table(columns | {"loss": [1.25, 1.5], "loss_change": [0.25, 0.5]}), run / "surgery.parquet")
-        summary = {"title": "x", "unmodified_loss": 1.0, "uniform_attention_loss": 3.0, "remove": {}, "quantise": {}}
+        summary = {"title": "x", "unmodified_loss": 1.0, "uniform_attention_loss": 3.0, "remove": "damaged", "quantise": 3}
         (run / "summary.json").write_text(json.dumps(summary))
         page = self.page(run)
         self.assertEqual(page.cells["surgery"][1:], [["remove", "gain", "50 %", "", "0", "1.25", "0.25"], ["quantise", "tensor", "", "4", "0", "1.5", "0.5"]])
-        self.assertEqual(page.index["runs"][0]["surgery"], summary)
+        curves = {"remove": {"gain": [{"share_removed": 0.5, "loss": 1.25, "loss_change": 0.25}]},
+                  "quantise": {"tensor": [{"bits": 4, "loss": 1.5, "loss_change": 0.5}]}}  # of the table, not of summary.json
+        self.assertEqual(page.index["runs"][0]["surgery"], {"unmodified_loss": 1.0, "uniform_attention_loss": 3.0} | curves)
+        pq.write_table(pa.table(columns | {"by": ["gain", "mood"], "loss": [1.25, 1.5], "loss_change": [0.25, 0.5]}), run / "surgery.parquet")
+        self.assertIn("surgery.parquet: column 'by' holds 'mood'", self.refused(run))
+        os.truncate(run / "summary.json", 1 << 30)
+        self.assertIn("summary.json: has 1073741824 bytes", self.refused(run))
+
+    def test_tables_of_plasticity_with_heads_that_no_model_has(self) -> None:
+        self.run_program("plasticity", "--demo", "--out", "one")
+        for name, column in (("head_uncertainty.csv", "q_head"), ("head_bucket_plasticity.csv", "k_bucket")):
+            file = self.folder / "one" / name
+            before = file.read_text()
+            lines = [line.split(",") for line in before.splitlines()]
+            lines[3][lines[0].index(column)] = "-7"
+            file.write_text("".join(",".join(line) + "\n" for line in lines))
+            self.assertIn(f"{name}: row 2: {column} -7: out of range", self.refused(self.folder / "one"))
+            file.write_text(before)
 
 
 if __name__ == "__main__":
