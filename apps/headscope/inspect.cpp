@@ -216,7 +216,7 @@ void add_inspect(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_number_flag(*command, "--tokens", options.attention.tokens, "N", "Of each text of --text, its first ones [128]");
   command
       ->add_option("--attention-heads", options.attention.heads,
-                   "For --text, L3H5: head 5 of layer 3 [all; 64 of a model with more than 256]")
+                   "For --text, L3H5: head 5 of layer 3 [all; 64 by their roles of a model with more than 256]")
       ->type_name("HEAD,HEAD");
   add_number_flag(*command, "--examples", options.examples, "N",
                   "Of each query head, so many places where it attends [0]");

@@ -1,6 +1,8 @@
 #include "core/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +29,13 @@ bool take_number(std::string_view& name) {
   return true;
 }
 
+// Locks a new file against remove_leftovers(). False when that was faster.
+bool is_kept(const Descriptor& file) {
+  ::flock(file.get(), LOCK_EX);  // file systems without locks refuse this to both sides
+  struct stat status {};
+  return ::fstat(file.get(), &status) != 0 || status.st_nlink > 0;
+}
+
 }  // namespace
 
 std::optional<std::string_view> name_of_temporary(std::string_view name) {
@@ -34,6 +43,17 @@ std::optional<std::string_view> name_of_temporary(std::string_view name) {
   name = name.substr(1, name.size() - 5);
   if (!take_number(name) || !take_number(name)) return std::nullopt;
   return name;
+}
+
+void remove_leftovers(const fs::path& file) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_of(file), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name_of_temporary(name) != file.filename().string() || !fs::is_regular_file(entry.symlink_status(error)))
+      continue;
+    const Descriptor left(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (left.open() && ::flock(left.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
 }
 
 void make_folder(const fs::path& folder) {
@@ -56,9 +76,12 @@ AtomicFile::AtomicFile(fs::path file) : AtomicFile(file, folder_of(file)) {}
 
 AtomicFile::AtomicFile(fs::path file, const fs::path& temporary_in) : file_(std::move(file)) {
   static std::atomic<unsigned> counter = 0;  // two threads that write beside each other need two names
-  temporary_ = temporary_in / fmt::format(".{}.{}.{}.tmp", file_.filename().string(), ::getpid(), counter++);
-  descriptor_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!descriptor_.open()) give_up("creating it");
+  do {
+    temporary_ = temporary_in / fmt::format(".{}.{}.{}.tmp", file_.filename().string(), ::getpid(), counter++);
+    descriptor_ = Descriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!descriptor_.open() && errno == EEXIST) continue;  // left by a process that had our number, in a container
+    if (!descriptor_.open()) give_up("creating it");
+  } while (!descriptor_.open() || !is_kept(descriptor_));
 }
 
 AtomicFile::~AtomicFile() {

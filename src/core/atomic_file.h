@@ -45,6 +45,10 @@ class AtomicFile {
 // The final name of a temporary file: "heads.parquet" for ".heads.parquet.1234.0.tmp". Nothing for any other name.
 std::optional<std::string_view> name_of_temporary(std::string_view name);
 
+// Removes what killed processes left of this file under temporary names; a file that another process writes now is
+// locked and stays. For files outside a run: what is left in a run goes when it is resumed or replaced.
+void remove_leftovers(const std::filesystem::path& file);
+
 // Throws Error(Fault::runtime) naming the file and the system's reason.
 void write_file(const std::filesystem::path& file, std::string_view content);
 

@@ -10,6 +10,7 @@
 #include "experiments/inspect_attention.h"
 #include "formats/model_files.h"
 #include "heads/run_tables.h"
+#include "model/checkpoint_files.h"
 #include "model/load.h"
 #include "ops/device.h"
 #include "ops/large_tensors.h"
@@ -110,6 +111,15 @@ ordered_json config_of(const InspectOptions& options, const std::vector<Revision
     config["steps"].push_back(one.moment.step);
   }
   return config;
+}
+
+// The seed that the training of a checkpoint of ours began with; null where it says none.
+ordered_json seed_of(const fs::path& checkpoint) {
+  const CheckpointReader reader(checkpoint);
+  for (const char* part : {"condition", "train"})  // a condition of a study has its own
+    if (const ordered_json object = reader.object("config").value(part, ordered_json()); object.is_object())
+      if (const ordered_json seed = object.value("seed", ordered_json()); seed.is_number_integer()) return seed;
+  return nullptr;
 }
 
 // Of the layers that have one; 0: none has.
@@ -216,7 +226,12 @@ class Inspector {
     setup_ = loaded_.setup;
     if (revisions_.size() == 1) revisions_[0].moment = {loaded_.step, loaded_.tokens};
     first_ = {loaded_.checkpoint, loaded_.setup.model, several() ? tokenizer_of(loaded_) : ""};
-    for (std::size_t i = 1; i < revisions_.size(); ++i) check_same_model(load_model(revisions_[i].place, at::kMeta));
+    add_seed(loaded_);
+    for (std::size_t i = 1; i < revisions_.size(); ++i) {
+      const LoadedModel next = load_model(revisions_[i].place, at::kMeta);
+      check_same_model(next);
+      add_seed(next);
+    }
   }
 
   Inspection run(const WriteMore& write_more) {
@@ -234,7 +249,7 @@ class Inspector {
                                    .facts = facts_of(title_of(loaded_))});
     if (folder.already_complete()) return inspection;
     return folder.live([&] {
-      write_single_heads(folder, {}, {});
+      write_single_heads(folder, {}, {}, {});
       folder.finish(RunStatus::complete, {{"weights_xxh3_128", ModelFiles(loaded_.checkpoint).weights_hash()}});
       return inspection;
     });
@@ -254,8 +269,9 @@ class Inspector {
     const RunFacts facts{title, setup_.model.d_k};
     if (folder.already_complete()) return read_again(std::move(inspection), folder, facts);
     return folder.live([&] {
-      measure(inspection, folder, corpus);
+      const std::vector<Batch> batches = measure(inspection, folder, corpus);
       inspection.summary = summarise(inspection.tracks, facts);
+      if (!several()) write_single_heads(folder, inspection.summary.roles, corpus, batches);
       write_summary(inspection.summary, facts, folder.place());
       if (write_more) write_more(inspection, facts, folder.place());
       ordered_json results = {{"val_loss", inspection.models.back().val_loss},
@@ -286,7 +302,9 @@ class Inspector {
                  name, corpus.tokenizer);
   }
 
-  void write_single_heads(const RunFolder& folder, const Corpus& corpus, const std::vector<Batch>& batches) const {
+  void write_single_heads(const RunFolder& folder, const std::optional<RolesResult>& roles, const Corpus& corpus,
+                          const std::vector<Batch>& batches) {
+    choose_heads(attention_, setup_.model, roles, console_);
     with_short_torch_errors([&] {
       if (!attention_.texts.empty()) write_attention(attention_, loaded_.model, folder.place());
       if (job_.options.examples > 0)
@@ -299,10 +317,17 @@ class Inspector {
     for (const std::string& warning : loaded_.warnings) console_.warn(warning);
   }
 
+  void add_seed(const LoadedModel& model) {
+    if (!model.architecture.empty()) return;
+    const ordered_json seed = seed_of(model.checkpoint);
+    if (!seed.is_null() && std::ranges::find(seeds_, seed) == seeds_.end()) seeds_.push_back(seed);
+  }
+
   [[nodiscard]] ordered_json facts_of(const std::string& title) const {
     const Moment last = revisions_.back().moment;
     ordered_json facts = device_facts(device_);
     facts.update({{"title", title}, {"step", last.step}, {"tokens", last.tokens}});
+    if (!seeds_.empty()) facts["seeds"] = seeds_;
     // Nothing says when in its training a published model was saved.
     if (!loaded_.architecture.empty() && !trained_for(loaded_.checkpoint) && !several()) facts["step"] = nullptr;
     if (!loaded_.architecture.empty() && last.tokens == 0) facts["tokens"] = nullptr;
@@ -310,7 +335,8 @@ class Inspector {
     return facts;
   }
 
-  void measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
+  // Returns the batches that were measured on.
+  std::vector<Batch> measure(Inspection& inspection, const RunFolder& folder, const Corpus& corpus) {
     RunTables tables(folder.place(), {.probe = revisions_.size()});
     std::vector<MeasuredModel>& models = inspection.models;
     if (several()) {
@@ -321,7 +347,8 @@ class Inspector {
     }
     std::optional<Progress> progress;
     if (several()) progress.emplace(console_, "measuring", "models", revisions_.size(), models.size());
-    const auto batches = with_short_torch_errors([&] { return validation_batches(setup_.train, corpus, device_); });
+    std::vector<Batch> batches =
+        with_short_torch_errors([&] { return validation_batches(setup_.train, corpus, device_); });
     while (models.size() < revisions_.size()) {
       const std::size_t i = models.size();
       if (i > 0) {
@@ -347,9 +374,9 @@ class Inspector {
       write_file(folder.place() / models_name, json_text(json_of(models, rows, corpus.hash)));
       progress->step(fmt::format("step {}, loss {:.3f}", moment.step, *result.val_loss));
     }
-    if (!several()) write_single_heads(folder, corpus, batches);
     tables.merge();
     inspection.tracks = tables.tracks();
+    return batches;
   }
 
   Inspection read_again(Inspection inspection, const RunFolder& folder, const RunFacts& facts) const {
@@ -403,7 +430,8 @@ class Inspector {
   LoadedModel loaded_;
   Setup setup_;
   First first_;
-  AttentionJob attention_;  // empty: not asked for
+  std::vector<ordered_json> seeds_;  // of the trainings, each once; none of a published model
+  AttentionJob attention_;           // empty: not asked for
   bool reads_texts_only_ = false;
 };
 

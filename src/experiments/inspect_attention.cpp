@@ -1,6 +1,5 @@
 #include "experiments/inspect_attention.h"
 
-
 #include "capture/texts.h"
 #include "core/atomic_file.h"
 #include "core/bounds.h"
@@ -8,6 +7,7 @@
 #include "core/lists.h"
 #include "core/text.h"
 #include "formats/parquet_table.h"
+#include "heads/roles/choice.h"
 
 namespace headscope {
 namespace {
@@ -38,22 +38,26 @@ QueryHead head_named(const std::string& name, const DecoderConfig& model) {
   return {layer, head};
 }
 
-std::vector<QueryHead> chosen_heads(const std::string& names, const DecoderConfig& model, Console& console) {
+std::int64_t count_of(const DecoderConfig& model) {
+  return model.layers * model.heads;
+}
+
+QueryHead head_at(std::size_t place, const DecoderConfig& model) {
+  const auto number = static_cast<std::int64_t>(place);
+  return {number / model.heads, number % model.heads};
+}
+
+// Those that are named, or all of a small model; none otherwise.
+std::vector<QueryHead> known_heads(const std::string& names, const DecoderConfig& model) {
   std::vector<QueryHead> heads;
   if (!names.empty()) {
     for (const std::string& name : comma_separated(names)) {
       const QueryHead one = head_named(name, model);
       if (std::ranges::find(heads, one) == heads.end()) heads.push_back(one);
     }
-    return heads;
+  } else if (const std::int64_t all = count_of(model); all <= most_heads) {
+    for (std::int64_t i = 0; i < all; ++i) heads.push_back(head_at(static_cast<std::size_t>(i), model));
   }
-  const std::int64_t all = model.layers * model.heads;
-  for (const std::size_t i : evenly_spaced(static_cast<std::size_t>(all),
-                                           all <= most_heads ? static_cast<std::size_t>(most_heads) : heads_of_many))
-    heads.push_back({static_cast<std::int64_t>(i) / model.heads, static_cast<std::int64_t>(i) % model.heads});
-  if (all > most_heads)
-    console.info(fmt::format("attention of {} of {} heads, evenly chosen; --attention-heads L3H5,L1H2 names others",
-                             heads.size(), all));
   return heads;
 }
 
@@ -84,7 +88,8 @@ AttentionJob prepare_attention(const AttentionOptions& options, const LoadedMode
                              with_separators(range)));
   TextTokenizer tokenizer(tokenizer_for_text(loaded, setup));
   AttentionJob job;
-  job.heads = chosen_heads(options.heads, model, console);
+  job.heads = known_heads(options.heads, model);
+  const std::size_t heads = job.heads.empty() ? heads_of_many : job.heads.size();
   const fs::path given[] = {options.text};
   const TextSource source{.files = document_files(given), .text_column = setup.data.text_column};
   bool has_more = false;
@@ -101,7 +106,7 @@ AttentionJob prepare_attention(const AttentionOptions& options, const LoadedMode
       pieces.push_back(tokenizer.shown(token));
     }
     const std::int64_t t = std::ssize(tokens);
-    weights += t * (t + 1) / 2 * std::ssize(job.heads);
+    weights += t * (t + 1) / 2 * static_cast<std::int64_t>(heads);
     return true;
   });
   if (job.texts.empty()) fail_input("{}: holds no text", options.text);
@@ -109,9 +114,26 @@ AttentionJob prepare_attention(const AttentionOptions& options, const LoadedMode
   if (weights > most_weights)
     fail_input(
         "--text: {} weights of {} heads are too many for a table of {}; give fewer --tokens or --attention-heads",
-        with_separators(weights), job.heads.size(), with_separators(most_weights));
+        with_separators(weights), heads, with_separators(most_weights));
   tokenizer.warn(console);
   return job;
+}
+
+void choose_heads(AttentionJob& job, const DecoderConfig& model, const std::optional<RolesResult>& roles,
+                  Console& console) {
+  if (job.texts.empty() || !job.heads.empty()) return;
+  const auto all = static_cast<std::size_t>(count_of(model));
+  const HeadChoice choice =
+      roles ? choose_heads(*roles, heads_of_many) : HeadChoice{.heads = evenly_spaced(all, heads_of_many)};
+  for (const std::size_t place : choice.heads) job.heads.push_back(head_at(place, model));
+  std::string how = "evenly";
+  if (choice.with_role > 0)
+    how = fmt::format("{}{} that have a role, by clarity", choice.with_role,
+                      choice.with_role < choice.all_with_role ? fmt::format(" of the {}", choice.all_with_role) : "");
+  if (const std::size_t others = choice.heads.size() - choice.with_role; choice.with_role > 0 && others > 0)
+    how += fmt::format(", and {} evenly", others);
+  console.info(
+      fmt::format("attention of {} of {} heads: {}; --attention-heads names others", job.heads.size(), all, how));
 }
 
 void write_attention(const AttentionJob& job, const Decoder& model, const fs::path& place) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "data/corpus.h"
 #include "data/text_tokenizer.h"
 #include "heads/inspection.h"
+#include "heads/roles/roles.h"
 #include "model/load.h"
 #include "probe/head_attention.h"
 
@@ -19,13 +21,17 @@ namespace headscope {
 struct AttentionJob {
   std::vector<std::vector<std::uint32_t>> texts;  // tokens of each; none is empty
   std::vector<std::vector<std::string>> pieces;   // the same for people
-  std::vector<QueryHead> heads;
+  std::vector<QueryHead> heads;                   // none of a large model of which none are named: see choose_heads
 };
 
 // Throws Error(Fault::input): no text, a token beyond the model's vocabulary, a head that the model does not have, or
 // more weights than a table may hold.
 AttentionJob prepare_attention(const AttentionOptions& options, const LoadedModel& loaded, const Setup& setup,
                                Console& console);
+
+// The heads of a large model, by their roles; evenly where no roles were measured. Does nothing where heads are known.
+void choose_heads(AttentionJob& job, const DecoderConfig& model, const std::optional<RolesResult>& roles,
+                  Console& console);
 
 void write_attention(const AttentionJob& job, const Decoder& model, const std::filesystem::path& place);
 

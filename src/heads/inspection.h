@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 10> changeable_keys = {"data.path",
 struct AttentionOptions {
   std::string text;           // a file of text; empty: nothing is written
   std::int64_t tokens = 128;  // of each text: its first ones. A page can show so many.
-  std::string heads;          // "L3H5,L1H2"; empty: all of a small model, 64 of one with more than 256
+  std::string heads;          // "L3H5,L1H2"; empty: all of a small model, 64 by role of one with more than 256
 };
 
 struct InspectOptions {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/error.h"
 #include "core/lists.h"
 #include "formats/parquet_table.h"
 #include "stats/sample_moments.h"
@@ -144,9 +145,24 @@ std::vector<ProbeLosses> read_losses(const std::filesystem::path& folder) {
   const Integers &step = probes.integers("step"), &tokens = probes.integers("tokens");
   const Numbers loss = probes.numbers("loss"), val_loss = probes.numbers("val_loss");
   std::vector<ProbeLosses> losses;
-  for (std::size_t row = 0; row < probes.rows(); ++row)
-    losses.push_back({{step[row], tokens[row]}, loss[row], val_loss[row]});
+  for (std::size_t row = 0; row < probes.rows(); ++row) {
+    const Moment moment{step[row], tokens[row]};
+    check_next_moment(folder / probes_table, row, moment,
+                      losses.empty() ? std::nullopt : std::optional(losses.back().moment));
+    losses.push_back({moment, loss[row], val_loss[row]});
+  }
   return losses;
+}
+
+void check_next_moment(const std::filesystem::path& table, std::size_t row, const Moment& moment,
+                       const std::optional<Moment>& before) {
+  const auto inside = [](std::int64_t number) { return number >= 0 && number <= most_steps_or_tokens; };
+  if (!inside(moment.step) || !inside(moment.tokens))
+    fail_input("{}: row {}: step {}, tokens {}: expected 0 to 2^53; the table is damaged", table.string(), row,
+               moment.step, moment.tokens);
+  if (before && (moment.step <= before->step || moment.tokens < before->tokens))
+    fail_input("{}: row {}: step {} ({} tokens) behind step {} ({} tokens); the table is damaged", table.string(), row,
+               moment.step, moment.tokens, before->step, before->tokens);
 }
 
 TrackCollector::TrackCollector(const ExpectedMoments& expected)

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,11 @@ struct ProbeLosses {
 
 // Those of every probe of a run, from its probes.parquet. Throws Error(Fault::input).
 std::vector<ProbeLosses> read_losses(const std::filesystem::path& folder);
+
+// Rows of a table come in the order of training. Throws Error(Fault::input) naming the row, counted from 0, that does
+// not, or whose numbers no run has.
+void check_next_moment(const std::filesystem::path& table, std::size_t row, const Moment& moment,
+                       const std::optional<Moment>& before);
 
 // How many moments each source will have, and how many of them are kept: so many at equal distances, the first and the
 // last among them. A run of any length fits into memory.

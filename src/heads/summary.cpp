@@ -14,6 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+constexpr std::uint64_t most_head_dimension = 1 << 16;
+
 std::vector<std::string> role_names(const RoleDefinition& definition) {
   std::vector<std::string> names;
   for (std::size_t label = 0; label <= definition.roles.size(); ++label) names.emplace_back(definition.name_of(label));
@@ -136,7 +138,7 @@ RunFacts read_facts(const fs::path& run) {
   const ordered_json model = config.value("model", ordered_json::object());
   const ordered_json d_k = model.is_object() ? model.value("d_k", ordered_json()) : ordered_json();
   return {text_at(manifest, "title", run_title(run, text_at(config, "preset"))),
-          d_k.is_number_integer() ? d_k.get<std::int64_t>() : 0};
+          d_k.is_number_unsigned() && d_k.get<std::uint64_t>() <= most_head_dimension ? d_k.get<std::int64_t>() : 0};
 }
 
 std::optional<RolesResult> read_roles(const RunTracks& tracks, const RunFacts& facts, const fs::path& run) {

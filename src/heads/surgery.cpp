@@ -38,7 +38,8 @@ ordered_json curves_json(const Table& rows, const char* method, const char* x_na
 }
 
 ordered_json read_surgery_summary(const fs::path& run) {
-  return parse_json(read_file(run / summary_name));
+  constexpr std::size_t most = std::size_t{64} << 20;  // bytes; ours has some ten thousand
+  return parse_json(read_file(run / summary_name, most));
 }
 
 // The losses of a run that is complete.
@@ -115,16 +116,18 @@ std::vector<std::int64_t> layers_of(const SurgeryOptions& options, std::int64_t 
   return layers;
 }
 
-ordered_json to_json(const SurgeryOutcome& outcome) {
-  const SurgeryLosses& losses = outcome.losses;
-  return {{"title", outcome.title},
-          {"d_k", outcome.d_k},
-          {"layers", outcome.layers},
-          {"order", json_value(outcome.order)},
-          {"unmodified_loss", losses.unmodified},
+ordered_json to_json(const SurgeryLosses& losses) {
+  return {{"unmodified_loss", losses.unmodified},
           {"uniform_attention_loss", losses.uniform},
           {"remove", curves_json(losses.rows, "remove", "share_removed", losses.unmodified)},
           {"quantise", curves_json(losses.rows, "quantise", "bits", losses.unmodified)}};
+}
+
+ordered_json to_json(const SurgeryOutcome& outcome) {
+  ordered_json object = {
+      {"title", outcome.title}, {"d_k", outcome.d_k}, {"layers", outcome.layers}, {"order", json_value(outcome.order)}};
+  object.update(to_json(outcome.losses));
+  return object;
 }
 
 void write_outcome(const SurgeryOutcome& outcome, const RunFolder& folder, const std::string& theme, Console& console) {

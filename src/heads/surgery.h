@@ -92,6 +92,9 @@ struct SurgeryOutcome {
   SurgeryLosses losses;
 };
 
+// The losses of it: unmodified_loss, uniform_attention_loss, and curves by operation, remove and quantise.
+nlohmann::ordered_json to_json(const SurgeryLosses& losses);
+
 // summary.json, which --json prints, too.
 nlohmann::ordered_json to_json(const SurgeryOutcome& outcome);
 

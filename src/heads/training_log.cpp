@@ -36,16 +36,28 @@ void write_progress(const fs::path& file, const TrainingProgress& progress) {
   }
 }
 
+// What stands under a key; null where nothing does.
+ordered_json value_at(const ordered_json& object, const char* key) {
+  return object.is_object() ? object.value(key, ordered_json()) : ordered_json();
+}
+
+// A number of steps or tokens. Nothing for any that no run has.
+std::optional<std::int64_t> count_at(const ordered_json& object, const char* key) {
+  const ordered_json value = value_at(object, key);
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > std::uint64_t{most_steps_or_tokens})
+    return std::nullopt;
+  return value.get<std::int64_t>();
+}
+
+bool has_texts(const ordered_json& object, std::initializer_list<const char*> keys) {
+  return std::ranges::all_of(keys, [&](const char* key) { return value_at(object, key).is_string(); });
+}
+
 std::optional<TrainingEvent> event_in(std::string_view line) {
   const ordered_json object = parse_json(line);
-  try {
-    return TrainingEvent{object.at("time").get<std::string>(),
-                         {object.at("step").get<std::int64_t>(), object.at("tokens").get<std::int64_t>()},
-                         object.at("kind").get<std::string>(),
-                         object.at("text").get<std::string>()};
-  } catch (const nlohmann::json::exception&) {
-    return std::nullopt;
-  }
+  const auto step = count_at(object, "step"), tokens = count_at(object, "tokens");
+  if (!step || !tokens || !has_texts(object, {"time", "kind", "text"})) return std::nullopt;
+  return TrainingEvent{text_at(object, "time"), {*step, *tokens}, text_at(object, "kind"), text_at(object, "text")};
 }
 
 std::string line_of(const TrainingEvent& event) {
@@ -58,10 +70,13 @@ std::string line_of(const TrainingEvent& event) {
 }
 
 // A line counts when its end is there.
-std::vector<TrainingEvent> events_in(std::string_view text) {
+std::vector<TrainingEvent> events_in(std::string_view text, std::size_t* left_out = nullptr) {
   std::vector<TrainingEvent> events;
   for (std::size_t end = 0; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1))
-    if (auto event = event_in(text.substr(0, end))) events.push_back(std::move(*event));
+    if (auto event = event_in(text.substr(0, end)))
+      events.push_back(std::move(*event));
+    else if (left_out != nullptr)
+      ++*left_out;
   return events;
 }
 
@@ -75,21 +90,20 @@ bool is_of_the_course(const TrainingEvent& event) {
 std::optional<TrainingProgress> read_progress(const fs::path& folder) {
   std::error_code ignored;
   if (!fs::exists(folder / progress_name, ignored)) return std::nullopt;
-  const ordered_json object = parse_json(read_file(folder / progress_name, most_progress));
+  ordered_json object;
   try {
-    const auto number = [&](const char* key) {
-      return object.at(key).is_null() ? missing : object.at(key).get<double>();
-    };
-    return TrainingProgress{object.at("time").get<std::string>(),
-                            object.at("phase").get<std::string>(),
-                            {object.at("step").get<std::int64_t>(), object.at("tokens").get<std::int64_t>()},
-                            object.at("steps").get<std::int64_t>(),
-                            number("loss"),
-                            number("tokens_per_s"),
-                            number("seconds_left")};
-  } catch (const nlohmann::json::exception&) {
+    object = parse_json(read_file(folder / progress_name, most_progress));
+  } catch (const Error&) {  // no file, or far too long
     return std::nullopt;
   }
+  const auto step = count_at(object, "step"), tokens = count_at(object, "tokens"), steps = count_at(object, "steps");
+  if (!step || !tokens || !steps || !has_texts(object, {"time", "phase"})) return std::nullopt;
+  const auto number = [&](const char* key) {
+    const ordered_json value = value_at(object, key);
+    return value.is_number() ? value.get<double>() : missing;
+  };
+  return TrainingProgress{text_at(object, "time"), text_at(object, "phase"), {*step, *tokens},      *steps,
+                          number("loss"),          number("tokens_per_s"),   number("seconds_left")};
 }
 
 void set_phase(const fs::path& folder, std::string_view phase) {
@@ -135,10 +149,10 @@ void ProgressFile::write() {
   tokens_ = seconds_ = 0;
 }
 
-std::vector<TrainingEvent> read_events(const fs::path& folder) {
+std::vector<TrainingEvent> read_events(const fs::path& folder, std::size_t* left_out) {
   std::error_code ignored;
   if (!fs::exists(folder / events_name, ignored)) return {};
-  return events_in(read_file(folder / events_name, most_events));
+  return events_in(read_file(folder / events_name, most_events), left_out);
 }
 
 EventLog::EventLog(const fs::path& folder, std::optional<std::int64_t> checkpoint_step) {

@@ -39,7 +39,7 @@ inline constexpr const char* failed = "failed";
 inline constexpr const char* diverged = "diverged";
 }  // namespace phase
 
-// Of a folder with a training. Nothing when there is none, or when it is damaged.
+// Of a folder with a training. Nothing when there is none, or when it is damaged or cannot be read.
 std::optional<TrainingProgress> read_progress(const std::filesystem::path& folder);
 
 // Replaces the phase and the time; for what follows training. Does nothing where there is no progress.
@@ -78,8 +78,9 @@ struct TrainingEvent {
 };
 
 // Those of a folder with a training, in the order of the file; none where there is no file. Lines that are not whole
-// are left out: a killed process may leave one at the end.
-std::vector<TrainingEvent> read_events(const std::filesystem::path& folder);
+// are left out: a killed process may leave one at the end. `left_out` gets the number of whole lines that are no
+// events.
+std::vector<TrainingEvent> read_events(const std::filesystem::path& folder, std::size_t* left_out = nullptr);
 
 class EventLog {
  public:

@@ -33,7 +33,7 @@ std::string with_interval(const ordered_json& value, const ordered_json& low, co
 std::string number_of(std::string_view key, const ordered_json& answer) {
   if (key == split_question.key) {
     const ordered_json share = at_path(answer, {"between_share"});
-    return share.is_number()
+    return share.is_number() && share >= 0 && share <= 1
                ? fmt::format("Share of the variance that lies between heads: {}", percent_text(share.get<double>()))
                : "";
   }
@@ -64,6 +64,10 @@ std::string number_of(std::string_view key, const ordered_json& answer) {
   return "";
 }
 
+bool is_count_below(const ordered_json& value, std::int64_t end) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() < static_cast<std::uint64_t>(end);
+}
+
 // Heads that the answer names, at most three, as layer.head of query heads.
 std::string named_heads(std::string_view key, const ordered_json& answer, const HeadCounts& counts) {
   const bool of_keys = key == rank_question.key;
@@ -73,7 +77,8 @@ std::string named_heads(std::string_view key, const ordered_json& answer, const 
   if (!list.is_array()) return heads;
   for (std::size_t i = 0; i < std::min<std::size_t>(list.size(), 3); ++i) {
     const ordered_json layer = at_path(list[i], {"layer"}), head = at_path(list[i], {"head"});
-    if (!layer.is_number_integer() || !head.is_number_integer()) continue;
+    const std::int64_t heads_of_a_layer = of_keys ? counts.key_heads : counts.query_heads;
+    if (!is_count_below(layer, counts.layers) || !is_count_below(head, heads_of_a_layer)) continue;
     const std::int64_t shared = of_keys && counts.key_heads > 0 ? counts.query_heads / counts.key_heads : 1;
     heads += fmt::format("{}{}.{}", heads.empty() ? "" : ",", layer.get<std::int64_t>(),
                          head.get<std::int64_t>() * std::max<std::int64_t>(shared, 1));
@@ -110,6 +115,16 @@ std::vector<Answer> answers_of(const ordered_json& summary, const HeadCounts& co
     answers.push_back(std::move(found));
   }
   return answers;
+}
+
+std::vector<std::string> damaged_answers(const ordered_json& summary) {
+  std::vector<std::string> keys;
+  for (const Question& asked : questions) {
+    const std::string key(asked.key);
+    const ordered_json answer = at_path(summary, {key.c_str()});
+    if (!answer.is_null() && !at_path(answer, {"sentence"}).is_string()) keys.push_back(key);
+  }
+  return keys;
 }
 
 }  // namespace headscope

@@ -15,18 +15,33 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+using Names = std::initializer_list<const char*>;
+
+// These columns hold numbers of layers, heads and buckets.
+Table read_numbered(const fs::path& file, Names names) {
+  constexpr std::int64_t end = 1 << 16;  // no model or text has as many
+  Table table = read_csv(file);
+  for (const char* name : names) {
+    const Integers& numbers = table.integers(name);
+    for (std::size_t row = 0; row < numbers.size(); ++row)
+      if (numbers[row] < 0 || numbers[row] >= end)
+        fail_input("{}: row {}: {} {}: out of range; the table is damaged", file.string(), row, name, numbers[row]);
+  }
+  return table;
+}
+
 std::string head_cell(const Table& table, std::size_t row) {
   return head_text(HeadKind::query, table.integers("layer")[row], table.integers("q_head")[row]);
 }
 
 // The table that the configuration names; nothing where it is not there yet.
-std::optional<Table> chosen_table(const fs::path& folder, const ordered_json& manifest, const char* key) {
+std::optional<Table> chosen_table(const fs::path& folder, const ordered_json& manifest, const char* key, Names names) {
   const std::string name = text_at(manifest.at("config"), key);
   if (!is_plain_csv_name(name))
     fail_input("{}: is damaged: 'config.{}' is not the name of a table", (folder / manifest_name).string(), key);
   std::error_code error;
   if (!fs::is_regular_file(folder / name, error)) return std::nullopt;
-  return read_csv(folder / name);
+  return read_numbered(folder / name, names);
 }
 
 // Columns under other names, as lists of JSON.
@@ -56,11 +71,11 @@ NumberColumns cells_of(const Table& cells, const std::optional<Table>& errors) {
 }  // namespace
 
 void add_plasticity_tables(const fs::path& folder, const ordered_json& manifest, ReportRun& run) {
-  const std::optional<Table> heads = chosen_table(folder, manifest, "output_csv");
+  const std::optional<Table> heads = chosen_table(folder, manifest, "output_csv", {"layer", "q_head"});
   if (!heads) return;
   std::error_code error;
   const bool with_intervals = fs::is_regular_file(folder / head_uncertainty_csv, error);
-  const Table shown = with_intervals ? read_csv(folder / head_uncertainty_csv) : *heads;
+  const Table shown = with_intervals ? read_numbered(folder / head_uncertainty_csv, {"layer", "q_head"}) : *heads;
   run.plasticity = {{"heads", columns_json(shown, {{"layer", "layer"},
                                                    {"q_head", "head"},
                                                    {"ap_overall", "ap"},
@@ -83,7 +98,8 @@ void add_plasticity_tables(const fs::path& folder, const ordered_json& manifest,
       table.rows.back().push_back(interval_text(shown.numbers("low")[row], shown.numbers("high")[row]));
   }
   run.tables.push_back(std::move(table));
-  const std::optional<Table> cells = chosen_table(folder, manifest, "bucket_csv");
+  const std::optional<Table> cells =
+      chosen_table(folder, manifest, "bucket_csv", {"layer", "q_head", "q_bucket", "k_bucket"});
   std::optional<Table> errors;
   if (fs::is_regular_file(folder / cell_uncertainty_csv, error)) errors = read_csv(folder / cell_uncertainty_csv);
   if (cells) run.plasticity_cells = cells_of(*cells, errors);
@@ -92,7 +108,7 @@ void add_plasticity_tables(const fs::path& folder, const ordered_json& manifest,
 void add_comparison_table(const fs::path& folder, const ordered_json& manifest, ReportRun& run) {
   std::error_code error;
   if (!fs::is_regular_file(folder / comparison_csv, error)) return;
-  const Table table = read_csv(folder / comparison_csv);
+  const Table table = read_numbered(folder / comparison_csv, {"layer", "q_head"});
   const ordered_json config = manifest.at("config");
   const std::string name_1 = text_at(config, "name_1", "1"), name_2 = text_at(config, "name_2", "2");
   run.comparison = {{"names", {name_1, name_2}}};
@@ -122,9 +138,14 @@ void add_comparison_table(const fs::path& folder, const ordered_json& manifest, 
 
 void add_surgery_table(const fs::path& folder, ReportRun& run) {
   std::error_code error;
-  if (!fs::is_regular_file(folder / "surgery.parquet", error)) return;
+  const fs::path file = folder / "surgery.parquet";
+  if (!fs::is_regular_file(file, error)) return;
   const SurgeryLosses losses = read_losses_of_surgery(folder);
-  run.surgery = parse_json(read_file(folder / "summary.json"));
+  try {
+    run.surgery = to_json(losses);
+  } catch (const Error& problem) {
+    fail_input("{}: {}", file.string(), problem.what());
+  }
   TextTable table{"surgery",
                   fmt::format("Loss after surgery on keys; unmodified {}, with uniform attention {}",
                               number_text(losses.unmodified), number_text(losses.uniform)),

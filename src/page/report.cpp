@@ -1,7 +1,11 @@
 #include "page/report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <limits>
 
 #include "core/atomic_file.h"
@@ -62,35 +66,55 @@ void check_choice(const Choice& choice, const ReportData& data) {
     fail_input("--metrics: no run has measured {}", fmt::format("{}", fmt::join(choice.metrics, ", ")));
 }
 
+// What the system would refuse after all the work.
+void check_place(const fs::path& file, const std::string& named) {
+  constexpr long room = 32;  // of the temporary name that it has while it is written
+  const fs::path folder = file.parent_path();
+  const auto length = static_cast<long>(file.filename().native().size());
+  if (const long most = ::pathconf(folder.c_str(), _PC_NAME_MAX); most > room && length > most - room)
+    fail_input("{}: a name of {} bytes is too long; at most {} can be written there", excerpt(named), length,
+               most - room);
+  if (::access(folder.c_str(), W_OK) != 0)
+    fail_input("{}: the folder {} cannot be written: {}; name another place with --out", excerpt(named),
+               folder.string(), std::strerror(errno));
+}
+
 // Inside a run only the name that is ours: other files there would be taken for the user's.
 fs::path out_file(const ReportOptions& options) {
-  if (options.out.empty()) return absolute_folder(options.runs.front()) / report_name;
   std::error_code error;
+  if (options.out.empty()) {
+    const fs::path file = absolute_folder(options.runs.front()) / report_name;
+    if (fs::is_directory(file, error))
+      fail_input("{}: is a folder, and the report has this name; name another place with --out", file.string());
+    if (fs::is_directory(file.parent_path(), error)) check_place(file, file.string());
+    return file;
+  }
+  const std::string named = "--out " + excerpt(options.out.string());
   const fs::file_status there = fs::symlink_status(options.out, error);
-  if (fs::is_directory(fs::status(options.out, error)))
-    fail_input("--out {}: is a folder; name a file in it", options.out.string());
+  if (fs::is_directory(fs::status(options.out, error))) fail_input("{}: is a folder; name a file in it", named);
   if (fs::exists(there) && !fs::is_regular_file(there))
-    fail_input("--out {}: is a link or a device, not a file; name another", options.out.string());
+    fail_input("{}: is a link or a device, not a file; name another", named);
   // Where the folder is a link, what it leads to counts.
   const fs::path typed = fs::absolute(options.out).lexically_normal();
-  const fs::path file = fs::weakly_canonical(typed.parent_path(), error) / typed.filename();
+  const fs::path folder = fs::weakly_canonical(typed.parent_path(), error), file = folder / typed.filename();
+  if (error) fail_input("{}: {}", named, error.message());
   for (const fs::path& run : options.runs) {
     const fs::path inside = file.lexically_relative(fs::weakly_canonical(run, error));
     if (!inside.empty() && *inside.begin() != ".." && file.filename() != report_name)
-      fail_input("--out {}: lies in {}, which is read; a report is called {} there; choose another place",
-                 options.out.string(), run.string(), report_name);
+      fail_input("{}: lies in {}, which is read; a report is called {} there; choose another place", named,
+                 run.string(), report_name);
   }
-  const fs::path around = run_around(file.parent_path());
+  const fs::path around = run_around(folder);
   if (!around.empty()) {
     RunNames names;
     names.add_chosen(read_manifest(around));
     const fs::path relative = file.lexically_relative(around);
     if (file.filename() != report_name || !names.is_ours(relative, /*is_folder=*/false))
-      fail_input("--out {}: lies in the run {}; a report is called {} there; choose another place",
-                 options.out.string(), around.string(), (around / report_name).string());
+      fail_input("{}: lies in the run {}; a report is called {} there; choose another place", named, around.string(),
+                 (around / report_name).string());
   }
-  if (!fs::is_directory(file.parent_path(), error))
-    fail_input("--out {}: the folder {} is not there", options.out.string(), file.parent_path().string());
+  if (!fs::is_directory(folder, error)) fail_input("{}: the folder {} is not there", named, excerpt(folder.string()));
+  check_place(file, named);
   return file;
 }
 
@@ -114,7 +138,8 @@ Fitted fitted_page(const ReportData& data, const Choice& choice, const ReportOpt
   const std::vector<Detail> levels = details(options.exact, moments);
   for (const Detail& detail : levels) {
     const PageContent content = page_content(data, choice, detail, options.max_size, created);
-    if (static_cast<double>(content.bytes()) > limit && &detail != &levels.back()) continue;  // and so would be the page
+    if (static_cast<double>(content.bytes()) > limit && &detail != &levels.back())
+      continue;  // and so would be the page
     fitted = {page_html(data, content, choice), content.left_out};
     if (static_cast<double>(fitted.html.size()) <= limit) break;
   }
@@ -124,14 +149,16 @@ Fitted fitted_page(const ReportData& data, const Choice& choice, const ReportOpt
 }  // namespace
 
 ReportOutcome write_report(const ReportOptions& options) {
-  if (options.runs.empty()) fail_input("name the folder of a run");
+  if (options.runs.empty() || std::ranges::any_of(options.runs, &fs::path::empty))
+    fail_input("the name of a run is empty; name its folder");
   check_number("--max-size", options.max_size, NumberRange{0.1, 1000});
   if (options.moments) check_size("--moments", *options.moments, 2, 1'000'000);
   const Choice choice = choice_of(options);
+  const fs::path out = out_file(options);
   const ReportData data = read_report(options.runs, most_read(options));
   check_choice(choice, data);
-  const fs::path out = out_file(options);
   const Fitted page = fitted_page(data, choice, options);
+  remove_leftovers(out);
   write_file(out, page.html);
   ReportOutcome outcome{out, page.html.size(), page.left_out, data.notes, false, data.runs.size()};
   outcome.too_large = static_cast<double>(outcome.bytes) > options.max_size * bytes_of_a_megabyte;

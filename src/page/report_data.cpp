@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "core/atomic_file.h"
@@ -28,6 +29,8 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 constexpr const char* tables_of_a_training[] = {heads_table, gamma_table, steps_table, probes_table};
+constexpr double most_entropy = 100;  // nats; that of a vocabulary of 2^24 is 17
+constexpr const char* summary_name = "summary.json";
 constexpr std::size_t most_json_bytes = std::size_t{64} << 20;  // of summary.json and the like
 
 // The parts of the tables of a training, by name and inode: they change when a process that writes the run merges them.
@@ -64,6 +67,11 @@ bool has_table(const fs::path& place, const char* table) {
   return fs::is_directory(parts, error) && !fs::is_empty(parts, error);
 }
 
+// A page has float32; what does not fit is missing.
+double shown(double value) {
+  return std::abs(value) <= std::numeric_limits<float>::max() ? value : missing;
+}
+
 std::vector<StepRow> read_steps(const fs::path& place) {
   std::vector<StepRow> rows;
   scan_parquet(place / steps_table, {"step", "tokens", "loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s"},
@@ -72,31 +80,51 @@ std::vector<StepRow> read_steps(const fs::path& place) {
                  const Numbers loss = table.numbers("loss"), lr = table.numbers("lr"),
                                adamw_lr = table.numbers("adamw_lr"), grad_norm = table.numbers("grad_norm"),
                                speed = table.numbers("tokens_per_s");
-                 for (std::size_t i = 0; i < table.rows(); ++i)
-                   rows.push_back({{step[i], tokens[i]}, loss[i], lr[i], adamw_lr[i], grad_norm[i], speed[i]});
+                 for (std::size_t i = 0; i < table.rows(); ++i) {
+                   const Moment moment{step[i], tokens[i]};
+                   check_next_moment(place / steps_table, rows.size(), moment,
+                                     rows.empty() ? std::nullopt : std::optional(rows.back().moment));
+                   rows.push_back({moment, shown(loss[i]), shown(lr[i]), shown(adamw_lr[i]), shown(grad_norm[i]),
+                                   shown(speed[i])});
+                 }
                });
   return rows;
 }
 
-// Nothing where the file is absent, too long, or damaged: a page can do without.
-ordered_json optional_json(const fs::path& file) {
+std::optional<std::int64_t> whole_number(const ordered_json& value) {
+  const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() >> 63 == 0);
+  return fits ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+}
+
+// An object; null where the file is absent, and with a note where it cannot be read or is damaged: a page can do
+// without.
+ordered_json optional_json(const fs::path& file, std::vector<std::string>& notes) {
   std::error_code error;
-  if (!fs::is_regular_file(file, error)) return nullptr;
+  if (!fs::exists(file, error)) return nullptr;
   try {
     ordered_json value = parse_json(read_file(file, most_json_bytes));
-    return value.is_discarded() ? ordered_json() : value;
-  } catch (const Error&) {
-    return nullptr;
+    if (value.is_object()) return value;
+    notes.push_back(fmt::format("{}: is damaged and left out", file.string()));
+  } catch (const Error& problem) {
+    notes.push_back(fmt::format("{}; it is left out", problem.what()));
   }
+  return nullptr;
 }
 
 void add_events(const fs::path& place, ReportRun& run) {
+  std::error_code error;
   run.progress = read_progress(place);
+  if (!run.progress && fs::exists(place / progress_name, error))
+    run.notes.push_back(fmt::format("{}: is damaged and left out", (place / progress_name).string()));
+  std::size_t damaged = 0;
   try {
-    run.events = read_events(place);
-  } catch (const Error& error) {
-    run.notes.push_back(error.what());
+    run.events = read_events(place, &damaged);
+  } catch (const Error& problem) {
+    run.notes.push_back(fmt::format("{}; it is left out", problem.what()));
   }
+  if (damaged > 0)
+    run.notes.push_back(fmt::format("{}: {} line{} no event{} and left out", (place / events_name).string(), damaged,
+                                    damaged == 1 ? " is" : "s are", damaged == 1 ? "" : "s"));
   if (run.events.size() <= most_events) return;
   run.events_left_out = run.events.size() - most_events;
   run.events.erase(run.events.begin(), run.events.end() - most_events);
@@ -124,9 +152,27 @@ void add_roles(const fs::path& place, const RunFacts& facts, ReportRun& run) {
 
 // Answers of a run that has no summary yet are found now.
 void add_answers(const fs::path& place, bool find_them, ReportRun& run) {
-  ordered_json summary = optional_json(place / "summary.json");
+  ordered_json summary = optional_json(place / summary_name, run.notes);
   if (summary.is_null() && find_them && run.has_tracks()) summary = to_json(find(run.tracks));
   run.answers = answers_of(summary, run.counts());
+  for (const std::string& question : damaged_answers(summary))
+    run.notes.push_back(fmt::format("{}: '{}' is damaged and left out", (place / summary_name).string(), question));
+}
+
+// The heads that attention may be of: those that were measured, otherwise those of the model that the manifest
+// describes, otherwise as many as a page can show.
+HeadCounts counts_of_attention(const ReportRun& run) {
+  constexpr std::int64_t most = 1024;
+  const ordered_json config = run.manifest.is_object() ? run.manifest.value("config", ordered_json()) : ordered_json();
+  const ordered_json model = config.is_object() ? config.value("model", ordered_json()) : ordered_json();
+  const auto said = [&](const char* key) {
+    const auto count = model.is_object() ? whole_number(model.value(key, ordered_json())) : std::nullopt;
+    return count && *count > 0 && *count < most ? *count : most;
+  };
+  HeadCounts counts = run.tracks.finest().counts;
+  if (counts.layers == 0) counts.layers = said("layers");
+  if (counts.query_heads == 0) counts.query_heads = said("heads");
+  return counts;
 }
 
 // What a folder with tables of a training holds.
@@ -137,23 +183,27 @@ void add_training(const fs::path& place, std::size_t most, bool find_answers, Re
     run.tracks = has_table(place, heads_table) ? read_tracks(place, most) : RunTracks();
     run.steps = has_table(place, steps_table) ? step_buckets(read_steps(place)) : std::vector<StepBucket>();
     run.probes = has_table(place, probes_table) ? read_losses(place) : std::vector<ProbeLosses>();
+    for (ProbeLosses& probe : run.probes) probe = {probe.moment, shown(probe.train), shown(probe.validation)};
   });
   if (run.d_k == 0)
     for (const LayerGains& gains : run.tracks.gains) run.d_k = static_cast<std::int64_t>(gains.k.size());
   if (run.has_tracks()) add_roles(place, facts, run);
   add_events(place, run);
   add_answers(place, find_answers, run);
-  run.attention = read_attention(place);
-  run.examples = read_examples(place);
+  const HeadCounts counts = counts_of_attention(run);
+  run.attention = read_attention(place, counts);
+  run.examples = read_examples(place, counts);
 }
 
-std::optional<std::int64_t> whole_number(const ordered_json& value) {
-  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
-}
-
+// Runs of one seed and one shape began with the same weights; an inspection has the seed of the training of its
+// checkpoint. Of a published model the weights themselves are known.
 std::string same_heads_of(const ordered_json& manifest, const std::optional<std::int64_t>& seed) {
   const ordered_json config = manifest.value("config", ordered_json::object());
   const ordered_json model = config.value("model", ordered_json());
+  if (!seed && manifest.value("seeds", ordered_json()).is_null()) {
+    const std::string weights = text_at(manifest, "weights_xxh3_128");
+    return weights.empty() ? "" : "weights " + weights;
+  }
   if (!model.is_object() || !seed) return "";
   std::string key = fmt::format("seed {}", *seed);
   for (const char* part : {"vocabulary", "d_model", "layers", "heads", "kv_heads", "d_k", "d_ff", "init_std"})
@@ -178,7 +228,8 @@ ReportRun described_run(std::string title, const ordered_json& manifest) {
   const ordered_json entropy = manifest.value("entropy", ordered_json());
   if (entropy.is_object())
     for (const auto& [key, name] : {std::pair("unigram", "unigram entropy"), std::pair("true", "true entropy")})
-      if (const ordered_json value = entropy.value(key, ordered_json()); value.is_number())
+      if (const ordered_json value = entropy.value(key, ordered_json());
+          value.is_number() && value >= 0 && value <= most_entropy)
         run.levels.push_back({name, value.get<double>()});
   return run;
 }

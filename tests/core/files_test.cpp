@@ -54,6 +54,32 @@ TEST(AtomicFile, IsThereOnlyOnceCommitted) {
   EXPECT_EQ(read_file(folder / "a"), "one two");
 }
 
+TEST(AtomicFile, TakesAnotherNameWhereAKilledProcessHadItsNumber) {
+  const TemporaryFolder folder;
+  for (int number = 0; number < 99; ++number)  // this process may have written some files before
+    write_file(folder / fmt::format(".file.{}.{}.tmp", ::getpid(), number), "half");
+  write_file(folder / "file", "whole");
+  EXPECT_EQ(read_file(folder / "file"), "whole");
+}
+
+TEST(RemoveLeftovers, RemovesOnlyWhatNobodyWrites) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> others = {".file.1.tmp", ".other.1.0.tmp", ".file.1.0.tmp.txt", "file"};
+  for (const std::string& name : others) write_file(folder / name, "mine");
+  write_file(folder / ".file.1.0.tmp", "half");
+  std::filesystem::create_symlink("file", folder / ".file.2.0.tmp");
+  std::filesystem::create_directory(folder / ".file.3.0.tmp");
+  AtomicFile written(folder / "file");
+  written.write("new");
+  remove_leftovers(folder / "file");
+  EXPECT_FALSE(std::filesystem::exists(folder / ".file.1.0.tmp"));
+  for (const std::string& name : others) EXPECT_EQ(read_file(folder / name), "mine");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / ".file.2.0.tmp"));
+  EXPECT_TRUE(std::filesystem::exists(folder / ".file.3.0.tmp"));
+  written.commit();
+  EXPECT_EQ(read_file(folder / "file"), "new");
+}
+
 TEST(MappedFile, HasTheBytesOfTheFile) {
   const TemporaryFolder folder;
   write_file(folder / "a", "content");

@@ -218,5 +218,44 @@ class OfACheckpoint(Heads):
         self.assertEqual({row["text"] for row in self.table("tokens.parquet", TOKENS)}, set(range(8)))
 
 
+class OfManyHeads(Heads):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.model = program.shared / "many"  # large weights give heads roles
+        sizes = ("model.layers=3", "model.heads=100", "model.kv_heads=100", "model.d_k=2", "model.qk_norm=false", "model.init_std=0.3")
+        done = run("train", *settings(*sizes, program.steps(1)), "--out", cls.model, "--no-report")
+        assert done.returncode == program.DONE, done.stderr
+
+    def written(self, *arguments: object) -> tuple[str, set[tuple[int, int]]]:
+        done = run("inspect", self.model, "--text", self.text, "--tokens", "5", "--out", self.out, "--overwrite", *arguments)
+        self.assertEqual(done.returncode, program.DONE, done.stderr)
+        return done.stderr, {(row["layer"], row["head"]) for row in self.table("attention.parquet", ATTENTION)}
+
+    def test_AttentionIsOfHeadsThatHaveARole_AndOfOthers(self):
+        said, heads = self.written()
+        roles = parquet.read_table(self.out / "roles.parquet").to_pylist()
+        place = lambda row: (row["layer"], row["head"])  # noqa: E731
+        mixed = sorted(place(row) for row in roles if row["role"] == "mixed")
+        kinds = {row["role"] for row in roles} - {"mixed"}
+        wanted = {place(row) for row in roles if row["role"] != "mixed"}
+        self.assertGreater(len(kinds), 1)
+        self.assertEqual(len(heads), 64)
+        self.assertLessEqual(wanted, heads)  # choice_test.cpp: more than there is room for
+        room = 64 - len(wanted)
+        self.assertEqual(heads - wanted, {mixed[i * (len(mixed) - 1) // (room - 1)] for i in range(room)})
+        self.assertIn(f"of 300 heads: {len(wanted)} that have a role, by clarity, and {room} evenly; --attention-heads", said)
+
+    def test_WithoutRoles_HeadsAreEvenlyChosen(self):
+        said, heads = self.written("--track", "norm")
+        self.assertEqual(heads, {divmod(i * 299 // 63, 100) for i in range(64)})
+        self.assertIn("attention of 64 of 300 heads: evenly;", said)
+
+    def test_WhatIsWrong_IsSaidBeforeTheMeasurement(self):
+        self.refused("is not there", self.model, "--text", self.folder / "nowhere.txt")
+        self.refused("L3H0 is not there", self.model, "--text", self.text, "--attention-heads", "L3H0")
+        self.text.write_text("word " * 2000)
+        self.refused("weights of 64 heads are too many", self.model, "--text", self.text, "--tokens", "4096")
+
+
 if __name__ == "__main__":
     program.main()

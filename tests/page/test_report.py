@@ -9,6 +9,7 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -145,6 +146,40 @@ class AtTheEnd(Reports):
             self.run_program(*command, "--no-report", "--out", "without")
             self.assertFalse((self.folder / "without/report.html").exists())
             shutil.rmtree(self.folder / "without")
+
+    def test_heads_of_a_run_and_of_its_inspections_correspond(self) -> None:
+        small = ["--no-report", "--set", *SMALL, "train.checkpoint_every=10"]
+        for seed in (42, 43):
+            self.run_program("train", "--out", f"run{seed}", *small, f"train.seed={seed}")
+        first = min((self.folder / "run42/checkpoints").iterdir())
+        self.run_program("inspect", first, "--out", "early", "--no-report")
+        manifest_file = self.folder / "run42/manifest.json"
+        manifest_file.write_text(manifest_file.read_text().replace('"status": "complete"', '"status": "interrupted"'))
+        self.run_program("train", "--out", "run42", "--resume", "--no-report")
+        self.run_program("inspect", "run42", "--out", "late", "--no-report")
+        self.run_program("inspect", first, "run42", "--out", "both", "--no-report")
+        self.run_program("inspect", "run43", "--out", "other", "--no-report")
+        self.run_program("study", "--out", "study", "--seeds", "42,43", "--conditions", "NoQK", *small)
+        self.run_program("inspect", "study/seed_43/NoQK", "--out", "condition", "--no-report")
+        copies = self.folder / "mixed"  # of two trainings: which heads they are is not known
+        shutil.copytree(first, copies / "step-1")
+        shutil.copytree(max((self.folder / "run43/checkpoints").iterdir()), copies / "step-2")
+        self.run_program("inspect", copies / "step-1", copies / "step-2", "--out", "two", "--no-report")
+        names = ["run42", "early", "late", "both", "run43", "other", "condition", "two"]
+        self.report(*names, "--out", "all.html")
+        runs = Page((self.folder / "all.html").read_text(encoding="utf-8")).index["runs"]
+        groups = {run["same_heads"]: [] for run in runs}
+        for name, run in zip(names, runs, strict=True):
+            groups[run["same_heads"]].append(name)
+        self.assertEqual(list(groups.values()), [names[:4], names[4:7], ["two"]])
+
+    def test_heads_of_the_same_published_weights_correspond(self) -> None:
+        for name, weights in (("one", "a"), ("two", "a"), ("three", "b")):
+            make_run(self.folder / name, command="inspect", moments=1, seeds=None, weights_xxh3_128=weights)
+        self.report("one", "two", "three", "--out", "all.html")
+        same = [run["same_heads"] for run in Page((self.folder / "all.html").read_text(encoding="utf-8")).index["runs"]]
+        self.assertEqual(same[0], same[1])
+        self.assertNotEqual(same[0], same[2])
 
     def test_a_report_is_ours_and_its_failure_is_a_warning(self) -> None:
         self.run_program("train", "--out", "run", "--set", *SMALL)
@@ -314,6 +349,50 @@ class Folders(Reports):
         (self.folder / "null").symlink_to("/dev/null")
         self.assertIn("not a file", self.refused(run, "--out", self.folder / "null"))
 
+    def test_out_is_looked_at_before_the_run_is_read(self) -> None:
+        run = make_run(self.folder / "run")
+        part = next((run / "heads.parquet").iterdir())
+        part.write_bytes(b"damaged")  # who reads it says so
+        self.assertIn("too long", self.refused(run, "--out", "x" * 300 + ".html"))
+        self.assertIn("too long", self.refused(run, "--out", "x" * 240 + ".html"))  # the temporary name would be
+        self.assertLess(len(self.refused(run, "--out", "d/" * 3000 + "x.html")), 1000)
+        self.assertIn("is a folder", self.refused(run, "--out", "."))
+        self.assertIn("nowhere is not there", self.refused(run, "--out", "nowhere/x.html"))
+        (self.folder / "file").write_text("x")
+        self.assertIn("file is not there", self.refused(run, "--out", "file/x.html"))
+        (run / "report.html").mkdir()
+        self.assertIn("report.html: is a folder", self.refused(run))
+        for empty in ("", "run"), ("run", ""), ("",):
+            self.assertIn("the name of a run is empty", self.refused(*empty))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_that_cannot_be_written_is_named_with_a_way_out(self) -> None:
+        run = make_run(self.folder / "run")
+        run.chmod(0o555)
+        self.addCleanup(run.chmod, 0o755)
+        self.assertIn("name another place with --out", self.refused(run))
+        self.report(run, "--out", "x.html")
+
+    def test_what_killed_reports_left_is_removed(self) -> None:
+        run = make_run(self.folder / "run", moments=300, layers=8)
+        started = time.monotonic()
+        self.report(run)
+        seconds = time.monotonic() - started
+        for attempt in range(12):  # one of them may be killed while it writes
+            with subprocess.Popen([PROGRAM, "report", run], stdout=subprocess.DEVNULL) as process:
+                time.sleep(seconds * (0.6 + attempt / 20))
+                process.kill()
+        kept = [".report.html.1.tmp", ".report.html.1.0.tmp.txt", ".other.html.1.0.tmp", ".report.html.2.0.tmp"]
+        for name in [*kept, ".report.html.1.0.tmp"]:
+            (run / name).write_text("half")
+        with open(run / kept[-1], encoding="utf-8") as written:
+            fcntl.flock(written, fcntl.LOCK_EX)  # as a process does that writes it now
+            self.report(run)
+        self.assertEqual(sorted(file.name for file in run.iterdir() if ".tmp" in file.name), sorted(kept))
+        self.report(run)
+        self.assertFalse((run / kept[-1]).exists())
+        check_report.check(run / "report.html", run)
+
     def test_a_huge_manifest_is_refused_before_it_is_read(self) -> None:
         run = make_run(self.folder / "run")
         os.truncate(run / "manifest.json", 1 << 31)
@@ -415,12 +494,237 @@ class Attention(Reports):
         rows = self.made(run)
         self.compare(self.page(run), rows)
 
-    def test_a_damaged_table_is_refused(self) -> None:
-        run = make_run(self.folder / "run", command="inspect")
+    def test_a_damaged_table_is_refused_by_row_and_value(self) -> None:
+        run = make_run(self.folder / "run", layers=2, q=2, k=1, command="inspect", moments=1)
         rows = self.made(run)
-        for damaged in (rows[1:], rows[:2] + rows[3:], [rows[0] | {"text": 9}], [rows[0] | {"weights": [0.5, 0.5]}]):
+        examples = pq.read_table(run / "examples.parquet").to_pylist()
+        changed = lambda at, **values: [row | values if i == at else row for i, row in enumerate(rows)]  # noqa: E731
+        for words, damaged in (
+            ("row 0: query 1 of text 0", rows[1:]),
+            ("row 2: query 3 of text 0", rows[:2] + rows[3:]),
+            ("row 4: expected query 4 of text 0, layer 0, head 0", rows[:4] + rows[5:]),
+            ("row 47: expected query 6 of text 1, layer 1, head 1", rows[:-1]),
+            ("row 41: is not there, and text 1 of layer 1, head 1", rows[:-7]),
+            ("row 48: a second attention of text 0", rows + rows[:5]),
+            ("row 7: text 9", changed(7, text=9)),
+            ("row 7: text -1", changed(7, text=-1)),
+            ("row 7: layer 2, head 1: out of range, there are 2 layers of 2", changed(7, layer=2)),
+            ("row 7: layer 0, head -1", changed(7, head=-1)),
+            ("row 7: query 5 of text 0", changed(7, query=5)),
+            ("row 7: 2 weights of query 2", changed(7, weights=[0.5, 0.5])),
+            ("row 7: 0 weights of query 2", changed(7, weights=[])),
+            ("row 7: weight nan", changed(7, weights=[0.5, math.nan, 0.5])),
+            ("row 7: weight inf", changed(7, weights=[0.5, math.inf, 0.5])),
+            ("row 7: weight -0.25", changed(7, weights=[0.5, -0.25, 0.5])),
+            ("row 7: weight 1.5", changed(7, weights=[0.5, 1.5, 0.5])),
+            ("row 7: weight nan", changed(7, weights=[0.5, None, 0.5])),
+            ("row 7: 0 weights", changed(7, weights=None)),
+            ("'layer'", changed(7, layer=None)),
+        ):
             pq.write_table(pa.Table.from_pylist(damaged), run / "attention.parquet")
-            self.assertIn("attention.parquet: row", self.refused(run))
+            self.assertIn(f"attention.parquet: {words}", self.refused(run).replace("column ", ""))
+        self.made(run)
+        for words, values in (
+            ("layer 2, head 0", {"layer": 2}),
+            ("layer 1, head 7", {"head": 7}),
+            ("quantile nan", {"quantile": math.nan}),
+            ("quantile 1.5", {"quantile": 1.5}),
+            ("strength -1", {"strength": -1.0}),
+            ("document -3", {"document": -3}),
+            ("document 3, query 40, key 41", {"key": 41}),
+            ("query -1", {"query": -1}),
+            ("query_at 2: out of range, there are 2 pieces", {"query_at": 2}),
+            ("query_at -1", {"query_at": -1}),
+            ("key_at 2: out", {"key_at": 2}),
+            ("key_at -9.22", {"key_at": -(2**63)}),
+            ("key_at 0.5", {"key_at": 0.5}),
+            ("2 weights of 1 pieces", {"pieces": ["a"], "query_at": 0}),
+            ("3 weights of 2 pieces", {"weights": [0.25, 0.5, 0.25]}),
+            ("weight nan", {"weights": [math.nan, 1.0]}),
+            ("query_at 1: out of range, there are 0 pieces", {"pieces": [], "weights": []}),
+        ):
+            pq.write_table(pa.Table.from_pylist([examples[1], examples[0] | values]), run / "examples.parquet")
+            said = self.refused(run)
+            self.assertIn("examples.parquet: row 1: ", said)
+            self.assertIn(words, said)
+        (run / "examples.parquet").unlink()
+        tokens = pq.read_table(run / "tokens.parquet").to_pylist()
+        for damaged in (tokens[1:], tokens[:3] + tokens[4:], tokens[5:], [tokens[0] | {"text": 2**62}], tokens[::-1]):
+            pq.write_table(pa.Table.from_pylist(damaged), run / "tokens.parquet")
+            self.assertIn("tokens.parquet: row", self.refused(run))
+
+    def test_heads_that_no_model_has_ask_for_no_page(self) -> None:
+        run = make_run(self.folder / "run", command="inspect", config={})
+        shutil.rmtree(run / "heads.parquet")
+        rows = self.made(run)
+        pq.write_table(pa.Table.from_pylist([row | {"layer": 65535, "head": 65535} for row in rows]), run / "attention.parquet")
+        self.assertIn("row 0: layer 65535, head 65535: out of range", self.refused(run))
+
+
+class DamagedTables(Reports):
+    """Losses: rows in the order of training, whatever the numbers are."""
+
+    def columns(self, rows: int = 30) -> dict:
+        step = np.arange(1, rows + 1)
+        columns = {name: np.linspace(1, 0.5, rows) for name in ("loss", "lr", "adamw_lr", "grad_norm", "tokens_per_s", "val_loss", "k_pr")}
+        return {"step": step, "tokens": 64 * step} | columns
+
+    def with_table(self, name: str, **changes: object) -> Path:
+        run = self.folder / "run"
+        shutil.rmtree(run, ignore_errors=True)
+        make_run(run)
+        write_parts(run / name, pa.table(self.columns() | changes), parts=2)
+        return run
+
+    def test_rows_out_of_order_are_refused_by_row_and_value(self) -> None:
+        for name in ("steps.parquet", "probes.parquet"):
+            step = self.columns()["step"]
+            for at, value, words in ((20, 3, "row 20: step 3 (1344 tokens) behind step 20"), (20, 20, "row 20: step 20 "),
+                                     (7, -1, "row 7: step -1"), (29, 2**60, f"row 29: step {2**60}")):
+                changed = step.copy()
+                changed[at] = value
+                self.assertIn(f"{name}: {words}", self.refused(self.with_table(name, step=changed)))
+            tokens = 64 * step
+            tokens[15] = 0
+            self.assertIn(f"{name}: row 15: step 16 (0 tokens)", self.refused(self.with_table(name, tokens=tokens)))
+            nan = step.astype(float)
+            nan[4] = math.nan
+            self.assertIn(name, self.refused(self.with_table(name, step=nan)))
+            self.assertIn(name, self.refused(self.with_table(name, step=[str(i) for i in step])))
+
+    def test_losses_that_are_no_numbers_are_missing(self) -> None:
+        loss = np.linspace(1, 0.5, 30)
+        loss[[3, 4, 5, 6]] = math.nan, math.inf, -math.inf, 1e308
+        page = self.page(self.with_table("steps.parquet", loss=loss))
+        shown = page.columns(page.index["runs"][0]["steps"])
+        for name in ("loss", "loss_min", "loss_max"):
+            self.assertEqual([i for i, value in enumerate(shown[name]) if not math.isfinite(value)], [3, 4, 5, 6])
+            self.assertTrue(all(math.isnan(shown[name][i]) for i in (3, 4, 5, 6)), shown[name][3:7])
+        page = self.page(self.with_table("probes.parquet", val_loss=loss))
+        self.assertEqual([i for i, value in enumerate(page.index["runs"][0]["probes"]["val_loss"]) if value is None], [3, 4, 5, 6])
+
+    def test_a_table_without_a_column_or_without_rows(self) -> None:
+        for name in ("steps.parquet", "probes.parquet"):
+            run = self.with_table(name)
+            shutil.rmtree(run / name)
+            columns = self.columns()
+            del columns["loss"]
+            write_parts(run / name, pa.table(columns))
+            self.assertIn("loss", self.refused(run))
+            shutil.rmtree(run / name)
+            write_parts(run / name, pa.table(self.columns()).slice(0, 0))
+            page = self.page(run)
+            self.assertIsNone(page.index["runs"][0][name.removesuffix(".parquet")])
+
+
+class DamagedFiles(Reports):
+    """Files beside the tables: a page does without, and says so."""
+
+    EVENT = {"time": "t", "step": 3, "tokens": 4, "kind": "spike", "text": "kept"}
+    PROGRESS = {"time": "t", "phase": "training", "step": 30, "tokens": 4, "steps": 60, "loss": 2.5, "tokens_per_s": 1.0, "seconds_left": 30.0}
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.run_folder = make_run(self.folder / "run", status="running", ended=None)
+        self.whole = {"events.jsonl": json.dumps(self.EVENT) + "\n", "progress.json": json.dumps(self.PROGRESS), "summary.json": "{}"}
+        self.restore()
+
+    def restore(self) -> None:
+        for name, text in self.whole.items():
+            file = self.run_folder / name
+            if file.is_dir() and not file.is_symlink():
+                file.rmdir()
+            file.unlink(missing_ok=True)
+            file.write_text(text)
+
+    def said(self) -> str:
+        """What the terminal says is what the page says."""
+        done = self.report(self.run_folder)
+        page = Page((self.run_folder / "report.html").read_text(encoding="utf-8"))
+        check_report.check_alone(page)
+        check_report.check_series(page, page.index["runs"][0], self.run_folder)
+        notes = [line.removeprefix("headscope: warning: ") for line in done.stderr.splitlines()]
+        for note in notes:
+            self.assertIn("Note: " + note, page.text)
+        self.shown = page
+        return " | ".join(notes)
+
+    def test_whole_files_leave_nothing_out(self) -> None:
+        self.assertEqual(self.said(), "")
+        self.assertEqual([event["text"] for event in self.shown.index["runs"][0]["events"]], ["kept"])
+        self.assertIn("step 30 of 60 (training), 30.0 s left", self.shown.text)
+
+    def test_damage_is_left_out_and_said(self) -> None:
+        deep, long = "[" * 100_000 + "]" * 100_000 + "\n", '{"time": "' + "x" * (70 << 20) + '"}\n'
+        for name, words in (("progress.json", "damaged"), ("summary.json", ""), ("events.jsonl", "")):
+            file = self.run_folder / name
+            for content in ("\0" * 999 + "\n", "[]\n", "3\n", '"text"\n', "{\n", "\ufeff{\n", deep, '{"time": 3}\n', long):
+                if name == "summary.json" and content == '{"time": 3}\n':
+                    continue  # an object without questions
+                file.write_text(content)
+                said = self.said()
+                self.assertIn(name, said, content[:20])
+                self.assertIn("left out", said)
+                self.assertIn(words, said)
+                self.restore()
+            file.unlink()
+            file.mkdir()
+            self.assertIn(f"{name}", self.said())
+            file.rmdir()
+            os.mkfifo(file)
+            self.assertIn(f"{name}", self.said())
+            self.restore()
+            os.truncate(file, 1 << 30)
+            self.assertIn(name, self.said())
+            self.restore()
+
+    def test_numbers_that_no_run_has_are_left_out(self) -> None:
+        for value in (-1, 1.5, 1e308, 2**63, 2**64 + 1, "3", None, True, [], {}):
+            for key in ("step", "tokens"):
+                lines = [json.dumps(self.EVENT | {key: value}), json.dumps(self.EVENT)]
+                (self.run_folder / "events.jsonl").write_text("\n".join(lines) + "\n")
+                self.assertIn("events.jsonl: 1 line is no event", self.said())
+                self.assertEqual([event["step"] for event in self.shown.index["runs"][0]["events"]], [3])
+            self.restore()
+            for key in ("step", "tokens", "steps"):
+                (self.run_folder / "progress.json").write_text(json.dumps(self.PROGRESS | {key: value}))
+                self.assertIn("progress.json: is damaged and left out", self.said())
+                self.assertNotIn("step 30 of", self.shown.text)
+            self.restore()
+
+    def test_answers_of_another_kind_are_left_out(self) -> None:
+        heads = [{"layer": layer, "head": head} for layer, head in ((0, 0), (9, 0), (0, 99), (-1, 0), (2**63, 0), (1.5, 0), ("0", 0))]
+        answers = {"growth": {"sentence": 3}, "norm_entropy": "text", "key_evolution": [1]}
+        answers["norm_split"] = {"sentence": "A sentence.", "between_share": 1e308, "clusters": {"high_norm": {"heads": heads}}}
+        for at in range(len(heads)):
+            answers["norm_split"]["clusters"]["high_norm"]["heads"] = heads[at:]
+            (self.run_folder / "summary.json").write_text(json.dumps(answers))
+            said = self.said()
+            for key in ("growth", "norm_entropy", "key_evolution"):
+                self.assertIn(f"summary.json: '{key}' is damaged and left out", said)
+            self.assertIn("A sentence.", self.shown.text)
+            text = (self.run_folder / "report.html").read_text(encoding="utf-8")
+            self.assertEqual(re.findall('data-go="([^"]*)"', text), ["m=k_norm&amp;h=0.0" if at == 0 else "m=k_norm"])
+            self.assertNotIn("inf %", self.shown.text)
+
+    def test_a_manifest_with_values_of_any_kind(self) -> None:
+        file = self.run_folder / "manifest.json"
+        whole = json.loads(file.read_text())
+        for value in (None, True, -1, 1e308, 2**64, "\0", [], {}, [[[]]], {"a": {"b": 1}}):
+            changes = {key: value for key in ("seeds", "entropy", "device", "version", "command_line", "title", "ended", "val_loss")}
+            model = {key: value for key in whole["config"]["model"]}
+            file.write_text(json.dumps(whole | changes | {"config": {"preset": value, "model": model, "train": value}}))
+            self.said()
+            file.write_text(json.dumps(whole | {"config": {"model": value}, "entropy": {"unigram": value}}))
+            self.said()
+            for level in self.shown.index["runs"][0]["levels"]:
+                self.assertLess(level["value"], 100)
+        for key in ("program", "command", "status", "started", "config"):
+            file.write_text(json.dumps(whole | {key: 3}))
+            self.assertIn("manifest.json: is damaged", self.refused(self.run_folder))
+        for text in ("", "{", json.dumps(whole)[:-9], "[" * 100_000, "\0" * 100):
+            file.write_text(text)
+            self.assertIn("manifest.json", self.refused(self.run_folder))
 
 
 class OtherCommands(Reports):
@@ -456,14 +760,31 @@ class OtherCommands(Reports):
         run = self.folder / "surgery"
         run.mkdir()
         (run / "manifest.json").write_text(json.dumps(manifest(command="surgery")))
-        columns = {"method": ["remove", "quantise"], "by": ["gain", "tensor"], "order": ["smallest", "smallest"]}
+        columns = {"method": ["remove", "quantise"], "by": ["gain", "tensor"], "order": ["smallest", ""]}
         columns |= {"share_removed": [0.5, math.nan], "dimensions": [16, 0], "bits": [0, 4], "repeat": [0, 0]}
         pq.write_table(pa.table(columns | {"loss": [1.25, 1.5], "loss_change": [0.25, 0.5]}), run / "surgery.parquet")
-        summary = {"title": "x", "unmodified_loss": 1.0, "uniform_attention_loss": 3.0, "remove": {}, "quantise": {}}
+        summary = {"title": "x", "unmodified_loss": 1.0, "uniform_attention_loss": 3.0, "remove": "damaged", "quantise": 3}
         (run / "summary.json").write_text(json.dumps(summary))
         page = self.page(run)
         self.assertEqual(page.cells["surgery"][1:], [["remove", "gain", "50 %", "", "0", "1.25", "0.25"], ["quantise", "tensor", "", "4", "0", "1.5", "0.5"]])
-        self.assertEqual(page.index["runs"][0]["surgery"], summary)
+        curves = {"remove": {"gain": [{"share_removed": 0.5, "loss": 1.25, "loss_change": 0.25}]},
+                  "quantise": {"tensor": [{"bits": 4, "loss": 1.5, "loss_change": 0.5}]}}  # of the table, not of summary.json
+        self.assertEqual(page.index["runs"][0]["surgery"], {"unmodified_loss": 1.0, "uniform_attention_loss": 3.0} | curves)
+        pq.write_table(pa.table(columns | {"by": ["gain", "mood"], "loss": [1.25, 1.5], "loss_change": [0.25, 0.5]}), run / "surgery.parquet")
+        self.assertIn("surgery.parquet: column 'by' holds 'mood'", self.refused(run))
+        os.truncate(run / "summary.json", 1 << 30)
+        self.assertIn("summary.json: has 1073741824 bytes", self.refused(run))
+
+    def test_tables_of_plasticity_with_heads_that_no_model_has(self) -> None:
+        self.run_program("plasticity", "--demo", "--out", "one")
+        for name, column in (("head_uncertainty.csv", "q_head"), ("head_bucket_plasticity.csv", "k_bucket")):
+            file = self.folder / "one" / name
+            before = file.read_text()
+            lines = [line.split(",") for line in before.splitlines()]
+            lines[3][lines[0].index(column)] = "-7"
+            file.write_text("".join(",".join(line) + "\n" for line in lines))
+            self.assertIn(f"{name}: row 2: {column} -7: out of range", self.refused(self.folder / "one"))
+            file.write_text(before)
 
 
 if __name__ == "__main__":
