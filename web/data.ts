@@ -100,6 +100,10 @@ function set_last(values: Float32Array, last: (number | null)[], moments: number
   last.forEach((value, head) => (values[(head + 1) * moments - 1] = value ?? NaN));
 }
 
+export function run_label(run: Run): string {
+  return run.condition ? `${run.condition.letter}: ${run.name}` : run.name;
+}
+
 // Whether a head of one run is the same head of the other: the same shape and the same initial weights.
 export function corresponds(a: Run, b: Run): boolean {
   return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;

@@ -41,12 +41,19 @@ export function fill(input: HTMLSelectElement, choices: Choice[], value: string)
   input.value = value;
 }
 
+// The mark of a colour in a key: a square, a "line" or a "dot".
+export function swatch(colour: string, shape = ""): HTMLElement {
+  const made = element("span", { class: `swatch ${shape}`, "aria-hidden": "true" });
+  made.style.backgroundColor = colour;
+  return made;
+}
+
 export function button(text: string, click: () => void, attributes: Attributes = {}): HTMLButtonElement {
   return element("button", { type: "button", click, ...attributes }, text);
 }
 
 // A title, a line of explanation, a line that reads out what is under the pointer, and what follows.
-export interface Figure { box: HTMLElement; title: HTMLElement; note: HTMLElement; readout: HTMLElement; tools: HTMLElement; body: HTMLElement }
+interface Figure { box: HTMLElement; title: HTMLElement; note: HTMLElement; readout: HTMLElement; tools: HTMLElement; body: HTMLElement }
 export function figure(title: string): Figure {
   const made: Figure = {
     title: element("h3", {}, title), note: element("p", { class: "note" }), readout: element("p", { class: "readout" }),

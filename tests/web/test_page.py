@@ -393,6 +393,10 @@ class Whole(PageTest):
         self.assertEqual(page.locator('[data-view="compare"] .figure').count(), 3)
         self.assertEqual(self.messages, [])
 
+    def test_ScriptAndStyle_StayBelow120Kilobytes(self):
+        sizes = [len(text.encode()) for text in web]
+        self.assertLess(sum(sizes), 120_000, sizes)
+
     def test_NoConsoleMessage_OneRequest(self):
         page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200")
         height = page.evaluate("document.documentElement.scrollHeight")

@@ -4,9 +4,9 @@ import { element } from "../dom";
 
 export type Context = CanvasRenderingContext2D;
 // A painter may be a generator: it yields where it may be interrupted.
-export type Painter = (c: Context, width: number, height: number) => Generator<void> | void;
+type Painter = (c: Context, width: number, height: number) => Generator<void> | void;
 
-export interface Options { label: string; height: (width: number) => number; width?: (available: number) => number; base?: Painter; top: Painter; role?: string }
+interface Options { label: string; height: (width: number) => number; width?: (available: number) => number; base?: Painter; top: Painter; role?: string }
 
 const slice_ms = 9;     // work of a frame on one base layer
 const print_ratio = 3;  // about 300 dpi

@@ -1,7 +1,7 @@
 // Attention of one head on one text: rows of weights, the picture, and tokens as visible text.
 import { weight } from "../block";
 import { Colours } from "../theme";
-import { word } from "../scale";
+import { image } from "./image";
 import { Context } from "./surface";
 
 // White space and bytes as signs that can be seen.
@@ -25,17 +25,10 @@ export function weights(triangle: Uint8Array, tokens: number, without_first: boo
   return rows;
 }
 
-// The picture: query down, key to the right, square root of the weight as colour.
+// The picture: query down, key to the right, square root of the weight as colour. Later keys stay blank.
 export function picture(c: Context, theme: Colours, rows: Float64Array, tokens: number, left: number, top: number, side: number): void {
-  const image = new ImageData(tokens, tokens);
-  const words = new Uint32Array(image.data.buffer);
-  for (let i = 0; i < tokens; ++i)
-    for (let j = 0; j <= i; ++j) words[i * tokens + j] = theme.sequence.words[theme.sequence.place(Math.sqrt(rows[i * tokens + j]))];
-  const blank = word(theme.paper);
-  for (let i = 0; i < words.length; ++i) if (words[i] === 0) words[i] = blank;
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = tokens;
-  canvas.getContext("2d")!.putImageData(image, 0, 0);
-  c.imageSmoothingEnabled = false;
-  c.drawImage(canvas, left, top, side, side);
+  image(c, tokens, tokens, (words) => {
+    for (let i = 0; i < tokens; ++i)
+      for (let j = 0; j <= i; ++j) words[i * tokens + j] = theme.sequence.words[theme.sequence.place(Math.sqrt(rows[i * tokens + j]))];
+  }, left, top, side, side);
 }

@@ -2,8 +2,9 @@
 import { App } from "../app";
 import { decode } from "../block";
 import { place_of, Track } from "../data";
-import { button, element, view } from "../dom";
+import { button, element, swatch, view } from "../dom";
 import { rule, text } from "../draw/axes";
+import { image } from "../draw/image";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
 import { dots, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
@@ -76,14 +77,12 @@ class Card {
 
   private head(run: Run): HTMLElement {
     const { app, pin } = this;
-    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-    swatch.style.backgroundColor = "var(--mark)";
     const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
     const role = score && app.data.index.roles[score.role ?? 255];
     const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${Math.floor((pin.head * run.heads.k) / run.heads.q)}`];
     if (score && !role) facts.push("no role");
     if (score && role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
-    return element("div", { class: "card-head" }, element("h3", {}, swatch, head_name(pin)), element("p", {}, facts.join(" · ")),
+    return element("div", { class: "card-head" }, element("h3", {}, swatch("var(--mark)"), head_name(pin)), element("p", {}, facts.join(" · ")),
                    button("Unpin", () => app.store.pin(pin), { class: "quiet", "aria-label": `Unpin ${head_name(pin)}` }));
   }
 
@@ -136,26 +135,15 @@ class Card {
           const start = (i * gains.layers + pin.layer) * size;
           const left = i * (width / 2 + 4), wide = width / 2 - 8;
           text(c, `${kind} gain of layer ${pin.layer}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
-          image(c, gains.step.length, gains.d_k, (x, y) => theme.divergence.words[theme.divergence.place((values[start + y * gains.step.length + x] - 1) / (2 * most) + 0.5)],
-                left, 20, wide, height - 22);
+          image(c, gains.step.length, gains.d_k, (words) => words.forEach((_, at) => {
+            words[at] = theme.divergence.words[theme.divergence.place((values[start + at] - 1) / (2 * most) + 0.5)];
+          }), left, 20, wide, height - 22);
         });
       },
     });
     this.surfaces.push(surface);
     return box;
   }
-}
-
-export function image(c: CanvasRenderingContext2D, columns: number, rows: number, colour: (x: number, y: number) => number, left: number, top: number, width: number, height: number): void {
-  const data = new ImageData(columns, rows);
-  const words = new Uint32Array(data.data.buffer);
-  for (let y = 0; y < rows; ++y) for (let x = 0; x < columns; ++x) words[y * columns + x] = colour(x, y);
-  const canvas = document.createElement("canvas");
-  canvas.width = columns;
-  canvas.height = rows;
-  canvas.getContext("2d")!.putImageData(data, 0, 0);
-  c.imageSmoothingEnabled = false;
-  c.drawImage(canvas, left, top, width, height);
 }
 
 function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, track: Track | undefined, left: number, top: number, width: number, high: number): void {
@@ -195,7 +183,7 @@ function one_moment(c: CanvasRenderingContext2D, app: App, pin: Pin, track: Trac
 }
 
 // How far a value is from its bound, in words.
-export function margin(test: Test): string {
+function margin(test: Test): string {
   if (test.value === null) return "not measured";
   const bound = test.minimum !== null ? test.minimum : test.maximum;
   if (bound === null) return "";

@@ -1,7 +1,7 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
-import { corresponds, Field, layer_means, place_of, third, values_of } from "../data";
-import { button, element, figure, select, view } from "../dom";
+import { corresponds, Field, layer_means, place_of, run_label, third, values_of } from "../data";
+import { button, element, figure, select, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
@@ -45,10 +45,6 @@ export function compare(app: App): void {
   app.store.on(["metric", "source", "brush", "theme", "data", "mode", "fit"], draw);
   app.store.on(["hover", "pinned"], () => surfaces.forEach((surface) => surface.draw_top()));
   update();
-}
-
-function run_label(run: Run): string {
-  return run.condition ? `${run.condition.letter}: ${run.name}` : run.name;
 }
 
 function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
@@ -246,11 +242,7 @@ function condition_name(app: App, letter: string): string {
 
 function key_of(app: App, names: string[]): HTMLElement {
   const list = element("ul", { class: "key" });
-  const update = () => list.replaceChildren(...names.map((name, i) => {
-    const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-    swatch.style.backgroundColor = category(app, i);
-    return element("li", {}, swatch, name);
-  }));
+  const update = () => list.replaceChildren(...names.map((name, i) => element("li", {}, swatch(category(app, i), "line"), name)));
   app.store.on(["theme"], update);
   update();
   return list;
@@ -318,20 +310,20 @@ function study(app: App, place: HTMLElement): void {
   const key = element("div", { class: "key", role: "group", "aria-label": "Effects shown over time" });
   over.box.append(key);
   const swatches = given.effects.map((effect, i) => {
-    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
+    const mark = swatch(category(app, i));
     const toggle = button("", () => {
       if (chosen.has(i)) chosen.delete(i);
       else chosen.add(i);
       toggle.setAttribute("aria-pressed", String(chosen.has(i)));
       surfaces.forEach((one) => one.draw());
     }, { class: "chip", "aria-pressed": String(chosen.has(i)) });
-    toggle.append(swatch, effect.pair);
+    toggle.append(mark, effect.pair);
     key.append(toggle);
-    return swatch;
+    return mark;
   });
   const update = () => {
     surfaces.forEach((one) => one.draw());
-    swatches.forEach((swatch, i) => (swatch.style.backgroundColor = category(app, i)));
+    swatches.forEach((mark, i) => (mark.style.backgroundColor = category(app, i)));
   };
   app.store.on(["theme", "time"], update);
   update();

@@ -1,7 +1,7 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
-import { corresponds, moments_of, place_of } from "../data";
-import { button, Choice, element, fill, select, view } from "../dom";
+import { corresponds, moments_of, place_of, run_label } from "../data";
+import { button, Choice, element, fill, select, swatch, view } from "../dom";
 import { count, number, signed, tokens } from "../scale";
 import { Head, head_name, is_pinned, Mode, State } from "../state";
 
@@ -19,7 +19,7 @@ export function metric_choices(app: App, state: State): Choice[] {
     .sort((a, b) => a.group.localeCompare(b.group));
 }
 export function run_choices(app: App): Choice[] {
-  return app.data.index.runs.map((run, i) => ({ value: String(i), text: run.condition ? `${run.condition.letter}: ${run.name}` : run.name }));
+  return app.data.index.runs.map((run, i) => ({ value: String(i), text: run_label(run) }));
 }
 function mode_choices(app: App, state: State): Choice[] {
   const run = app.data.run(state), other = app.data.index.runs[state.other];
@@ -85,7 +85,7 @@ function choose_run(app: App, run: number): void {
 }
 
 // "3.1", "L3H1" or "3 1" as a head.
-export function parse_head(text: string): Head | null {
+function parse_head(text: string): Head | null {
   const found = /^\s*l?(\d+)\s*[.h ,]\s*(\d+)\s*$/i.exec(text);
   return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
 }
@@ -115,10 +115,8 @@ function pins_box(app: App): HTMLElement {
   const box = element("div", { class: "pins", role: "group", "aria-label": "Pinned heads" });
   const update = () => {
     box.replaceChildren(...app.store.state.pinned.map((pin) => {
-      const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.backgroundColor = `var(--category-${pin.slot})`;
       const chip = button("", () => app.store.pin(pin), { class: "chip", "aria-label": `Unpin ${head_name(pin)}` });
-      chip.append(swatch, head_name(pin), element("span", { class: "cross", "aria-hidden": "true" }, "×"));
+      chip.append(swatch(`var(--category-${pin.slot})`), head_name(pin), element("span", { class: "cross", "aria-hidden": "true" }, "×"));
       return chip;
     }));
     if (app.store.state.pinned.length > 1) box.append(button("Clear", () => app.store.set({ pinned: [] }), { class: "quiet" }));

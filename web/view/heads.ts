@@ -19,7 +19,7 @@ export function least_cell(): number {
 }
 
 // Place of each head's role at the last moment of the brush; null where there are no roles.
-export function roles_shown(app: App, state: State, run: Run): ((layer: number, head: number) => number) | null {
+function roles_shown(app: App, state: State, run: Run): ((layer: number, head: number) => number) | null {
   const roles = run.roles;
   if (!roles) return null;
   const bytes = state.brush && roles.of_head ? app.data.block(roles.of_head.block) : undefined;

@@ -2,7 +2,7 @@
 import { App } from "../app";
 import { floats } from "../block";
 import { moments_of } from "../data";
-import { element, figure, view } from "../dom";
+import { element, figure, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, brush_shade, curve, positions, time_scale } from "../draw/lines";
 import { Surface } from "../draw/surface";
@@ -97,9 +97,7 @@ function legend(app: App): HTMLElement {
   const update = () => {
     const theme = app.theme();
     key.replaceChildren(...(["training", "validation"] as const).map((name, i) => {
-      const swatch = element("span", { class: i ? "swatch dot" : "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = theme.categories[i];
-      return element("span", { class: "key-part" }, swatch, name);
+      return element("span", { class: "key-part" }, swatch(theme.categories[i], i ? "dot" : "line"), name);
     }), ...event_key(app));
   };
   app.store.on(["theme", "run"], update);

@@ -1,6 +1,6 @@
 // Surgery: the loss after parts of the keys are removed or rounded.
 import { App } from "../app";
-import { element, figure, view } from "../dom";
+import { element, figure, swatch, view } from "../dom";
 import { rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve } from "../draw/lines";
 import { Surface } from "../draw/surface";
@@ -50,11 +50,7 @@ function plot(app: App, title: string, label: string, given: Surgery, ways: { [w
   shown.box.append(key);
   const update = () => {
     surface.draw();
-    key.replaceChildren(...names.map((name, i) => {
-      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = app.theme().categories[i];
-      return element("li", {}, swatch, name);
-    }));
+    key.replaceChildren(...names.map((name, i) => element("li", {}, swatch(app.theme().categories[i], "line"), name)));
   };
   app.store.on(["theme"], update);
   update();

@@ -1,7 +1,7 @@
 // When? All heads as curves and as strips, with a brush on their time axis, and the share of each role.
 import { App } from "../app";
 import { moments_of, place_of, third, Track } from "../data";
-import { element, figure, select, view } from "../dom";
+import { element, figure, select, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { all_curves, brush_shade, curve, end_labels, positions, strong_curve, time_scale } from "../draw/lines";
 import { order_of, strips } from "../draw/strip";
@@ -150,9 +150,7 @@ function depth_key(app: App): HTMLElement {
     key.replaceChildren(...[0, 1, 2].flatMap((part) => {
       const own = Array.from({ length: layers }, (_, layer) => layer).filter((layer) => third(layer, layers) === part);
       if (!own.length) return [];
-      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = app.theme().depth[part];
-      return [element("span", { class: "key-part" }, swatch, own.length > 1 ? `layers ${own[0]}–${own[own.length - 1]}` : `layer ${own[0]}`)];
+      return [element("span", { class: "key-part" }, swatch(app.theme().depth[part], "line"), own.length > 1 ? `layers ${own[0]}–${own[own.length - 1]}` : `layer ${own[0]}`)];
     }));
   };
   app.store.on(["run", "theme"], update);
@@ -331,11 +329,8 @@ function roles_view(app: App): void {
   const update = () => {
     const run = data.run();
     shown.note.textContent = run.roles ? `Heads in each role, definition ${run.roles.definition}; ${run.roles.transitions.length} changes.` : "This run has no roles.";
-    key.replaceChildren(...[...data.index.roles, { letter: "", text: "no role" }].map((role, i) => {
-      const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.backgroundColor = role_colour(app, i);
-      return element("li", {}, swatch, element("b", {}, role.letter), ` ${role.text}`);
-    }));
+    key.replaceChildren(...[...data.index.roles, { letter: "", text: "no role" }].map((role, i) =>
+      element("li", {}, swatch(role_colour(app, i)), element("b", {}, role.letter), ` ${role.text}`)));
     surface.draw();
   };
   store.on(["run", "theme", "data", "time"], update);
