@@ -187,6 +187,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     gain_data, gain_low, gain_high, gain_error = encode(gain.reshape(-1, moments), 12, "linear")
     pieces = TEXT if not options.hostile else ["</script><img src=x onerror=alert(1)>"] + TEXT
     some = [[l, h] for l in range(min(layers, 4)) for h in range(min(heads, 4))]
+    truth[(name, "attention")] = {(l, h): attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0) for l, h in some}
     every = max(1, moments // 20)
     return {
         "name": name, "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
@@ -205,7 +206,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
                     (step[-1] * 3 // 4, "resume", "resumed after a stop"), (step[-1], "end", "complete")]],
         "gains": {"block": blocks.add(gain_data), "codec": "d12", "bits": 12, "low": gain_low, "high": gain_high, "scale": "linear", "error": gain_error, "step": step.tolist(), "tokens": tokens.tolist(), "layers": layers, "d_k": d_k},
         "attention": {"texts": [{"pieces": pieces}], "heads": some,
-                      "blocks": [[blocks.add(attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0)) for _, h in some]]} if options.attention else None,
+                      "blocks": [[blocks.add(truth[(name, "attention")][(l, h)]) for l, h in some]]} if options.attention else None,
         "examples": {"blocks": {str(layer): blocks.add(json.dumps(examples(random, pieces, heads)).encode()) for layer in range(min(layers, 4))}},
         "plasticity": None, "comparison": None, "surgery": None}
 

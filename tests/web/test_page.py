@@ -345,6 +345,82 @@ class Cards(PageTest):
         page.locator(".card .token").nth(9).hover()
         self.assertNotIn("0 “The”", page.inner_text(".attention .readout"))
 
+    def attention(self, layer, head, without_first=False):
+        """Weights [query][key] from the bytes of the page: squares, rows that sum to 1."""
+        data = np.frombuffer(self.truth[(self.run_name(), "attention")][(layer, head)], np.uint8)
+        pieces = len(synthetic.TEXT)
+        rows = np.zeros((pieces, pieces))
+        rows[np.tril_indices(pieces)] = (data / 255) ** 2
+        if without_first:
+            rows[:, 0] = 0
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(rows / rows.sum(axis=1, keepdims=True))
+
+    @staticmethod
+    def share(value, even):
+        digits = lambda x: f"{float(f'{x:.2g}'):g}" if x >= 1e-3 else f"{x:.1e}".replace("e-0", "e−")
+        return f"{digits(value)}, {digits(value / even)} × uniform"
+
+    def test_Shares_StandBesideThoseOfUniformAttention(self):
+        page = self.open(fragment="#h=1.1")
+        rows, tokens, readout = self.attention(1, 1), page.locator(".card .token"), page.locator(".attention .readout")
+        first = int(rows[9].argmax())
+        tokens.nth(9).hover()
+        self.assertIn(f"looks at: {first} “{synthetic.TEXT[first].replace(' ', '·')}” {self.share(rows[9, first], 1 / 10)}; ", readout.inner_text())
+        tokens.nth(9).click()
+        tokens.nth(4).click()      # the second token that is tapped is read by the first
+        self.assertIn(f"9 “·then” looks at 4 “·at”: {self.share(rows[9, 4], 1 / 10)}. Most", readout.inner_text())
+        page.check(".attention .check input")
+        self.assertIn(f"4 “·at”: {self.share(self.attention(1, 1, True)[9, 4], 1 / 9)}.", readout.inner_text())
+        page.uncheck(".attention .check input")
+        page.click(".attention .tools button")
+        tokens.nth(20).click()      # who looks at token 9: token 20, which can read 21 tokens
+        self.assertIn(f"9 “·then” is looked at by 20 “·a”: {self.share(rows[20, 9], 1 / 21)}.", readout.inner_text())
+        tokens.nth(9).click()
+        page.mouse.move(2, 2)
+        all_shares, even = rows.mean(axis=0), np.mean([(np.arange(len(rows)) <= q) / (q + 1) for q in range(len(rows))], axis=0)
+        most = int(all_shares.argmax())
+        self.assertIn(f"Most: {most} “The” {self.share(all_shares[most], even[most])};", readout.inner_text())
+
+    def test_Attention_IsWalkedWithArrows(self):
+        page = self.open(fragment="#h=1.1")
+        rows, readout = self.attention(1, 1), page.locator(".attention .readout")
+        page.focus(".matrix canvas[tabindex]")
+        for key in ["ArrowDown"] * 6 + ["ArrowLeft"] * 3:      # the first chooses token 0, the first to the side the token itself
+            page.keyboard.press(key)
+        self.assertIn(f"5 “·the” looks at 3 “·back”: {self.share(rows[5, 3], 1 / 6)}.", readout.inner_text())
+        page.focus(".tokens")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowUp")
+        self.assertIn(f"6 “·first” looks at 2 “·looks”: {self.share(rows[6, 2], 1 / 7)}.", readout.inner_text())
+        page.keyboard.press("Escape")
+        self.assertIn("Shade: share of all attention", readout.inner_text())
+        self.assertEqual(page.locator(".card").count(), 1)      # Esc let go of the token, not of the head
+
+    def test_Picture_HasAxesAndAKeyOfItsColours(self):
+        page = self.open(fragment="#h=1.1")
+        canvas = page.locator(".matrix canvas[tabindex]")
+        canvas.scroll_into_view_if_needed()
+        page.wait_for_timeout(200)
+        page.evaluate("""() => { window.written = []; const write = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, x, y) { written.push(text); write.call(this, text, x, y); }; }""")
+        rows, box = self.attention(1, 1), canvas.bounding_box()
+        side, n = box["width"] - 52, len(rows)
+        for query, key in [(30, 0), (30, 29), (12, 5)]:
+            page.mouse.move(box["x"] + 46 + (key + 0.5) * side / n, box["y"] + 6 + (query + 0.5) * side / n)
+            self.settle()
+            self.assertIn(f" looks at {key} “{synthetic.TEXT[key].replace(' ', '·')}”: {self.share(rows[query, key], 1 / (query + 1))}.", page.inner_text(".attention .readout"))
+        written = page.evaluate("written")
+        for words in ("query (reads)", "key (is read)", "share of attention", "0.1", "1", "10", "40", "12", "5"):
+            self.assertIn(words, written)
+        colours = page.evaluate("""([n, cells]) => { const canvas = document.querySelector('.matrix canvas[aria-hidden]'), c = canvas.getContext('2d');
+          const side = parseFloat(canvas.style.width) - 52;
+          return cells.map(([q, k]) => Array.from(c.getImageData(Math.floor(46 + (k + 0.5) * side / n), Math.floor(6 + (q + 0.5) * side / n), 1, 1).data)); }""",
+                                [n, [[30, 0], [30, 29], [12, 5], [46, 46], [5, 12]]])
+        for (query, key), colour in zip([(30, 0), (30, 29), (12, 5), (46, 46)], colours):
+            np.testing.assert_allclose(colour[:3], ramp(self.index["themes"]["light"]["sequential"], rows[query, key] ** 0.5), atol=TOLERANCE)
+        self.assertEqual(colours[4][3], 0)      # a later key: blank
+
     def test_Examples_OutlineTheQuery(self):
         page = self.open(fragment="#h=1.1")
         page.wait_for_selector(".card .example")
