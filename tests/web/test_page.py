@@ -76,6 +76,15 @@ def violations(page):
             for one in Axe().run(page).response["violations"]]
 
 
+def contrast(a, b):
+    """WCAG's contrast of two colours as the browser writes them: rgb(r, g, b)."""
+    def luminance(text):
+        share = np.array([int(x) / 255 for x in text[text.index("(") + 1:-1].split(",")[:3]])
+        return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    x, y = luminance(a), luminance(b)
+    return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+
+
 class PageTest(unittest.TestCase):
     def open(self, name="small", fragment="", width=1280, height=900, scheme="light", script=True, bypass=False, **options):
         address, self.index, self.truth = made(name, **options)
@@ -217,6 +226,51 @@ class Map(PageTest):
         page.keyboard.press("Enter")
         page.wait_for_selector(".card h3:has-text('L3H2')")
 
+    def test_Slash_ScrollsToTheSearch(self):
+        for width in (390, 1280):
+            with self.subTest(width):
+                page = self.open(width=width)
+                page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+                page.keyboard.press("/")
+                page.wait_for_function("document.activeElement.id === 'find'")
+                box = page.locator("#find").bounding_box()
+                self.assertTrue(0 <= box["y"] and box["y"] + box["height"] <= 900, box)
+                self.assertEqual(page.input_value("#find"), "")
+
+    def test_Arrows_WalkFromAnywhereInTheSection(self):
+        page = self.open(fragment="#m=entropy")
+        for place in ('[data-view="map"] .check input', "table.heads th:nth-child(2) button"):
+            with self.subTest(place):
+                page.focus(place)
+                page.keyboard.press("ArrowDown")
+                page.keyboard.press("ArrowRight")
+                self.settle()
+                self.assertTrue(page.inner_text("#spoken").startswith("L1H1: entropy"), page.inner_text("#spoken"))
+                page.keyboard.press("Escape")
+                page.evaluate("document.activeElement.blur()")
+        page.focus("#filter")
+        page.keyboard.type("ab")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.type("c")
+        self.assertEqual(page.input_value("#filter"), "acb")      # in a field, arrows are those of the text
+
+    def test_Enter_LeadsToTheCard(self):
+        page = self.open()
+        page.focus('.view[data-view="map"] canvas[tabindex]')
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_selector("#spoken:has-text('L3H1 pinned')", state="attached")
+        page.keyboard.press("Tab")
+        self.assertEqual(page.evaluate("document.activeElement.textContent"), "card of L3H1")
+        page.keyboard.press("Enter")
+        self.assertEqual(page.evaluate("document.activeElement.closest('.card').querySelector('h3').textContent"), "L3H1")
+        box = page.locator(".card h3").bounding_box()
+        self.assertTrue(0 <= box["y"] <= 850, box)
+        page.wait_for_timeout(400)
+        self.assertIn("h=3.1", page.url)      # the address still holds the view
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#spoken:has-text('L3H1 unpinned')", state="attached")
+
     def test_Pins_AreAtMostSix(self):
         page = self.open(fragment="#h=0.0,0.1,0.2,0.3,1.0,1.1")
         page.keyboard.press("/")
@@ -304,10 +358,20 @@ class Table(PageTest):
         page = self.open()
         page.click("table.heads th:nth-child(2) button")
         cells = [float(x) for x in page.locator("table.heads tbody td:nth-child(2)").all_inner_texts()]
-        self.assertEqual(cells, sorted(cells))
+        self.assertEqual(cells, sorted(cells, reverse=True))
+        self.assertEqual(page.get_attribute("table.heads th:nth-child(2)", "aria-sort"), "descending")
         page.click("table.heads th:nth-child(2) button")
         cells = [float(x) for x in page.locator("table.heads tbody td:nth-child(2)").all_inner_texts()]
-        self.assertEqual(cells, sorted(cells, reverse=True))
+        self.assertEqual(cells, sorted(cells))
+        page.click("table.heads th:nth-child(6) button")
+        roles = page.locator("table.heads tbody td:nth-child(6)").all_inner_texts()
+        self.assertEqual(roles, sorted(roles, key=lambda role: role.replace("–", "")))      # words begin with A; the dash sorts before letters
+
+    def test_Sort_LeavesWhatIsMissingLast(self):
+        page = self.open("hostile", hostile=True)      # head 0 has no entropy
+        for _ in range(2):
+            page.click("table.heads th:nth-child(2) button")
+            self.assertEqual(page.locator("table.heads tbody tr th").last.inner_text(), "L0H0")
 
     def test_LastColumn_FollowsTheMetric(self):
         page = self.open(fragment="#m=entropy")
@@ -534,6 +598,23 @@ class Whole(PageTest):
         page.keyboard.press("Enter")
         page.wait_for_selector(".card h3:has-text('L1H0')")
         self.assertIn("mean of", page.inner_text("output.steps"))
+
+    def test_Tab_ReachesEverything_AndIsSeen(self):
+        for scheme in ("light", "dark"):
+            with self.subTest(scheme):
+                page = self.open(fragment="#h=1.1", scheme=scheme)
+                # Marks what can be used, in the order of the page.
+                many = page.evaluate("""() => Array.from(document.querySelectorAll('button, a[href], select, input, summary, [tabindex="0"]'))
+                  .filter((one) => one.offsetParent && !one.disabled).map((one, i) => (one.dataset.place = i)).length""")
+                seen = []
+                for _ in range(many):
+                    page.keyboard.press("Tab")
+                    place, style, width, colour = page.evaluate("""() => { const one = document.activeElement, style = getComputedStyle(one);
+                      return [Number(one.dataset.place ?? -1), style.outlineStyle, parseFloat(style.outlineWidth), style.outlineColor]; }""")
+                    seen.append(place)
+                    self.assertEqual((style, width >= 2), ("solid", True), page.evaluate("document.activeElement.outerHTML.slice(0, 90)"))
+                    self.assertGreaterEqual(contrast(colour, page.evaluate("getComputedStyle(document.body).backgroundColor")), 3)
+                self.assertEqual(seen, list(range(many)))
 
     def test_ThemeButton_ChangesPaper(self):
         page = self.open()

@@ -21,6 +21,7 @@ export function card(app: App): void {
   const list = element("div", { class: "cards" });
   place.append(empty, list);
   let open = new Map<string, Card>();
+  let names: string[] | null = null;
   const update = () => {
     const { pinned, run } = app.store.state;
     const kept = new Map<string, Card>();
@@ -34,11 +35,29 @@ export function card(app: App): void {
     open = kept;
     list.replaceChildren(...Array.from(kept.values(), (one) => one.box));
     empty.hidden = pinned.length > 0;
+    const before = names, now = pinned.map(head_name);
+    names = now;
+    if (!before) return;      // what the page starts with is not news
+    const opened = now.filter((name) => !before.includes(name)), closed = before.filter((name) => !now.includes(name));
+    if (opened.length) app.say(`${opened.join(", ")} pinned. A link below the map goes to the card.`);
+    else if (closed.length) app.say(`${closed.join(", ")} unpinned`);
   };
   app.store.on(["pinned", "run"], update);
   app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));
   app.store.on(["metric"], () => open.forEach((one) => one.draw()));
   update();
+}
+
+// Links to the cards. The fragment holds the view, so they do not go through it.
+export function card_links(app: App): HTMLElement {
+  const links = element("span", { class: "card-links" });
+  const update = () => links.replaceChildren(...app.store.state.pinned.map((pin) => element("a", { href: "#why", click: (event) => {
+    event.preventDefault();
+    document.getElementById(`card-${head_name(pin)}`)?.focus();
+  } }, `card of ${head_name(pin)}`)));
+  app.store.on(["pinned"], update);
+  update();
+  return links;
 }
 
 class Card {
@@ -82,7 +101,7 @@ class Card {
     const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${Math.floor((pin.head * run.heads.k) / run.heads.q)}`];
     if (score && !role) facts.push("no role");
     if (score && role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
-    return element("div", { class: "card-head" }, element("h3", {}, swatch("var(--mark)"), head_name(pin)), element("p", {}, facts.join(" · ")),
+    return element("div", { class: "card-head" }, element("h3", { id: `card-${head_name(pin)}`, tabindex: -1 }, swatch("var(--mark)"), head_name(pin)), element("p", {}, facts.join(" · ")),
                    button("Unpin", () => app.store.pin(pin), { class: "quiet", "aria-label": `Unpin ${head_name(pin)}` }));
   }
 

@@ -243,17 +243,21 @@ function add_readout(app: App, place: HTMLElement): void {
   update();
 }
 
+// Whether a key is text, or belongs to what has the focus.
+export function typing(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).matches("select, textarea, input[type=text], input[type=search]");
+}
+
 function add_keys(app: App): void {
   document.addEventListener("keydown", (event) => {
-    const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+    if (typing(event)) return;
     const names = metric_choices(app, app.store.state).map((choice) => choice.value);
     const at = names.indexOf(app.store.state.metric);
     if (event.key === "[" || event.key === "]") {
       const metric = names[(at + (event.key === "]" ? 1 : names.length - 1)) % names.length];
       app.store.set({ metric });
       app.say(`${metric}: ${app.data.metric(metric).meaning}`);
-    } else if (event.key === "/") document.getElementById("find")?.focus();
+    } else if (event.key === "/") document.getElementById("find")!.focus();      // scrolls to it
     else if (event.key === "Escape") app.store.set({ pinned: [], brush: null, hover: null });
     else return;
     event.preventDefault();

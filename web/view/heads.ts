@@ -8,9 +8,10 @@ import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
 import { axis, extent, number, Scale } from "../scale";
 import { Run } from "../source";
-import { Head, head_name, is_pinned, marked, State } from "../state";
+import { Head, head_name, marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
-import { head_words, metric_choices, mode_name } from "./controls";
+import { card_links } from "./card";
+import { head_words, metric_choices, mode_name, typing } from "./controls";
 import { table } from "./table";
 
 // Cells can be hit by a finger where the screen is small.
@@ -33,8 +34,8 @@ function roles_shown(app: App, state: State, run: Run): ((layer: number, head: n
   return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
 }
 
-// Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins.
-export function map_input(app: App, surface: Surface, grid: () => Grid, run: () => Run): void {
+// Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins. Returns what takes a key.
+export function map_input(app: App, surface: Surface, grid: () => Grid, run: () => Run): (event: KeyboardEvent) => void {
   const { store } = app;
   const canvas = surface.canvas;
   canvas.tabIndex = 0;
@@ -51,7 +52,7 @@ export function map_input(app: App, surface: Surface, grid: () => Grid, run: () 
     if (!store.state.hover && canvas.matches(":focus-visible")) store.set({ hover: { layer: 0, head: 0 } });
   });
   canvas.addEventListener("blur", () => store.set({ hover: null }));
-  canvas.addEventListener("keydown", (event) => {
+  const key = (event: KeyboardEvent) => {
     const moves: { [key: string]: [number, number] } = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const at = store.state.hover ?? { layer: 0, head: 0 };
     const { layers, heads } = run();
@@ -60,16 +61,16 @@ export function map_input(app: App, surface: Surface, grid: () => Grid, run: () 
       to = { layer: Math.max(0, Math.min(layers - 1, at.layer + moves[event.key][0])), head: Math.max(0, Math.min(heads.q - 1, at.head + moves[event.key][1])) };
     } else if (event.key === "Home") to = { layer: at.layer, head: 0 };
     else if (event.key === "End") to = { layer: at.layer, head: heads.q - 1 };
-    else if (event.key === "Enter" || event.key === " ") {
-      store.pin(at);
-      app.say(`${head_name(at)} ${is_pinned(store.state.pinned, at) ? "pinned" : "unpinned"}`);
-    } else return;
+    else if (event.key === "Enter" || event.key === " ") store.pin(at);
+    else return;
     event.preventDefault();
     if (to) {
       store.set({ hover: to, step: null });
       app.say(head_words(app, to));
     }
-  });
+  };
+  canvas.addEventListener("keydown", key);
+  return key;
 }
 
 // Outlines of pinned heads and of the head under the pointer.
@@ -124,7 +125,15 @@ function map_view(app: App): void {
     },
   });
   letters.addEventListener("change", () => surface.draw());
-  map_input(app, surface, () => now, run);
+  const walk = map_input(app, surface, () => now, run);
+  // Arrows anywhere in the section walk the map; a table that has the focus scrolls with them.
+  place.closest("section")?.addEventListener("keydown", (event) => {
+    const target = event.target as HTMLElement;
+    if (!event.key.startsWith("Arrow") || event.defaultPrevented || typing(event) || target.matches(".frame")) return;
+    surface.canvas.focus();
+    walk(event);
+  });
+  shown.readout.append(card_links(app));
   const describe = () => {
     const { metric, mode, brush } = store.state;
     const values = field();

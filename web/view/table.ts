@@ -126,18 +126,19 @@ function cell_number(text: string): number {
 
 function sortable(cell: HTMLTableCellElement, column: number, rows: HTMLTableRowElement[], body: HTMLElement, finish: () => void): void {
   const label = cell.textContent ?? "";
-  let down = true;
   const sort = button(label, () => {
     finish();
-    for (const other of Array.from(cell.parentElement!.children)) other.removeAttribute("aria-sort");
-    down = !down;
-    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     const place = new Map(rows.map((row, i) => [row, i]));
     const key = (row: HTMLTableRowElement) => (column === 0 ? place.get(row)! : cell_number(row.cells[column].textContent ?? ""));
     const words = (row: HTMLTableRowElement) => row.cells[column].textContent ?? "";
+    // Numbers begin with the largest, words with A.
+    const before = cell.getAttribute("aria-sort"), down = before ? before === "ascending" : rows.some((row) => !Number.isNaN(key(row)));
+    for (const other of Array.from(cell.parentElement!.children)) other.removeAttribute("aria-sort");
+    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     const sorted = [...rows].sort((a, b) => {
       const [u, v] = [key(a), key(b)];
-      const order = Number.isNaN(u) && Number.isNaN(v) ? words(a).localeCompare(words(b)) : Number.isNaN(u) ? 1 : Number.isNaN(v) ? -1 : u - v;
+      if (Number.isNaN(u) !== Number.isNaN(v)) return Number.isNaN(u) ? 1 : -1;      // what is missing stays last
+      const order = Number.isNaN(u) ? words(a).localeCompare(words(b)) : u - v;
       return down ? -order : order;
     });
     body.append(...sorted);
