@@ -109,6 +109,13 @@ export function corresponds(a: Run, b: Run): boolean {
   return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
 }
 
+// Another run to compare with: the one that was, or one whose heads correspond.
+export function other_of(runs: Run[], run: number, now: number): number {
+  if (now !== run && runs[now] && corresponds(runs[run], runs[now])) return now;
+  const found = runs.findIndex((one, i) => i !== run && corresponds(runs[run], one));
+  return found >= 0 ? found : now !== run ? now : runs.findIndex((_, i) => i !== run);
+}
+
 // Places of the moments in the brushed steps; the last moment without a brush.
 export function moments_of(step: number[], brush: [number, number] | null): Moments {
   if (!brush) return { first: step.length - 1, last: step.length - 1 };

@@ -1,9 +1,10 @@
 // Start of the page: reads the index, makes the store from the URL's fragment and fills the views.
 import { App } from "./app";
-import { corresponds, Data } from "./data";
+import { Data, other_of } from "./data";
 import { element, view } from "./dom";
-import { embedded, Run, Source } from "./source";
-import { is_pinned, State, Store, write_fragment } from "./state";
+import { write_fragment } from "./fragment";
+import { embedded, Source } from "./source";
+import { is_pinned, State, Store } from "./state";
 import { colours } from "./theme";
 import { card } from "./view/card";
 import { compare } from "./view/compare";
@@ -15,12 +16,6 @@ import { plasticity } from "./view/plasticity";
 import { surgery } from "./view/surgery";
 import { time } from "./view/time";
 
-// What the first run is compared with: a run whose heads correspond, if there is one.
-function other_run(runs: Run[]): number {
-  const found = runs.findIndex((run, i) => i > 0 && corresponds(runs[0], run));
-  return found > 0 ? found : 1;
-}
-
 function first_state(source: Source): State {
   const run = source.index.runs[0];
   const tracked = run?.sources[0];
@@ -28,7 +23,7 @@ function first_state(source: Source): State {
   const metrics = tracked?.series.map((series) => series.metric) ?? [];
   const choose = (...names: string[]) => names.find(has) ?? metrics[0] ?? "";
   return {
-    run: 0, other: other_run(source.index.runs), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
+    run: 0, other: other_of(source.index.runs, 0, 1), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
     x: choose("sink", "k_norm"), y: choose("entropy", "q_norm"), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
   };
 }

@@ -354,6 +354,21 @@ class Table(PageTest):
         page.fill("#filter", "role=static_sink")
         self.assertEqual(self.visible(), roles.count(2))
 
+    def test_Filter_ThatCannotBeRead_SaysWhatIsExpected(self):
+        page = self.open()
+        for text, problem in [("leyer>=2", "“leyer” is not a column; columns are layer, head, entropy, sink, previous, induction, role, shown."), (">=2", "“” is not a column"),
+                              ("layer>=", "A value must follow “layer>=”."), ("entropy<low", "A number must follow “entropy<”, not “low”.")]:
+            with self.subTest(text):
+                page.fill("#filter", text)
+                told = page.inner_text(".table-tools [role=status]")
+                self.assertIn(problem, told)
+                self.assertIn("Example: layer>=2 role=sink", told)
+                self.assertEqual(page.get_attribute("#filter", "aria-invalid"), "true")
+                self.assertEqual(self.visible(), 16)
+        page.fill("#filter", "layer>=2 role=sink")      # the example itself can be read
+        self.assertRegex(page.inner_text(".table-tools [role=status]"), r"^\d of 16 heads$")
+        self.assertEqual(page.get_attribute("#filter", "aria-invalid"), "false")
+
     def test_Sort_OrdersByNumber(self):
         page = self.open()
         page.click("table.heads th:nth-child(2) button")
@@ -560,12 +575,28 @@ class Whole(PageTest):
         self.assertEqual(page.locator(".pins .chip").all_inner_texts(), ["L3H1\n×", "L0H2\n×"])
         self.assertIn("steps", page.inner_text("output.steps"))
 
-    def test_DamagedFragment_IsIgnored(self):
-        for fragment in ("#m=nothing&h=99.99,x&s=9-&r=77", "#%%%=1&h=", "#m=&s=300-10"):
+    def test_Fragment_SaysWhatThePageDoesNotHave(self):
+        for fragment, *problems in [
+                ("#m=nothing&h=99.99,x&s=9-&r=77", "metric “nothing”, which this page does not have", "head “L99H99”, which", "head “x”, which is not a head such as 3.1",
+                 "steps “9-”", "run “77”"),
+                ("#%%%=1&h=", "part “%%%=1”"), ("#m=&s=300-10", "steps “300-10”"), ("#s=5000-6000", "steps 5000-6000, but there are steps 0 to 400")]:
             with self.subTest(fragment):
                 page = self.open(fragment=fragment)
+                line = page.locator(".problem")
+                self.assertTrue(line.is_visible())
+                for problem in problems:
+                    self.assertIn(problem, line.inner_text())
                 self.assertEqual(page.locator(".card").count(), 0)
                 self.assertEqual(self.messages, [])
+                page.evaluate("location.hash = '#m=sink&h=1.1'")      # the next link is whole
+                page.wait_for_selector(".problem", state="detached")
+                page.wait_for_selector(".card")
+
+    def test_Fragment_OfAPageWithoutRuns_IsReportedToo(self):
+        page = self.open("study", fragment="#h=1.1", runs=0)
+        self.assertIn("head “L1H1”, which this page does not have", page.inner_text(".problem"))
+        page.click(".problem button")
+        self.assertEqual(page.locator(".problem").count(), 0)
 
     def test_NoSidewaysScroll(self):
         for width in (320, 390, 768, 1280):

@@ -1,6 +1,6 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
-import { corresponds, moments_of, place_of, run_label } from "../data";
+import { corresponds, moments_of, other_of, place_of, run_label } from "../data";
 import { button, Choice, element, fill, select, swatch, view } from "../dom";
 import { count, number, signed, tokens } from "../scale";
 import { Head, head_name, is_pinned, Mode, State } from "../state";
@@ -67,21 +67,13 @@ function add_settings(app: App, place: HTMLElement): void {
   update();
 }
 
-// Another run to compare with: the one that was, or one whose heads correspond.
-function other_of(app: App, run: number): number {
-  const { runs } = app.data.index, now = app.store.state.other;
-  if (now !== run && runs[now] && corresponds(runs[run], runs[now])) return now;
-  const found = runs.findIndex((one, i) => i !== run && corresponds(runs[run], one));
-  return found >= 0 ? found : now !== run ? now : runs.findIndex((_, i) => i !== run);
-}
-
 function choose_run(app: App, run: number): void {
   const { store, data } = app;
   const chosen = data.index.runs[run];
   const inside = store.state.pinned.filter((pin) => pin.layer < chosen.layers && pin.head < chosen.heads.q);
   const source = data.tracked(chosen, store.state.source)?.name ?? "";
   const metric = data.has(chosen, source, store.state.metric) ? store.state.metric : data.tracked(chosen, source)?.series[0]?.metric ?? "";
-  store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(app, run) });
+  store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(data.index.runs, run, store.state.other) });
 }
 
 // "3.1", "L3H1" or "3 1" as a head.
@@ -258,7 +250,10 @@ function add_keys(app: App): void {
       app.store.set({ metric });
       app.say(`${metric}: ${app.data.metric(metric).meaning}`);
     } else if (event.key === "/") document.getElementById("find")!.focus();      // scrolls to it
-    else if (event.key === "Escape") app.store.set({ pinned: [], brush: null, hover: null });
+    else if (event.key === "Escape") {
+      app.store.set({ pinned: [], brush: null, hover: null });
+      document.querySelector(".problem")?.remove();
+    }
     else return;
     event.preventDefault();
   });

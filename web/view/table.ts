@@ -37,13 +37,14 @@ function filter_box(rows: HTMLTableRowElement[], names: string[], before: () => 
   const told = element("span", { class: "note", role: "status" });
   input.addEventListener("input", () => {
     before();
-    const tests = parse_filter(input.value);
+    const tests = parse_filter(input.value), problem = tests.map((test) => problem_of(test, names)).find(Boolean);
     let kept = 0;
     for (const row of rows) {
-      row.hidden = !tests.every((test) => passes(test, row, names));
+      row.hidden = !problem && !tests.every((test) => passes(test, row, names));
       if (!row.hidden) ++kept;
     }
-    told.textContent = input.value ? `${kept} of ${rows.length} heads` : "";
+    input.setAttribute("aria-invalid", String(Boolean(problem)));
+    told.textContent = problem ? `${problem} Example: layer>=2 ${names.includes("role") ? "role=sink" : `${names[1]}>0`}` : input.value ? `${kept} of ${rows.length} heads` : "";
   });
   return [element("label", { class: "field" }, element("span", {}, "Filter"), input), told];
 }
@@ -148,16 +149,24 @@ function sortable(cell: HTMLTableCellElement, column: number, rows: HTMLTableRow
 
 interface Condition { name: string; sign: string; value: string }
 // "layer>=16 role=sink" as conditions; a word alone must be somewhere in the row.
-export function parse_filter(text: string): Condition[] {
+function parse_filter(text: string): Condition[] {
   return text.trim().split(/\s+/).filter(Boolean).map((part) => {
-    const found = /^([\w ]+?)(>=|<=|!=|=|>|<)(.+)$/.exec(part);
+    const found = /^([^<>=!]*)(>=|<=|!=|=|>|<)(.*)$/.exec(part);
     return found ? { name: found[1].toLowerCase(), sign: found[2], value: found[3] } : { name: "", sign: "", value: part };
   });
+}
+// Why a condition cannot be read.
+function problem_of({ name, sign, value }: Condition, names: string[]): string {
+  const known = ["layer", ...names];
+  if (!sign) return "";
+  if (!known.some((one) => one.toLowerCase() === name)) return `“${name}” is not a column; columns are ${known.join(", ")}.`;
+  if (!value) return `A value must follow “${name}${sign}”.`;
+  return /[<>]/.test(sign) && !Number.isFinite(Number(value)) ? `A number must follow “${name}${sign}”, not “${value}”.` : "";
 }
 
 function passes(test: Condition, row: HTMLTableRowElement, names: string[]): boolean {
   const words = (text: string) => text.toLowerCase().replace(/[_\s]+/g, " ").trim();
-  if (!test.name) return words(row.textContent ?? "").includes(words(test.value));
+  if (!test.sign) return words(row.textContent ?? "").includes(words(test.value));
   const head = head_of(row);
   const at = names.findIndex((name) => name.toLowerCase() === test.name);
   const text = test.name === "layer" ? String(head?.layer) : test.name === "head" && head ? String(head.head) : at >= 0 ? row.cells[at].textContent ?? "" : "";
