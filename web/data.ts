@@ -109,6 +109,13 @@ export function corresponds(a: Run, b: Run): boolean {
   return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
 }
 
+// Two different metrics of those that are there: the ones asked for, or others that say much about heads. Empty where there is none.
+export function two_metrics(there: string[], x = "", y = ""): [string, string] {
+  const choose = (names: string[], not: string) => [...names, ...there].find((name) => name !== not && there.includes(name)) ?? "";
+  const first = choose([x, "sink", "k_norm"], "");
+  return [first, choose([y, "entropy", "q_norm"], first)];
+}
+
 // Another run to compare with: the one that was, or one whose heads correspond.
 export function other_of(runs: Run[], run: number, now: number): number {
   if (now !== run && runs[now] && corresponds(runs[run], runs[now])) return now;

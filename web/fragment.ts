@@ -1,5 +1,5 @@
 // The view as the URL's fragment: "#m=k_norm&h=3.1,5.0&s=100-900".
-import { corresponds, other_of } from "./data";
+import { corresponds, other_of, two_metrics } from "./data";
 import { Index, Run } from "./source";
 import { head_name, is_pinned, Mode, most_pins, Pin, State } from "./state";
 
@@ -50,6 +50,10 @@ export function read_fragment(text: string, index: Index, state: State): { chang
     change[name] = value;
     return "";
   });
+  if (change.x || change.y) {
+    if (change.x === change.y) problems.push(`metric “${change.x}” for both axes of the scatter`);
+    [change.x, change.y] = two_metrics(source!.series.map((series) => series.metric), change.x ?? (change.y === state.x ? state.y : state.x), change.y ?? (change.x === state.y ? state.x : state.y));
+  }
   take("c", (value) => {
     if (!modes.includes(value as Mode)) return absent("colour", value);
     const other = index.runs[change.other ?? state.other];

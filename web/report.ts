@@ -1,6 +1,6 @@
 // Start of the page: reads the index, makes the store from the URL's fragment and fills the views.
 import { App } from "./app";
-import { Data, other_of } from "./data";
+import { Data, other_of, two_metrics } from "./data";
 import { element, view } from "./dom";
 import { write_fragment } from "./fragment";
 import { embedded, Source } from "./source";
@@ -19,12 +19,12 @@ import { time } from "./view/time";
 function first_state(source: Source): State {
   const run = source.index.runs[0];
   const tracked = run?.sources[0];
-  const has = (name: string) => tracked?.series.some((series) => series.metric === name);
   const metrics = tracked?.series.map((series) => series.metric) ?? [];
-  const choose = (...names: string[]) => names.find(has) ?? metrics[0] ?? "";
+  const choose = (...names: string[]) => names.find((name) => metrics.includes(name)) ?? metrics[0] ?? "";
+  const [x, y] = two_metrics(metrics);
   return {
     run: 0, other: other_of(source.index.runs, 0, 1), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
-    x: choose("sink", "k_norm"), y: choose("entropy", "q_norm"), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
+    x, y, colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
   };
 }
 

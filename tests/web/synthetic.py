@@ -193,7 +193,8 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         "name": name, "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
         "condition": {"tag": {"A": "QK", "B": "QK_frozen", "C": "NoQK"}[letter], "letter": letter}, "seed": 42, "layers": layers,
         "heads": {"q": heads, "k": key_heads}, "d_k": d_k, "same_heads": same_heads,
-        "sources": [{"name": "probe", "step": step.tolist(), "tokens": tokens.tolist(), "of": moments, "series": series}],
+        "sources": [{"name": "probe", "step": step.tolist(), "tokens": tokens.tolist(), "of": moments,
+                     "series": [one for one in series if options.metrics is None or one["metric"] in options.metrics]}],
         "roles": {"definition": "seeds-1", "source": "probe", "step": step.tolist(), "tokens": tokens.tolist(),
                   "of_head": {"block": blocks.add(np.ascontiguousarray(of_head.T).tobytes())}, "scores": scores, "transitions": transitions},
         "steps": {"block": blocks.add(table.astype("<f4").tobytes()), "rows": rows,
@@ -288,7 +289,7 @@ def static_html(index, truth):
 
 
 def options_of(**given):
-    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, seed=1)
+    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, seed=1)
     return argparse.Namespace(**{**defaults, **given})
 
 

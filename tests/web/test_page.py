@@ -280,6 +280,35 @@ class Map(PageTest):
         self.assertEqual(page.locator(".card").count(), 6)
 
 
+class Scatter(PageTest):
+    def axes(self):
+        selects = self.page.locator('[data-view="scatter"] select')
+        return [selects.nth(i).input_value() for i in range(2)], selects
+
+    def test_Axes_AreDifferentAndThere(self):
+        for metrics in (["k_norm", "k_pr"], ["entropy", "self"], ["q_norm", "entropy", "k_norm"]):
+            with self.subTest(metrics):
+                self.open("-".join(metrics), metrics=metrics)
+                axes, _ = self.axes()
+                self.assertEqual(len(set(axes)), 2)
+                self.assertTrue(set(axes) <= set(metrics), axes)
+
+    def test_AMetric_IsOfferedForOneAxisOnly(self):
+        page = self.open()
+        for _ in range(2):
+            (x, y), selects = self.axes()
+            self.assertEqual(selects.nth(0).locator("option:disabled").all_inner_texts(), [y])
+            self.assertEqual(selects.nth(1).locator("option:disabled").all_inner_texts(), [x])
+            selects.nth(0).select_option("self")
+            self.settle()
+        self.assertEqual(self.axes()[0], ["self", "entropy"])
+
+    def test_OneMetricAlone_IsSaid(self):
+        page = self.open("alone", fragment="#m=entropy", metrics=["entropy"])
+        self.assertIn("Only one metric was measured here.", page.inner_text('[data-view="scatter"]'))
+        self.assertEqual(self.messages, [])
+
+
 class Time(PageTest):
     def curves(self):
         """The box of the curves, in view and drawn."""

@@ -1,7 +1,7 @@
 // The fragment of the URL, moments of a brush, and numbers as text.
 import { strict as assert } from "node:assert";
 import { test } from "node:test";
-import { moments_of } from "../data";
+import { moments_of, two_metrics } from "../data";
 import { number, tokens } from "../scale";
 import { read_fragment, write_fragment } from "../fragment";
 import { Index } from "../source";
@@ -41,6 +41,7 @@ test("Fragment_NamesWhatIsNotThere", () => {
     ["#s=900-100", "steps “900-100”, which are not steps such as 100-900"],
     ["#s=1001-2000", "steps 1001-2000, but there are steps 0 to 1000"],
     ["#c=nothing&t=square", "colour “nothing”, which this page does not have", "time axis “square”, which this page does not have"],
+    ["#x=sink&y=sink", "metric “sink” for both axes of the scatter"],
     ["#c=run&o=2", "the difference of two runs whose heads do not correspond"],
     ["#q=1&%%%=2", "part “q=1”, which this page does not have", "part “%%%=2”, which this page does not have"],
   ]) assert.deepEqual(read(text).problems, problems, text);
@@ -52,6 +53,18 @@ test("Fragment_KeepsWhatIsThere", () => {
   assert.deepEqual(read("#m=&h="), { change: {}, problems: [] });
   assert.deepEqual(read_fragment("#m=k_norm&h=1.1", { runs: [], metrics: [] } as unknown as Index, state).problems,
                    ["metric “k_norm”, which this page does not have", "head “L1H1”, which this page does not have"]);
+});
+
+test("Axes_AreTwoDifferentMetrics", () => {
+  const axes = (text: string) => [read(text).change.x, read(text).change.y];      // sink and entropy before
+  assert.deepEqual(axes("#x=k_norm&y=sink"), ["k_norm", "sink"]);
+  assert.deepEqual(axes("#x=entropy"), ["entropy", "sink"]);      // they change places
+  assert.deepEqual(axes("#y=sink"), ["entropy", "sink"]);
+  assert.deepEqual(axes("#x=sink&y=sink"), ["sink", "entropy"]);
+  assert.deepEqual(two_metrics(["k_pr", "k_norm"]), ["k_norm", "k_pr"]);
+  assert.deepEqual(two_metrics(["entropy", "sink", "self"], "self", "nothing"), ["self", "entropy"]);
+  assert.deepEqual(two_metrics(["entropy"]), ["entropy", ""]);
+  assert.deepEqual(two_metrics([]), ["", ""]);
 });
 
 test("Brush_BetweenTwoMoments_TakesTheNearest", () => {

@@ -1,7 +1,7 @@
 // Which heads? The map, the scatter of two metrics and the table.
 import { App } from "../app";
-import { Field, place_of, third } from "../data";
-import { element, figure, select, view } from "../dom";
+import { Field, place_of, third, two_metrics } from "../data";
+import { element, figure, fill, select, view } from "../dom";
 import { Box, text, x_axis, y_axis } from "../draw/axes";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
@@ -186,13 +186,12 @@ function scatter_view(app: App): void {
   if (!place) return;
   const { store, data } = app;
   const shown = figure("Two metrics");
-  const choices = () => metric_choices(app, store.state);
-  const x = select("x", choices(), store.state.x, (value) => store.set({ x: value }));
-  const y = select("y", choices(), store.state.y, (value) => store.set({ y: value }));
+  const choices = (not: string) => metric_choices(app, store.state).map((choice) => ({ ...choice, disabled: choice.value === not }));
+  const x = select("x", [], "", (value) => store.set({ x: value }));
+  const y = select("y", [], "", (value) => store.set({ y: value }));
   const colour = select("colour", [{ value: "depth", text: "depth" }, { value: "role", text: "role" }], "depth", (value) => store.set({ colour: value as "depth" | "role" }));
   shown.tools.append(x.box, y.box);
   if (data.index.roles.length) shown.tools.append(colour.box);
-  shown.note.textContent = "Each dot is a query head, at the steps chosen above. Extremes are worth a look.";
   place.append(shown.box);
   let now: Scattered | null = null;
   const surface = new Surface(shown.body, {
@@ -220,16 +219,21 @@ function scatter_view(app: App): void {
     const head = pick(event);
     if (head) store.pin(head);
   });
+  const choose = () => {
+    const [first, second] = two_metrics(metric_choices(app, store.state).map((choice) => choice.value), store.state.x, store.state.y);
+    store.set({ x: first, y: second });      // another run may have other metrics
+    fill(x.input, choices(second), first);
+    fill(y.input, choices(first), second);
+    shown.note.textContent = second ? "Each dot is a query head, at the steps chosen above. Extremes are worth a look." : "Only one metric was measured here.";
+  };
   const update = () => {
     surface.label(`Scatter of ${store.state.y} against ${store.state.x}, one dot for each head. The table of heads has the numbers.`);
     surface.draw();
   };
+  store.on(["run", "source", "x", "y"], choose);
   store.on(["run", "source", "brush", "theme", "data", "x", "y", "colour", "pinned"], update);
   store.on(["hover"], () => surface.draw_top());
-  store.on(["x", "y"], () => {
-    x.input.value = store.state.x;
-    y.input.value = store.state.y;
-  });
+  choose();
   update();
 }
 
