@@ -570,6 +570,56 @@ class Compare(PageTest):
         self.assertTrue(page.locator('#mode option[value="run"]').is_disabled())
 
 
+# Keeps what is stroked and filled: colour, dash, and whether a path with corners was filled.
+PAINT = """() => { window.painted = []; const kind = CanvasRenderingContext2D.prototype, { stroke, fill } = kind;
+  kind.stroke = function () { painted.push(`line ${this.strokeStyle} ${this.getLineDash()}`); stroke.call(this); };
+  const Path = window.Path2D;
+  window.Path2D = class extends Path { constructor(text) { super(text); this.text = text ?? ''; } };
+  kind.fill = function (path) { if (path) painted.push(`dot ${this.fillStyle} ${path.text.includes('a') ? 0 : path.text.split('L').length}`); fill.apply(this, arguments); }; }"""
+
+
+class Colours(PageTest):
+    """More things than colours: every one has a mark of its own, and is drawn with it."""
+
+    # Colour, dash and shape of the marks of a key.
+    MARKS = """(list) => list.map((mark) => { const [line, dot] = mark.querySelectorAll('path');
+      return [line.getAttribute('stroke'), line.getAttribute('stroke-dasharray').split(' ').join(), dot ? (/a/.test(dot.getAttribute('d')) ? 0 : dot.getAttribute('d').split('L').length) : null]; })"""
+
+    def test_Effects_DifferInColourDashOrShape(self):
+        for scheme in ("light", "dark"):
+            with self.subTest(scheme):
+                page = self.open("effects", scheme=scheme, runs=0, more_effects=22)
+                chips = page.locator('[data-view="compare"] .chip')
+                self.assertEqual(chips.count(), 25)
+                marks = page.eval_on_selector_all('[data-view="compare"] .chip svg', self.MARKS)
+                self.assertEqual(len({(colour, dash) for colour, dash, _ in marks}), 25)
+                self.assertEqual(len({(colour, shape) for colour, _, shape in marks}), 25)
+                paper = self.index["themes"][scheme]["paper"]
+                rgb = lambda text: "rgb(" + ",".join(str(int(text[i:i + 2], 16)) for i in (1, 3, 5)) + ")"
+                self.assertGreater(min(contrast(rgb(colour), rgb(paper)) for colour, _, _ in marks), 1.5)
+                page.evaluate(PAINT)
+                chips.nth(20).click()
+                page.locator('[data-view="compare"] canvas').nth(1).scroll_into_view_if_needed()
+                self.settle()
+                painted = page.evaluate("painted")
+                for i in (0, 20):
+                    colour, dash, shape = marks[i]
+                    self.assertIn(f"line {colour} {dash}", painted)
+                    self.assertIn(f"dot {colour} {shape}", painted)
+                self.assertNotIn(f"line {marks[19][0]} {marks[19][1]}", painted)      # not chosen
+
+    def test_Losses_OfManyRuns_DifferInColourOrDash(self):
+        page = self.open("runs", runs=10, study=False, moments=4, layers=1, heads=1, key_heads=1)
+        figure = page.locator('[data-view="compare"] .figure').first
+        marks = figure.locator(".key svg").evaluate_all(self.MARKS)
+        self.assertEqual(len({(colour, dash) for colour, dash, _ in marks}), 10)
+        page.evaluate(PAINT)
+        figure.scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        dashes = {line.split(") ")[1] for line in page.evaluate("painted") if line.startswith("line rgba")}      # runs are drawn a little transparent
+        self.assertEqual(dashes, {dash for _, dash, _ in marks})
+
+
 class Whole(PageTest):
     def test_StudyWithoutRuns_ShowsItsEffects(self):
         page = self.open("study", fragment="#h=1.1", runs=0)

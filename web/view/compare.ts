@@ -1,7 +1,7 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
 import { corresponds, Field, layer_means, place_of, run_label, third, values_of } from "../data";
-import { button, element, figure, select, swatch, view } from "../dom";
+import { button, element, figure, select, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
@@ -10,9 +10,10 @@ import { Surface } from "../draw/surface";
 import { axis, extent, faded, number, signed } from "../scale";
 import { Run } from "../source";
 import { Head, head_name, marked } from "../state";
-import { head_colour } from "../theme";
+import { head_colour, look } from "../theme";
 import { draw_marks, least_cell, map_input } from "./heads";
 import { run_choices } from "./controls";
+import { line_key, mark } from "./keys";
 import { columns_of, loss_range } from "./loss";
 import { left_margin } from "./time";
 
@@ -170,7 +171,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 // Layer means of both runs over relative depth, with the range of the heads.
 function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, key_of(app, [run_label(a), run_label(b)]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [run_label(a), run_label(b)]));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
     top: (c, width, height) => {
@@ -240,14 +241,6 @@ function condition_name(app: App, letter: string): string {
   return found?.name.replace(`${letter} `, "") ?? app.data.index.runs.find((run) => run.condition?.letter === letter)?.condition?.tag ?? "";
 }
 
-function key_of(app: App, names: string[]): HTMLElement {
-  const list = element("ul", { class: "key" });
-  const update = () => list.replaceChildren(...names.map((name, i) => element("li", {}, swatch(category(app, i), "line"), name)));
-  app.store.on(["theme"], update);
-  update();
-  return list;
-}
-
 // Losses of all runs over tokens.
 function losses(app: App, place: HTMLElement): void {
   const { runs } = app.data.index;
@@ -271,15 +264,18 @@ function losses(app: App, place: HTMLElement): void {
       x_axis(c, theme, box, x, "tokens");
       tables.forEach((table, i) => {
         if (!table) return;
-        c.strokeStyle = faded(category(app, group(runs[i])), runs.length > 8 ? 0.6 : 1);
+        const { colour, dash } = look(theme, group(runs[i]));
+        c.setLineDash(dash);
+        c.strokeStyle = faded(colour, runs.length > 8 ? 0.6 : 1);
         c.lineWidth = runs.length > 8 ? 1.1 : 1.5;
         c.beginPath();
         curve(c, positions(table.tokens, x), table.loss, 0, y);
         c.stroke();
       });
+      c.setLineDash([]);
     },
   });
-  shown.box.append(key_of(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
+  shown.box.append(line_key(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
   app.store.on(["theme", "data", "time"], () => surface.draw());
 }
 
@@ -309,21 +305,19 @@ function study(app: App, place: HTMLElement): void {
   over.note.textContent = "Bands are 95 % intervals. The buttons choose the effects.";
   const key = element("div", { class: "key", role: "group", "aria-label": "Effects shown over time" });
   over.box.append(key);
-  const swatches = given.effects.map((effect, i) => {
-    const mark = swatch(category(app, i));
-    const toggle = button("", () => {
+  const toggles = given.effects.map((_, i) => {
+    const toggle: HTMLButtonElement = button("", () => {
       if (chosen.has(i)) chosen.delete(i);
       else chosen.add(i);
       toggle.setAttribute("aria-pressed", String(chosen.has(i)));
       surfaces.forEach((one) => one.draw());
     }, { class: "chip", "aria-pressed": String(chosen.has(i)) });
-    toggle.append(mark, effect.pair);
     key.append(toggle);
-    return mark;
+    return toggle;
   });
   const update = () => {
     surfaces.forEach((one) => one.draw());
-    swatches.forEach((mark, i) => (mark.style.backgroundColor = category(app, i)));
+    toggles.forEach((toggle, i) => toggle.replaceChildren(mark(app, look(app.theme(), i), true, true), given.effects[i].pair));
   };
   app.store.on(["theme", "time"], update);
   update();
@@ -345,13 +339,14 @@ function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<num
   shown.forEach((one, k) => one.difference.forEach((value, layer) => {
     if (!Number.isFinite(value)) return;
     const at = x(layer) + (k - (shown.length - 1) / 2) * Math.min(10, (x(1) - x(0)) / (shown.length + 1));
-    c.strokeStyle = category(app, one.i);
+    const { colour, sides } = look(theme, one.i);
+    c.strokeStyle = colour;
     c.lineWidth = 2;
     c.beginPath();
     c.moveTo(at, y(Number.isFinite(one.low[layer]) ? one.low[layer] : value));
     c.lineTo(at, y(Number.isFinite(one.high[layer]) ? one.high[layer] : value));
     c.stroke();
-    ring(c, theme, at, y(value), category(app, one.i), 5.5);
+    ring(c, theme, at, y(value), colour, 5.5, sides);
   }));
 }
 // With room around the largest and the smallest.
@@ -365,12 +360,6 @@ function intervals(one: { difference: (number | null)[]; error?: (number | null)
   const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
   const difference = finite(one.difference), error = finite(one.error ?? []);
   return { difference, low: one.low ? finite(one.low) : difference.map((value, i) => value - 2 * error[i]), high: one.high ? finite(one.high) : difference.map((value, i) => value + 2 * error[i]) };
-}
-
-// More things than colours: colours repeat, names tell them apart.
-function category(app: App, i: number): string {
-  const list = app.theme().categories;
-  return list[i % list.length];
 }
 
 function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
@@ -391,7 +380,8 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
     text(c, effect.pair, 2, y - 8, theme.ink, { weight: 600 });
     text(c, effect.word ?? effect.name, 2, y + 8, theme.soft, { size: 11 });
     if (effect.difference === null) return;
-    c.strokeStyle = c.fillStyle = category(app, i);
+    const { colour, sides } = look(theme, i);
+    c.strokeStyle = colour;
     c.lineWidth = 3;
     if (effect.low !== null && effect.high !== null) {
       c.beginPath();
@@ -399,7 +389,7 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
       c.lineTo(x(effect.high), y);
       c.stroke();
     }
-    ring(c, theme, x(effect.difference), y, category(app, i), 8);
+    ring(c, theme, x(effect.difference), y, colour, 8, sides);
     text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600, halo: theme.paper });
   });
 }
@@ -420,11 +410,16 @@ function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<nu
   rule(c, box.left, y(0), box.right, y(0), theme.ink);
   lines.forEach((one, i) => {
     if (!one) return;
-    if (one.low.length) band(c, xs, one.low, one.high, y, faded(category(app, i), 0.18));
-    c.strokeStyle = category(app, i);
+    const { colour, dash, sides } = look(theme, i);
+    if (one.low.length) band(c, xs, one.low, one.high, y, faded(colour, 0.18));
+    c.strokeStyle = colour;
     c.lineWidth = 2;
+    c.setLineDash(dash);
     c.beginPath();
     curve(c, xs, one.difference, 0, y);
     c.stroke();
+    c.setLineDash([]);
+    const end = one.difference.length - 1;      // the shape of the key, at the end of the curve
+    if (Number.isFinite(one.difference[end])) ring(c, theme, xs[end], y(one.difference[end]), colour, 5.5, sides);
   });
 }

@@ -12,6 +12,7 @@ import { Head, head_name, marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
 import { card_links } from "./card";
 import { head_words, metric_choices, mode_name, typing } from "./controls";
+import { depth_items, key_of, mark, role_items, role_look } from "./keys";
 import { table } from "./table";
 
 // Cells can be hit by a finger where the screen is small.
@@ -173,12 +174,6 @@ function add_role_key(app: App, place: HTMLElement): void {
   place.append(list);
 }
 
-// Colour of a role. Letters and names tell roles apart as well.
-export function role_colour(app: App, role: number): string {
-  const theme = app.theme(), found = app.data.index.roles[role];
-  return !found || role >= theme.categories.length ? theme.absent : theme.categories[role];
-}
-
 interface Scattered { x: Scale; y: Scale; list: Dot[]; heads: Head[]; box: Box }
 
 function scatter_view(app: App): void {
@@ -193,6 +188,7 @@ function scatter_view(app: App): void {
   shown.tools.append(x.box, y.box);
   if (data.index.roles.length) shown.tools.append(colour.box);
   place.append(shown.box);
+  shown.box.append(key_of(app, () => (store.state.colour === "role" ? role_items(app, (role) => mark(app, role_look(app, role), false, true)) : depth_items(app, "dot"))));
   let now: Scattered | null = null;
   const surface = new Surface(shown.body, {
     label: "", height: (width) => Math.max(260, Math.min(460, width * 0.78)),
@@ -254,7 +250,8 @@ function scattered(app: App, width: number, height: number): Scattered | null {
     for (let head = 0; head < run.heads.q; ++head) {
       const u = a.values[place_of(run, a.heads, layer, head)], v = b.values[place_of(run, b.heads, layer, head)];
       if (!Number.isFinite(u) || !Number.isFinite(v)) continue;
-      list.push({ x: x(u), y: y(v), colour: roles ? role_colour(app, roles(layer, head)) : theme.depth[third(layer, run.layers)] });
+      const role = roles?.(layer, head);
+      list.push({ x: x(u), y: y(v), ...(role === undefined ? { colour: theme.depth[third(layer, run.layers)] } : role_look(app, role)) });
       heads.push({ layer, head });
     }
   }

@@ -8,6 +8,7 @@ import { band, brush_shade, curve, positions, time_scale } from "../draw/lines";
 import { Surface } from "../draw/surface";
 import { axis, count, extent, faded, nearest, number, Scale, tokens } from "../scale";
 import { Run } from "../source";
+import { key_of } from "./keys";
 import { brush_input, left_margin } from "./time";
 
 const panel_names: { [column: string]: string } = { lr: "learning rate", grad_norm: "gradient norm", tokens_per_s: "tokens/s" };
@@ -93,21 +94,11 @@ export function loss(app: App): void {
 }
 
 function legend(app: App): HTMLElement {
-  const key = element("span", { class: "depth-key" });
-  const update = () => {
-    const theme = app.theme();
-    key.replaceChildren(...(["training", "validation"] as const).map((name, i) => {
-      return element("span", { class: "key-part" }, swatch(theme.categories[i], i ? "dot" : "line"), name);
-    }), ...event_key(app));
-  };
-  app.store.on(["theme", "run"], update);
-  update();
-  return key;
-}
-
-function event_key(app: App): HTMLElement[] {
-  const kinds = new Set((app.data.run().events ?? []).filter((event) => event.tokens !== null).map((event) => event.kind));
-  return Array.from(kinds, (kind) => element("span", { class: "key-part" }, `${signs[kind] ?? "◇"} ${kind}`));
+  return key_of(app, () => {
+    const kinds = new Set((app.data.run().events ?? []).filter((event) => event.tokens !== null).map((event) => event.kind));
+    const curves = ["training", "validation"].map((name, i) => element("li", {}, swatch(app.theme().categories[i], i ? "dot" : "line"), name));
+    return [...curves, ...Array.from(kinds, (kind) => element("li", {}, `${signs[kind] ?? "◇"} ${kind}`))];
+  });
 }
 
 function summary(app: App): string {
