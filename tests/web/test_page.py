@@ -70,6 +70,21 @@ CELLS = """([canvas, layers, heads, columns]) => {
 }"""
 
 
+# Keeps the texts that canvases show, with their boxes; then those that are cut or cover another.
+TEXTS = """{ const kind = CanvasRenderingContext2D.prototype, { fillText, clearRect } = kind; window.texts = new Map();
+  kind.clearRect = function (...box) { texts.set(this.canvas, []); clearRect.apply(this, box); };
+  kind.fillText = function (text, x, y) {
+    const wide = this.measureText(text).width, high = 0.4 * parseFloat(this.font.match(/([\\d.]+)px/)[1]);
+    const left = { center: x - wide / 2, right: x - wide }[this.textAlign] ?? x;
+    if (text.trim() && Math.abs(this.getTransform().b) < 1e-9) texts.get(this.canvas)?.push({ text, left, right: left + wide, top: y - high, bottom: y + high });
+    fillText.call(this, text, x, y); }; }"""
+COVERED = """() => { const found = []; let many = 0;
+  for (const [canvas, list] of texts) if (canvas.isConnected) list.forEach((a, i) => { ++many;
+    if (a.left < -1 || a.top < -1 || a.right > parseFloat(canvas.style.width) + 1 || a.bottom > parseFloat(canvas.style.height) + 1) found.push(`${a.text} is cut`);
+    for (const b of list.slice(0, i)) if (a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom) found.push(`${a.text} covers ${b.text}`); });
+  return [many, found]; }"""
+
+
 def violations(page):
     from axe_playwright_python.sync_playwright import Axe
     return [(one["id"], [node["html"][:120] + " | " + node.get("failureSummary", "")[:200] for node in one["nodes"][:3]])
@@ -683,9 +698,64 @@ class Whole(PageTest):
                 page = self.open("wide", fragment="#m=entropy&h=1.1,2.2", width=width, layers=6, heads=32, key_heads=8)
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
 
+    def scroll_through(self):
+        """Every view is drawn once it was in sight."""
+        y = 0
+        while y < self.page.evaluate("document.documentElement.scrollHeight"):
+            self.page.evaluate(f"window.scrollTo(0, {y})")
+            self.page.wait_for_timeout(80)
+            y += 700
+
+    def test_NothingIsWiderThanItsFrame_AndWhatScrollsSaysSo(self):
+        for width in (390, 768, 1280):
+            with self.subTest(width):
+                page = self.open("wide", fragment="#m=entropy&h=1.1,2.2", width=width, layers=6, heads=32, key_heads=8)
+                self.scroll_through()
+                wide = page.evaluate("""() => Array.from(document.querySelectorAll('canvas, table, pre')).filter((one) => {
+                  const frame = one.closest('.frame, .map-frame, pre'), box = (frame ?? one.parentElement.parentElement).getBoundingClientRect();
+                  return box.left < 0 || box.right > innerWidth || (!frame && one.getBoundingClientRect().width > box.width + 0.5);
+                }).map((one) => one.outerHTML.slice(0, 80))""")
+                self.assertEqual(wide, [])
+                frames = page.evaluate("""() => Array.from(document.querySelectorAll('.frame, .map-frame')).filter((one) => one.offsetParent)
+                  .map((one) => [one.scrollWidth > one.clientWidth + 1, one.nextElementSibling.matches('.hint:not([hidden])'), one.classList.contains('wide'),
+                                 ['auto', 'scroll'].includes(getComputedStyle(one).overflowX)])""")
+                self.assertTrue(all(scrolls == hint == fades and can for scrolls, hint, fades, can in frames), frames)
+                if width == 390:
+                    self.assertTrue(frames[0][0])      # 32 heads of 24 pixels
+                    page.evaluate("document.querySelector('.map-frame').scrollLeft = 1e6")
+                    page.wait_for_function("!document.querySelector('.map-frame').classList.contains('wide')")
+
+    def test_Labels_DoNotCoverEachOther(self):
+        for width in (390, 768, 1280):
+            with self.subTest(width):
+                page = self.page_of(width=width)
+                page.add_init_script(TEXTS)
+                address, self.index, _ = made("deep", layers=12)
+                page.goto(address + "#h=1.1,10.2")
+                page.wait_for_selector("html[data-ready]")
+                self.scroll_through()
+                many, found = page.evaluate(COVERED)
+                self.assertGreater(many, 200)
+                self.assertEqual(found, [])
+
+    def test_Sections_AreReachedFromTheTop(self):
+        for width in (390, 1280):
+            with self.subTest(width):
+                page = self.open(fragment="#m=sink", width=width)
+                links = page.locator("nav a")
+                self.assertEqual(links.all_inner_texts(), ["What happened?", "Which heads?", "When?", "Why?", "Compare", "Can I trust it?"])
+                boxes = [links.nth(i).bounding_box() for i in range(6)]
+                self.assertTrue(all(box["height"] >= 24 and box["x"] + box["width"] <= width for box in boxes), boxes)
+                links.nth(2).click()
+                page.wait_for_timeout(100)
+                top = page.locator("#time h2").bounding_box()["y"]
+                covered = page.evaluate("Math.max(...Array.from(document.querySelectorAll('[data-view=controls], .now'), (one) => one.getBoundingClientRect().bottom))")
+                self.assertTrue(covered <= top < 300, (covered, top))
+                self.assertNotIn("#time", page.url)      # the fragment is the view's
+
     def test_Targets_AreLargeEnough(self):
         page = self.open(fragment="#h=1.1", width=390)
-        small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary')).filter((one) => one.offsetParent)
+        small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary, a')).filter((one) => one.offsetParent)
           .map((one) => [one.outerHTML.slice(0, 80), (one.closest('label') ?? one).getBoundingClientRect()])
           .filter(([_, box]) => box.height < 24 || box.width < 24).map(([text, box]) => `${text} ${box.width} × ${box.height}`)""")
         self.assertEqual(small, [])

@@ -2,7 +2,7 @@
 import { App } from "../app";
 import { decode } from "../block";
 import { place_of, Track } from "../data";
-import { button, element, swatch, view } from "../dom";
+import { button, element, link, sideways, swatch, view } from "../dom";
 import { rule, text } from "../draw/axes";
 import { image } from "../draw/image";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
@@ -48,13 +48,9 @@ export function card(app: App): void {
   update();
 }
 
-// Links to the cards. The fragment holds the view, so they do not go through it.
 export function card_links(app: App): HTMLElement {
   const links = element("span", { class: "card-links" });
-  const update = () => links.replaceChildren(...app.store.state.pinned.map((pin) => element("a", { href: "#why", click: (event) => {
-    event.preventDefault();
-    document.getElementById(`card-${head_name(pin)}`)?.focus();
-  } }, `card of ${head_name(pin)}`)));
+  const update = () => links.replaceChildren(...app.store.state.pinned.map((pin) => link(`card of ${head_name(pin)}`, () => document.getElementById(`card-${head_name(pin)}`))));
   app.store.on(["pinned"], update);
   update();
   return links;
@@ -153,7 +149,7 @@ class Card {
         ["query", "key"].forEach((kind, i) => {
           const start = (i * gains.layers + pin.layer) * size;
           const left = i * (width / 2 + 4), wide = width / 2 - 8;
-          text(c, `${kind} gain of layer ${pin.layer}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
+          text(c, `${kind} gain${wide > 190 ? ` of layer ${pin.layer}` : ""}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
           image(c, gains.step.length, gains.d_k, (words) => words.forEach((_, at) => {
             words[at] = theme.divergence.words[theme.divergence.place((values[start + at] - 1) / (2 * most) + 0.5)];
           }), left, 20, wide, height - 22);
@@ -224,9 +220,10 @@ function tests(app: App, score: Score): HTMLElement {
     role = test.role;
   });
   const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));
+  const frame = element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
+                        element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows)));
   return element("details", { class: "tests", open: score.tests.length <= 12 }, element("summary", {}, `Tests of the roles: ${score.tests.filter((test) => test.passed).length} of ${score.tests.length} passed`),
-                 element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
-                         element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows))));
+                 frame, sideways(frame));
 }
 
 // A bar of the value with a tick at its bound; values beyond 0 to 1 make the bar's end twice the bound.

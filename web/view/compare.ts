@@ -1,7 +1,7 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
 import { corresponds, Field, layer_means, place_of, run_label, third, values_of } from "../data";
-import { button, element, figure, select, view } from "../dom";
+import { button, element, figure, select, sideways, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
@@ -92,7 +92,7 @@ function panel(title: string): HTMLElement {
 function map_of(app: App, a: Run, b: Run, which: "a" | "b" | "difference", surfaces: Surface[]): HTMLElement {
   const title = which === "a" ? run_label(a) : which === "b" ? run_label(b) : `${run_label(a)} minus ${run_label(b)}`;
   const box = panel(title), frame = element("div", { class: "map-frame" }), key = element("div", {});
-  box.append(frame, key);
+  box.append(frame, sideways(frame), key);
   let now: Grid = grid_of(a.layers, a.heads.q, 300, least_cell());
   const field = () => pair_fields(app, a, b)?.[which] ?? null;
   const surface = new Surface(frame, {

@@ -1,7 +1,7 @@
 // The theme button, the buttons of the answers, and what print needs.
 import { App } from "../app";
 import { redraw_all } from "../draw/surface";
-import { button, element, view } from "../dom";
+import { button, element, link, sideways, view } from "../dom";
 import { read_fragment } from "../fragment";
 import { State } from "../state";
 import { apply_theme } from "../theme";
@@ -25,6 +25,7 @@ export function header(app: App): void {
   store.on(["theme"], update);
   update();
   answers(app);
+  sections();
   scrollable();
   print(app);
 }
@@ -32,11 +33,21 @@ export function header(app: App): void {
 // What scrolls can be reached by the keyboard.
 function scrollable(): void {
   document.querySelectorAll<HTMLElement>(".frame, pre").forEach((box) => {
+    box.after(sideways(box));
     if (box.hasAttribute("tabindex")) return;
     box.tabIndex = 0;
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", box.querySelector("caption")?.textContent ?? box.closest("section")?.querySelector("h2")?.textContent ?? "Text");
   });
+}
+
+function sections(): void {
+  const places = Array.from(document.querySelectorAll<HTMLElement>("main > section > h2"));
+  if (places.length < 2) return;
+  document.querySelector("header")?.append(element("nav", { "aria-label": "Sections" }, ...places.map((title) => {
+    title.tabIndex = -1;
+    return link(title.textContent ?? "", () => title);
+  })));
 }
 
 function answers(app: App): void {

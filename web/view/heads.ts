@@ -1,7 +1,7 @@
 // Which heads? The map, the scatter of two metrics and the table.
 import { App } from "../app";
 import { Field, place_of, third, two_metrics } from "../data";
-import { element, figure, fill, select, view } from "../dom";
+import { element, figure, fill, select, sideways, view } from "../dom";
 import { Box, text, x_axis, y_axis } from "../draw/axes";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
@@ -95,7 +95,7 @@ function map_view(app: App): void {
   const shown = figure("Map of heads");
   const frame = element("div", { class: "map-frame" });
   const key = element("div", { class: "map-key" });
-  shown.body.append(frame, key);
+  shown.body.append(frame, sideways(frame), key);
   const letters = element("input", { type: "checkbox", checked: true });
   const fixed: HTMLInputElement = element("input", { type: "checkbox", change: () => store.set({ fit: fixed.checked ? "run" : "shown" }) });
   if (data.index.roles.length) shown.tools.append(element("label", { class: "check" }, letters, "roles"));

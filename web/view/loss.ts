@@ -135,7 +135,6 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
   const y = axis(range[0], range[1], [main.bottom - 4, main.top + 4], range[0] > 0 && range[1] / range[0] > 20);
   x_axis(c, theme, box, x, "tokens");
   y_axis(c, theme, main, y);
-  draw_levels(c, app, main, y, columns?.loss ?? []);
   if (columns?.loss) {
     if (columns.loss_min) band(c, xs, columns.loss_min, columns.loss_max, y, faded(theme.categories[0], 0.28));
     c.strokeStyle = theme.categories[0];
@@ -146,6 +145,7 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
     c.stroke();
   }
   draw_validation(c, app, x, y);
+  draw_levels(c, app, main, y, columns?.loss ?? []);
   draw_events(c, app, x, { ...box, top: loss_high, bottom: loss_high + lane_high });
   panels.forEach((name, i) => {
     const top = loss_high + lane_high + i * panel_high;
@@ -163,7 +163,7 @@ function draw_levels(c: CanvasRenderingContext2D, app: App, box: Box, y: Scale, 
     rule(c, box.left, y(level.value), box.right, y(level.value), theme.soft);
     c.setLineDash([]);
     const left = Math.abs(first - level.value) > Math.abs(last - level.value);
-    text(c, `${level.name} ${number(level.value, 3)}`, left ? box.left + 6 : box.right - 6, y(level.value) - 8, theme.soft, { align: left ? "left" : "right", size: 11 });
+    text(c, `${level.name} ${number(level.value, 3)}`, left ? box.left + 6 : box.right - 6, y(level.value) - 8, theme.soft, { align: left ? "left" : "right", size: 11, halo: theme.paper });
   }
 }
 

@@ -33,7 +33,8 @@ export function table(app: App): void {
 }
 
 function filter_box(rows: HTMLTableRowElement[], names: string[], before: () => void): HTMLElement[] {
-  const input = element("input", { type: "search", id: "filter", placeholder: "layer>=16 role=sink", size: 24, spellcheck: "false" });
+  const example = `layer>=2 ${names.includes("role") ? "role=sink" : `${names[1]}>0`}`;
+  const input = element("input", { type: "search", id: "filter", placeholder: example, size: 24, spellcheck: "false" });
   const told = element("span", { class: "note", role: "status" });
   input.addEventListener("input", () => {
     before();
@@ -44,7 +45,7 @@ function filter_box(rows: HTMLTableRowElement[], names: string[], before: () => 
       if (!row.hidden) ++kept;
     }
     input.setAttribute("aria-invalid", String(Boolean(problem)));
-    told.textContent = problem ? `${problem} Example: layer>=2 ${names.includes("role") ? "role=sink" : `${names[1]}>0`}` : input.value ? `${kept} of ${rows.length} heads` : "";
+    told.textContent = problem ? `${problem} Example: ${example}` : input.value ? `${kept} of ${rows.length} heads` : "";
   });
   return [element("label", { class: "field" }, element("span", {}, "Filter"), input), told];
 }
