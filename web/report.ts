@@ -4,7 +4,7 @@ import { Data, other_of, two_metrics } from "./data";
 import { element, view } from "./dom";
 import { write_fragment } from "./fragment";
 import { embedded, Source } from "./source";
-import { is_pinned, State, Store } from "./state";
+import { State, Store } from "./state";
 import { colours } from "./theme";
 import { card } from "./view/card";
 import { compare } from "./view/compare";
@@ -48,20 +48,21 @@ function decode_ahead(app: App): void {
   const { data, store } = app;
   let timer = 0;
   const ask = () => {
-    const { source, x, y, pinned } = store.state, run = data.run();
+    const { source, metric, other, x, y, pinned } = store.state, run = data.run(), against = data.index.runs[other];
     if (!run) return;
+    if (against) data.track(against, source, metric);
+    data.index.runs.forEach((one) => data.block(one.steps?.block ?? null));
     for (const name of pinned.length ? data.tracked(run, source)?.series.map((series) => series.metric) ?? [] : [x, y]) data.track(run, source, name);
-    for (const block of [run.roles?.of_head?.block, run.steps?.block, pinned.length ? run.gains?.block : undefined]) if (block) data.block(block);
+    for (const block of [run.roles?.of_head?.block, pinned.length ? run.gains?.block : undefined]) if (block) data.block(block);
     if (pinned.length) run.attention?.blocks[0]?.forEach((block, i) => {
-      const [layer, head] = run.attention!.heads[i];
-      if (is_pinned(pinned, { layer, head })) data.block(block);
+      if (pinned.some((pin) => pin.layer === run.attention!.heads[i][0])) data.block(block);
     });
   };
   const later = () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(ask, 400);
   };
-  store.on(["run", "source", "pinned", "x", "y"], later);
+  store.on(["run", "other", "source", "metric", "pinned", "x", "y"], later);
   later();
 }
 

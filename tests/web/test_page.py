@@ -5,6 +5,7 @@ The argument is the program: class Written looks at pages that it writes.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,18 @@ def contrast(a, b):
         return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
     x, y = luminance(a), luminance(b)
     return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+
+
+def paper(pdf):
+    """The pages of a PDF at 60 dpi: [row][column][red, green, blue]."""
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run(["pdftoppm", "-r", "60", "-", f"{out}/page"], input=pdf, check=True)
+        pages = []
+        for path in sorted(pathlib.Path(out).iterdir()):
+            kind, size, depth, data = path.read_bytes().split(b"\n", 3)
+            width, height = map(int, size.split())
+            pages.append(np.frombuffer(data, np.uint8).reshape(height, width, 3))
+        return pages
 
 
 class PageTest(unittest.TestCase):
@@ -810,7 +823,38 @@ class Whole(PageTest):
         self.assertTrue(all(abs(ratio - 3) < 0.1 for ratio in ratios), ratios)
         page.evaluate("window.dispatchEvent(new Event('afterprint'))")
         self.assertEqual(page.evaluate("document.documentElement.dataset.theme"), "dark")
-        self.assertGreater(len(page.pdf()), 50_000)
+
+    def test_Print_HasEveryPicture_ThoughNoneWasInSight(self):
+        page = self.open(fragment="#h=1.1")
+        page.wait_for_timeout(900)      # blocks are decoded ahead
+        page.evaluate("""() => { window.cleared = 0; const kind = CanvasRenderingContext2D.prototype, { clearRect } = kind;
+          kind.clearRect = function (...box) { ++cleared; clearRect.apply(this, box); }; dispatchEvent(new Event('beforeprint')); }""")
+        blank = page.evaluate("""() => Array.from(document.querySelectorAll('.surface'), (one) => [one.querySelector('canvas'), one.querySelector('canvas:last-child').getAttribute('aria-label')])
+          .filter(([canvas]) => !canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value, i) => i % 4 === 3 && value)).map(([, label]) => label)""")
+        self.assertEqual(blank, [])
+        # Chromium prints the commands of a canvas: clearing the upper one erases what lies below on paper.
+        self.assertEqual(page.evaluate("cleared"), 0)
+        self.assertNotIn("", page.locator("table.heads td.shown").all_inner_texts())
+
+    @unittest.skipUnless(shutil.which("pdftoppm"), "pdftoppm is missing (poppler-utils)")
+    def test_Paper_HasTheMapAndNoPageIsNearlyEmpty(self):
+        for name, fragment, options in [("train", "#m=entropy&h=1.1,2.2", {"runs": 1, "study": False}), ("study", "", {"runs": 0}), ("small", "#m=entropy&h=1.1", {})]:
+            with self.subTest(name):
+                page = self.open(name, fragment=fragment, scheme="dark", **options)
+                page.wait_for_timeout(900)
+                pages = paper(page.pdf(format="A4", prefer_css_page_size=True))
+                filled = [np.flatnonzero((one.min(axis=2) < 250).any(axis=1)) for one in pages]
+                for rows, one in list(zip(filled, pages))[:-1]:      # the last ends where the text ends
+                    self.assertGreater(rows[-1] / len(one), 0.4)
+                edges = [one[:, [2, -3]] for one in pages]      # nothing runs over the margins
+                self.assertTrue(all((edge == 255).all() for edge in edges))
+                if options.get("runs") == 0:
+                    self.assertEqual(len(pages), 1)
+                    continue
+                values = self.truth[(self.run_name(), "entropy")][:, -1]
+                for colour in ramp(self.index["themes"]["light"]["sequential"], (values - values.min()) / np.ptp(values)).T:
+                    found = max((np.abs(one.astype(int) - colour).max(axis=2) <= 3).sum() for one in pages)
+                    self.assertGreater(found, 100, colour)      # a cell has 46 × 46 pixels of CSS, about 29 × 29 at 60 dpi
 
     def test_WithoutScript_TextAndTablesStay(self):
         page = self.open(script=False)

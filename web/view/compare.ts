@@ -52,6 +52,7 @@ function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
   const { data, store } = app;
   const a = data.run(), b = data.index.runs[store.state.other] ?? data.index.runs.find((run) => run !== a)!;
   const shown = figure("Two runs");
+  shown.box.classList.add("long");      // of several pictures: print may break between them
   const choices = run_choices(app).map((choice) => ({ ...choice, disabled: choice.value === String(store.state.run) }));
   if (data.index.runs.length > 2) shown.tools.append(select("against", choices, String(store.state.other), (value) => store.set({ other: Number(value) })).box);
   shown.note.textContent = why(a, b);

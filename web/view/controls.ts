@@ -213,7 +213,7 @@ export function head_words(app: App, head: Head): string {
 function add_readout(app: App, place: HTMLElement): void {
   const readout = element("p", { class: "readout", id: "readout" });
   place.append(readout);
-  const hint = window.innerWidth < 700 ? "Tap a head to read it here; tap again to unpin." : "Point at a head, or walk the map with the arrow keys. Click or Enter pins, Esc clears, [ ] change the metric, / finds a head.";
+  const hint = window.innerWidth < 700 ? "Tap a head to read it here; tap again to unpin." : "Point at a head, or walk the map with arrows. Click or Enter pins, Esc clears, [ ] change the metric, / finds a head.";
   const update = () => {
     const { hover, step } = app.store.state;
     if (!hover) {

@@ -28,6 +28,7 @@ export function table(app: App): void {
     if (head) app.store.pin(head);
   });
   Array.from(header.cells).forEach((cell, i) => sortable(cell, i, rows, body, () => column.finish()));
+  window.addEventListener("beforeprint", () => column.finish());
   app.store.on(["pinned"], () => mark_rows(app, rows));
   mark_rows(app, rows);
 }
