@@ -100,9 +100,27 @@ function set_last(values: Float32Array, last: (number | null)[], moments: number
   last.forEach((value, head) => (values[(head + 1) * moments - 1] = value ?? NaN));
 }
 
+export function run_label(run: Run): string {
+  return run.condition ? `${run.condition.letter}: ${run.name}` : run.name;
+}
+
 // Whether a head of one run is the same head of the other: the same shape and the same initial weights.
 export function corresponds(a: Run, b: Run): boolean {
   return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
+}
+
+// Two different metrics of those that are there: the ones asked for, or others that say much about heads. Empty where there is none.
+export function two_metrics(there: string[], x = "", y = ""): [string, string] {
+  const choose = (names: string[], not: string) => [...names, ...there].find((name) => name !== not && there.includes(name)) ?? "";
+  const first = choose([x, "sink", "k_norm"], "");
+  return [first, choose([y, "entropy", "q_norm"], first)];
+}
+
+// Another run to compare with: the one that was, or one whose heads correspond.
+export function other_of(runs: Run[], run: number, now: number): number {
+  if (now !== run && runs[now] && corresponds(runs[run], runs[now])) return now;
+  const found = runs.findIndex((one, i) => i !== run && corresponds(runs[run], one));
+  return found >= 0 ? found : now !== run ? now : runs.findIndex((_, i) => i !== run);
 }
 
 // Places of the moments in the brushed steps; the last moment without a brush.

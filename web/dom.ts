@@ -19,6 +19,15 @@ export function view(name: string): HTMLElement | null {
   return document.querySelector<HTMLElement>(`.view[data-view="${name}"]`);
 }
 
+// A link to a title. The fragment holds the view, so the link does not go through it.
+export function link(text: string, title: () => HTMLElement | null): HTMLElement {
+  return element("a", { href: "#", click: (event) => {
+    event.preventDefault();
+    title()?.focus({ preventScroll: true });
+    title()?.scrollIntoView();
+  } }, text);
+}
+
 export interface Choice { value: string; text: string; group?: string; disabled?: boolean }
 
 // A labelled <select>; groups become <optgroup>.
@@ -41,12 +50,33 @@ export function fill(input: HTMLSelectElement, choices: Choice[], value: string)
   input.value = value;
 }
 
+// The mark of a colour in a key: a square, a "line" or a "dot".
+export function swatch(colour: string, shape = ""): HTMLElement {
+  const made = element("span", { class: `swatch ${shape}`, "aria-hidden": "true" });
+  made.style.backgroundColor = colour;
+  return made;
+}
+
+// The line below a box that says when the box scrolls sideways. The box fades where there is more.
+export function sideways(box: HTMLElement): HTMLElement {
+  const hint = element("p", { class: "hint", "aria-hidden": "true" }, "Scroll sideways for more →");
+  const update = () => {
+    hint.hidden = box.scrollWidth <= box.clientWidth + 1;
+    box.classList.toggle("wide", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  };
+  const sizes = new ResizeObserver(update);
+  for (const one of [box, ...Array.from(box.children)]) sizes.observe(one);
+  box.addEventListener("scroll", update);
+  update();
+  return hint;
+}
+
 export function button(text: string, click: () => void, attributes: Attributes = {}): HTMLButtonElement {
   return element("button", { type: "button", click, ...attributes }, text);
 }
 
 // A title, a line of explanation, a line that reads out what is under the pointer, and what follows.
-export interface Figure { box: HTMLElement; title: HTMLElement; note: HTMLElement; readout: HTMLElement; tools: HTMLElement; body: HTMLElement }
+interface Figure { box: HTMLElement; title: HTMLElement; note: HTMLElement; readout: HTMLElement; tools: HTMLElement; body: HTMLElement }
 export function figure(title: string): Figure {
   const made: Figure = {
     title: element("h3", {}, title), note: element("p", { class: "note" }), readout: element("p", { class: "readout" }),

@@ -1,9 +1,10 @@
 // Start of the page: reads the index, makes the store from the URL's fragment and fills the views.
 import { App } from "./app";
-import { corresponds, Data } from "./data";
+import { Data, other_of, two_metrics } from "./data";
 import { element, view } from "./dom";
-import { embedded, Run, Source } from "./source";
-import { is_pinned, State, Store, write_fragment } from "./state";
+import { write_fragment } from "./fragment";
+import { embedded, Source } from "./source";
+import { State, Store } from "./state";
 import { colours } from "./theme";
 import { card } from "./view/card";
 import { compare } from "./view/compare";
@@ -15,21 +16,15 @@ import { plasticity } from "./view/plasticity";
 import { surgery } from "./view/surgery";
 import { time } from "./view/time";
 
-// What the first run is compared with: a run whose heads correspond, if there is one.
-function other_run(runs: Run[]): number {
-  const found = runs.findIndex((run, i) => i > 0 && corresponds(runs[0], run));
-  return found > 0 ? found : 1;
-}
-
 function first_state(source: Source): State {
   const run = source.index.runs[0];
   const tracked = run?.sources[0];
-  const has = (name: string) => tracked?.series.some((series) => series.metric === name);
   const metrics = tracked?.series.map((series) => series.metric) ?? [];
-  const choose = (...names: string[]) => names.find(has) ?? metrics[0] ?? "";
+  const choose = (...names: string[]) => names.find((name) => metrics.includes(name)) ?? metrics[0] ?? "";
+  const [x, y] = two_metrics(metrics);
   return {
-    run: 0, other: other_run(source.index.runs), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
-    x: choose("sink", "k_norm"), y: choose("entropy", "q_norm"), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
+    run: 0, other: other_of(source.index.runs, 0, 1), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
+    x, y, colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
   };
 }
 
@@ -53,20 +48,21 @@ function decode_ahead(app: App): void {
   const { data, store } = app;
   let timer = 0;
   const ask = () => {
-    const { source, x, y, pinned } = store.state, run = data.run();
+    const { source, metric, other, x, y, pinned } = store.state, run = data.run(), against = data.index.runs[other];
     if (!run) return;
+    if (against) data.track(against, source, metric);
+    data.index.runs.forEach((one) => data.block(one.steps?.block ?? null));
     for (const name of pinned.length ? data.tracked(run, source)?.series.map((series) => series.metric) ?? [] : [x, y]) data.track(run, source, name);
-    for (const block of [run.roles?.of_head?.block, run.steps?.block, pinned.length ? run.gains?.block : undefined]) if (block) data.block(block);
+    for (const block of [run.roles?.of_head?.block, pinned.length ? run.gains?.block : undefined]) if (block) data.block(block);
     if (pinned.length) run.attention?.blocks[0]?.forEach((block, i) => {
-      const [layer, head] = run.attention!.heads[i];
-      if (is_pinned(pinned, { layer, head })) data.block(block);
+      if (pinned.some((pin) => pin.layer === run.attention!.heads[i][0])) data.block(block);
     });
   };
   const later = () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(ask, 400);
   };
-  store.on(["run", "source", "pinned", "x", "y"], later);
+  store.on(["run", "other", "source", "metric", "pinned", "x", "y"], later);
   later();
 }
 

@@ -12,6 +12,7 @@ import math
 import os
 import pathlib
 import re
+import string
 import subprocess
 import tempfile
 import zlib
@@ -187,12 +188,14 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     gain_data, gain_low, gain_high, gain_error = encode(gain.reshape(-1, moments), 12, "linear")
     pieces = TEXT if not options.hostile else ["</script><img src=x onerror=alert(1)>"] + TEXT
     some = [[l, h] for l in range(min(layers, 4)) for h in range(min(heads, 4))]
+    truth[(name, "attention")] = {(l, h): attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0) for l, h in some}
     every = max(1, moments // 20)
     return {
         "name": name, "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
-        "condition": {"tag": {"A": "QK", "B": "QK_frozen", "C": "NoQK"}[letter], "letter": letter}, "seed": 42, "layers": layers,
+        "condition": {"tag": {"A": "QK", "B": "QK_frozen", "C": "NoQK"}.get(letter, letter), "letter": letter}, "seed": 42, "layers": layers,
         "heads": {"q": heads, "k": key_heads}, "d_k": d_k, "same_heads": same_heads,
-        "sources": [{"name": "probe", "step": step.tolist(), "tokens": tokens.tolist(), "of": moments, "series": series}],
+        "sources": [{"name": "probe", "step": step.tolist(), "tokens": tokens.tolist(), "of": moments,
+                     "series": [one for one in series if options.metrics is None or one["metric"] in options.metrics]}],
         "roles": {"definition": "seeds-1", "source": "probe", "step": step.tolist(), "tokens": tokens.tolist(),
                   "of_head": {"block": blocks.add(np.ascontiguousarray(of_head.T).tobytes())}, "scores": scores, "transitions": transitions},
         "steps": {"block": blocks.add(table.astype("<f4").tobytes()), "rows": rows,
@@ -205,14 +208,15 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
                     (step[-1] * 3 // 4, "resume", "resumed after a stop"), (step[-1], "end", "complete")]],
         "gains": {"block": blocks.add(gain_data), "codec": "d12", "bits": 12, "low": gain_low, "high": gain_high, "scale": "linear", "error": gain_error, "step": step.tolist(), "tokens": tokens.tolist(), "layers": layers, "d_k": d_k},
         "attention": {"texts": [{"pieces": pieces}], "heads": some,
-                      "blocks": [[blocks.add(attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0)) for _, h in some]]} if options.attention else None,
+                      "blocks": [[blocks.add(truth[(name, "attention")][(l, h)]) for l, h in some]]} if options.attention else None,
         "examples": {"blocks": {str(layer): blocks.add(json.dumps(examples(random, pieces, heads)).encode()) for layer in range(min(layers, 4))}},
         "plasticity": None, "comparison": None, "surgery": None}
 
 
-def study(random, tokens):
+def study(random, tokens, more_effects):
     effects, over = [], {"tokens": tokens, "effects": {}, "conclusion": []}
-    for name, pair, d, e in [("gamma", "A − B", -0.1, 0.3), ("norm", "B − C", 1.9, 0.7), ("total", "A − C", 1.8, 0.8)]:
+    more = [(f"more_{i}", f"A − {i}", math.sin(i), 0.4) for i in range(more_effects)]
+    for name, pair, d, e in [("gamma", "A − B", -0.1, 0.3), ("norm", "B − C", 1.9, 0.7), ("total", "A − C", 1.8, 0.8), *more]:
         effects.append({"name": name, "pair": pair, "difference": d, "standard_error": e / 2, "low": d - e, "high": d + e, "p_value": 0.02, "p_holm": 0.04,
                         "p_equivalence": 0.01, "seeds": 4, "outcome": "equivalent" if name == "gamma" else "positive",
                         "word": "does nothing" if name == "gamma" else "raises"})
@@ -234,8 +238,7 @@ def bundle(folder):
     """report.js and style.css, as cmake/Web.cmake makes them."""
     command = ["esbuild", "web/report.ts", "web/style.css", "--bundle", "--minify", "--target=es2020", "--format=iife", "--charset=utf8",
                "--log-level=warning", f"--outdir={folder}"]
-    nodes = os.environ.get("HEADSCOPE_NODE_MODULES", "/usr/share/nodejs")
-    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NODE_PATH": nodes})
+    subprocess.run(command, cwd=ROOT, check=True)
     return (pathlib.Path(folder) / "report.js").read_text(), (pathlib.Path(folder) / "style.css").read_text()
 
 
@@ -288,7 +291,7 @@ def static_html(index, truth):
 
 
 def options_of(**given):
-    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, seed=1)
+    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, seed=1)
     return argparse.Namespace(**{**defaults, **given})
 
 
@@ -298,14 +301,14 @@ def write(path, web=None, **given):
     random = np.random.default_rng(options.seed)
     blocks, truth = Blocks(), {}
     evil = "</script><img src=x onerror=alert(1)>"
-    names = [evil if options.hostile else "first (tiny)", "frozen gain", "no norm"][: options.runs]
-    runs = [run(blocks, truth, random, name, options, "ABC"[i], i if options.other_seed else 0, 0.4 * i) for i, name in enumerate(names)]
+    names = [evil if options.hostile else "first (tiny)", "frozen gain", "no norm", *(f"run {i}" for i in range(3, options.runs))][: options.runs]
+    runs = [run(blocks, truth, random, name, options, string.ascii_uppercase[i], i if options.other_seed else 0, 0.4 * i) for i, name in enumerate(names)]
     tokens = [4096 * step for step in range(0, 10 * options.moments, 10 * max(1, options.moments // 20))]
     index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0] if names else "a study", "themes": {n: theme(n) for n in ("light", "dark")},
              "metrics": [{"name": n, "group": g, "kind": k, "unit": u, "meaning": evil if options.hostile and n == "sink" else m, "averaged": n != "k_top_dim",
                           "index": n == "k_top_dim"} for n, g, k, u, m in METRICS],
              "roles": [{"name": n, "letter": l, "text": n.replace("_", " ")} for n, l in ROLES],
-             "runs": runs, "study": study(random, tokens) if options.study else None,
+             "runs": runs, "study": study(random, tokens, options.more_effects) if options.study else None,
              "reduced": {"bits": options.bits, "moments": options.moments, "left_out": [], "max_size": 5, "exact": False}}
     if web is None:
         with tempfile.TemporaryDirectory() as folder:

@@ -5,6 +5,7 @@ The argument is the program: class Written looks at pages that it writes.
 """
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -70,10 +71,46 @@ CELLS = """([canvas, layers, heads, columns]) => {
 }"""
 
 
+# Keeps the texts that canvases show, with their boxes; then those that are cut or cover another.
+TEXTS = """{ const kind = CanvasRenderingContext2D.prototype, { fillText, clearRect } = kind; window.texts = new Map();
+  kind.clearRect = function (...box) { texts.set(this.canvas, []); clearRect.apply(this, box); };
+  kind.fillText = function (text, x, y) {
+    const wide = this.measureText(text).width, high = 0.4 * parseFloat(this.font.match(/([\\d.]+)px/)[1]);
+    const left = { center: x - wide / 2, right: x - wide }[this.textAlign] ?? x;
+    if (text.trim() && Math.abs(this.getTransform().b) < 1e-9) texts.get(this.canvas)?.push({ text, left, right: left + wide, top: y - high, bottom: y + high });
+    fillText.call(this, text, x, y); }; }"""
+COVERED = """() => { const found = []; let many = 0;
+  for (const [canvas, list] of texts) if (canvas.isConnected) list.forEach((a, i) => { ++many;
+    if (a.left < -1 || a.top < -1 || a.right > parseFloat(canvas.style.width) + 1 || a.bottom > parseFloat(canvas.style.height) + 1) found.push(`${a.text} is cut`);
+    for (const b of list.slice(0, i)) if (a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom) found.push(`${a.text} covers ${b.text}`); });
+  return [many, found]; }"""
+
+
 def violations(page):
     from axe_playwright_python.sync_playwright import Axe
     return [(one["id"], [node["html"][:120] + " | " + node.get("failureSummary", "")[:200] for node in one["nodes"][:3]])
             for one in Axe().run(page).response["violations"]]
+
+
+def contrast(a, b):
+    """WCAG's contrast of two colours as the browser writes them: rgb(r, g, b)."""
+    def luminance(text):
+        share = np.array([int(x) / 255 for x in text[text.index("(") + 1:-1].split(",")[:3]])
+        return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    x, y = luminance(a), luminance(b)
+    return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+
+
+def paper(pdf):
+    """The pages of a PDF at 60 dpi: [row][column][red, green, blue]."""
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run(["pdftoppm", "-r", "60", "-", f"{out}/page"], input=pdf, check=True)
+        pages = []
+        for path in sorted(pathlib.Path(out).iterdir()):
+            kind, size, depth, data = path.read_bytes().split(b"\n", 3)
+            width, height = map(int, size.split())
+            pages.append(np.frombuffer(data, np.uint8).reshape(height, width, 3))
+        return pages
 
 
 class PageTest(unittest.TestCase):
@@ -217,6 +254,51 @@ class Map(PageTest):
         page.keyboard.press("Enter")
         page.wait_for_selector(".card h3:has-text('L3H2')")
 
+    def test_Slash_ScrollsToTheSearch(self):
+        for width in (390, 1280):
+            with self.subTest(width):
+                page = self.open(width=width)
+                page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+                page.keyboard.press("/")
+                page.wait_for_function("document.activeElement.id === 'find'")
+                box = page.locator("#find").bounding_box()
+                self.assertTrue(0 <= box["y"] and box["y"] + box["height"] <= 900, box)
+                self.assertEqual(page.input_value("#find"), "")
+
+    def test_Arrows_WalkFromAnywhereInTheSection(self):
+        page = self.open(fragment="#m=entropy")
+        for place in ('[data-view="map"] .check input', "table.heads th:nth-child(2) button"):
+            with self.subTest(place):
+                page.focus(place)
+                page.keyboard.press("ArrowDown")
+                page.keyboard.press("ArrowRight")
+                self.settle()
+                self.assertTrue(page.inner_text("#spoken").startswith("L1H1: entropy"), page.inner_text("#spoken"))
+                page.keyboard.press("Escape")
+                page.evaluate("document.activeElement.blur()")
+        page.focus("#filter")
+        page.keyboard.type("ab")
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.type("c")
+        self.assertEqual(page.input_value("#filter"), "acb")      # in a field, arrows are those of the text
+
+    def test_Enter_LeadsToTheCard(self):
+        page = self.open()
+        page.focus('.view[data-view="map"] canvas[tabindex]')
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_selector("#spoken:has-text('L3H1 pinned')", state="attached")
+        page.keyboard.press("Tab")
+        self.assertEqual(page.evaluate("document.activeElement.textContent"), "card of L3H1")
+        page.keyboard.press("Enter")
+        self.assertEqual(page.evaluate("document.activeElement.closest('.card').querySelector('h3').textContent"), "L3H1")
+        box = page.locator(".card h3").bounding_box()
+        self.assertTrue(0 <= box["y"] <= 850, box)
+        page.wait_for_timeout(400)
+        self.assertIn("h=3.1", page.url)      # the address still holds the view
+        page.keyboard.press("Escape")
+        page.wait_for_selector("#spoken:has-text('L3H1 unpinned')", state="attached")
+
     def test_Pins_AreAtMostSix(self):
         page = self.open(fragment="#h=0.0,0.1,0.2,0.3,1.0,1.1")
         page.keyboard.press("/")
@@ -224,6 +306,35 @@ class Map(PageTest):
         page.keyboard.press("Enter")
         page.wait_for_selector(".card h3:has-text('L3H3')")
         self.assertEqual(page.locator(".card").count(), 6)
+
+
+class Scatter(PageTest):
+    def axes(self):
+        selects = self.page.locator('[data-view="scatter"] select')
+        return [selects.nth(i).input_value() for i in range(2)], selects
+
+    def test_Axes_AreDifferentAndThere(self):
+        for metrics in (["k_norm", "k_pr"], ["entropy", "self"], ["q_norm", "entropy", "k_norm"]):
+            with self.subTest(metrics):
+                self.open("-".join(metrics), metrics=metrics)
+                axes, _ = self.axes()
+                self.assertEqual(len(set(axes)), 2)
+                self.assertTrue(set(axes) <= set(metrics), axes)
+
+    def test_AMetric_IsOfferedForOneAxisOnly(self):
+        page = self.open()
+        for _ in range(2):
+            (x, y), selects = self.axes()
+            self.assertEqual(selects.nth(0).locator("option:disabled").all_inner_texts(), [y])
+            self.assertEqual(selects.nth(1).locator("option:disabled").all_inner_texts(), [x])
+            selects.nth(0).select_option("self")
+            self.settle()
+        self.assertEqual(self.axes()[0], ["self", "entropy"])
+
+    def test_OneMetricAlone_IsSaid(self):
+        page = self.open("alone", fragment="#m=entropy", metrics=["entropy"])
+        self.assertIn("Only one metric was measured here.", page.inner_text('[data-view="scatter"]'))
+        self.assertEqual(self.messages, [])
 
 
 class Time(PageTest):
@@ -300,14 +411,39 @@ class Table(PageTest):
         page.fill("#filter", "role=static_sink")
         self.assertEqual(self.visible(), roles.count(2))
 
+    def test_Filter_ThatCannotBeRead_SaysWhatIsExpected(self):
+        page = self.open()
+        for text, problem in [("leyer>=2", "“leyer” is not a column; columns are layer, head, entropy, sink, previous, induction, role, shown."), (">=2", "“” is not a column"),
+                              ("layer>=", "A value must follow “layer>=”."), ("entropy<low", "A number must follow “entropy<”, not “low”.")]:
+            with self.subTest(text):
+                page.fill("#filter", text)
+                told = page.inner_text(".table-tools [role=status]")
+                self.assertIn(problem, told)
+                self.assertIn("Example: layer>=2 role=sink", told)
+                self.assertEqual(page.get_attribute("#filter", "aria-invalid"), "true")
+                self.assertEqual(self.visible(), 16)
+        page.fill("#filter", "layer>=2 role=sink")      # the example itself can be read
+        self.assertRegex(page.inner_text(".table-tools [role=status]"), r"^\d of 16 heads$")
+        self.assertEqual(page.get_attribute("#filter", "aria-invalid"), "false")
+
     def test_Sort_OrdersByNumber(self):
         page = self.open()
         page.click("table.heads th:nth-child(2) button")
         cells = [float(x) for x in page.locator("table.heads tbody td:nth-child(2)").all_inner_texts()]
-        self.assertEqual(cells, sorted(cells))
+        self.assertEqual(cells, sorted(cells, reverse=True))
+        self.assertEqual(page.get_attribute("table.heads th:nth-child(2)", "aria-sort"), "descending")
         page.click("table.heads th:nth-child(2) button")
         cells = [float(x) for x in page.locator("table.heads tbody td:nth-child(2)").all_inner_texts()]
-        self.assertEqual(cells, sorted(cells, reverse=True))
+        self.assertEqual(cells, sorted(cells))
+        page.click("table.heads th:nth-child(6) button")
+        roles = page.locator("table.heads tbody td:nth-child(6)").all_inner_texts()
+        self.assertEqual(roles, sorted(roles, key=lambda role: role.replace("–", "")))      # words begin with A; the dash sorts before letters
+
+    def test_Sort_LeavesWhatIsMissingLast(self):
+        page = self.open("hostile", hostile=True)      # head 0 has no entropy
+        for _ in range(2):
+            page.click("table.heads th:nth-child(2) button")
+            self.assertEqual(page.locator("table.heads tbody tr th").last.inner_text(), "L0H0")
 
     def test_LastColumn_FollowsTheMetric(self):
         page = self.open(fragment="#m=entropy")
@@ -344,6 +480,82 @@ class Cards(PageTest):
         page.check(".attention .check input")
         page.locator(".card .token").nth(9).hover()
         self.assertNotIn("0 “The”", page.inner_text(".attention .readout"))
+
+    def attention(self, layer, head, without_first=False):
+        """Weights [query][key] from the bytes of the page: squares, rows that sum to 1."""
+        data = np.frombuffer(self.truth[(self.run_name(), "attention")][(layer, head)], np.uint8)
+        pieces = len(synthetic.TEXT)
+        rows = np.zeros((pieces, pieces))
+        rows[np.tril_indices(pieces)] = (data / 255) ** 2
+        if without_first:
+            rows[:, 0] = 0
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(rows / rows.sum(axis=1, keepdims=True))
+
+    @staticmethod
+    def share(value, even):
+        digits = lambda x: f"{float(f'{x:.2g}'):g}" if x >= 1e-3 else f"{x:.1e}".replace("e-0", "e−")
+        return f"{digits(value)}, {digits(value / even)} × uniform"
+
+    def test_Shares_StandBesideThoseOfUniformAttention(self):
+        page = self.open(fragment="#h=1.1")
+        rows, tokens, readout = self.attention(1, 1), page.locator(".card .token"), page.locator(".attention .readout")
+        first = int(rows[9].argmax())
+        tokens.nth(9).hover()
+        self.assertIn(f"looks at: {first} “{synthetic.TEXT[first].replace(' ', '·')}” {self.share(rows[9, first], 1 / 10)}; ", readout.inner_text())
+        tokens.nth(9).click()
+        tokens.nth(4).click()      # the second token that is tapped is read by the first
+        self.assertIn(f"9 “·then” looks at 4 “·at”: {self.share(rows[9, 4], 1 / 10)}. Most", readout.inner_text())
+        page.check(".attention .check input")
+        self.assertIn(f"4 “·at”: {self.share(self.attention(1, 1, True)[9, 4], 1 / 9)}.", readout.inner_text())
+        page.uncheck(".attention .check input")
+        page.click(".attention .tools button")
+        tokens.nth(20).click()      # who looks at token 9: token 20, which can read 21 tokens
+        self.assertIn(f"9 “·then” is looked at by 20 “·a”: {self.share(rows[20, 9], 1 / 21)}.", readout.inner_text())
+        tokens.nth(9).click()
+        page.mouse.move(2, 2)
+        all_shares, even = rows.mean(axis=0), np.mean([(np.arange(len(rows)) <= q) / (q + 1) for q in range(len(rows))], axis=0)
+        most = int(all_shares.argmax())
+        self.assertIn(f"Most: {most} “The” {self.share(all_shares[most], even[most])};", readout.inner_text())
+
+    def test_Attention_IsWalkedWithArrows(self):
+        page = self.open(fragment="#h=1.1")
+        rows, readout = self.attention(1, 1), page.locator(".attention .readout")
+        page.focus(".matrix canvas[tabindex]")
+        for key in ["ArrowDown"] * 6 + ["ArrowLeft"] * 3:      # the first chooses token 0, the first to the side the token itself
+            page.keyboard.press(key)
+        self.assertIn(f"5 “·the” looks at 3 “·back”: {self.share(rows[5, 3], 1 / 6)}.", readout.inner_text())
+        page.focus(".tokens")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowUp")
+        self.assertIn(f"6 “·first” looks at 2 “·looks”: {self.share(rows[6, 2], 1 / 7)}.", readout.inner_text())
+        page.keyboard.press("Escape")
+        self.assertIn("Shade: share of all attention", readout.inner_text())
+        self.assertEqual(page.locator(".card").count(), 1)      # Esc let go of the token, not of the head
+
+    def test_Picture_HasAxesAndAKeyOfItsColours(self):
+        page = self.open(fragment="#h=1.1")
+        canvas = page.locator(".matrix canvas[tabindex]")
+        canvas.scroll_into_view_if_needed()
+        page.wait_for_timeout(200)
+        page.evaluate("""() => { window.written = []; const write = CanvasRenderingContext2D.prototype.fillText;
+          CanvasRenderingContext2D.prototype.fillText = function (text, x, y) { written.push(text); write.call(this, text, x, y); }; }""")
+        rows, box = self.attention(1, 1), canvas.bounding_box()
+        side, n = box["width"] - 52, len(rows)
+        for query, key in [(30, 0), (30, 29), (12, 5)]:
+            page.mouse.move(box["x"] + 46 + (key + 0.5) * side / n, box["y"] + 6 + (query + 0.5) * side / n)
+            self.settle()
+            self.assertIn(f" looks at {key} “{synthetic.TEXT[key].replace(' ', '·')}”: {self.share(rows[query, key], 1 / (query + 1))}.", page.inner_text(".attention .readout"))
+        written = page.evaluate("written")
+        for words in ("query (reads)", "key (is read)", "share of attention", "0.1", "1", "10", "40", "12", "5"):
+            self.assertIn(words, written)
+        colours = page.evaluate("""([n, cells]) => { const canvas = document.querySelector('.matrix canvas[aria-hidden]'), c = canvas.getContext('2d');
+          const side = parseFloat(canvas.style.width) - 52;
+          return cells.map(([q, k]) => Array.from(c.getImageData(Math.floor(46 + (k + 0.5) * side / n), Math.floor(6 + (q + 0.5) * side / n), 1, 1).data)); }""",
+                                [n, [[30, 0], [30, 29], [12, 5], [46, 46], [5, 12]]])
+        for (query, key), colour in zip([(30, 0), (30, 29), (12, 5), (46, 46)], colours):
+            np.testing.assert_allclose(colour[:3], ramp(self.index["themes"]["light"]["sequential"], rows[query, key] ** 0.5), atol=TOLERANCE)
+        self.assertEqual(colours[4][3], 0)      # a later key: blank
 
     def test_Examples_OutlineTheQuery(self):
         page = self.open(fragment="#h=1.1")
@@ -386,12 +598,66 @@ class Compare(PageTest):
         self.assertTrue(page.locator('#mode option[value="run"]').is_disabled())
 
 
+# Keeps what is stroked and filled: colour, dash, and whether a path with corners was filled.
+PAINT = """() => { window.painted = []; const kind = CanvasRenderingContext2D.prototype, { stroke, fill } = kind;
+  kind.stroke = function () { painted.push(`line ${this.strokeStyle} ${this.getLineDash()}`); stroke.call(this); };
+  const Path = window.Path2D;
+  window.Path2D = class extends Path { constructor(text) { super(text); this.text = text ?? ''; } };
+  kind.fill = function (path) { if (path) painted.push(`dot ${this.fillStyle} ${path.text.includes('a') ? 0 : path.text.split('L').length}`); fill.apply(this, arguments); }; }"""
+
+
+class Colours(PageTest):
+    """More things than colours: every one has a mark of its own, and is drawn with it."""
+
+    # Colour, dash and shape of the marks of a key.
+    MARKS = """(list) => list.map((mark) => { const [line, dot] = mark.querySelectorAll('path');
+      return [line.getAttribute('stroke'), line.getAttribute('stroke-dasharray').split(' ').join(), dot ? (/a/.test(dot.getAttribute('d')) ? 0 : dot.getAttribute('d').split('L').length) : null]; })"""
+
+    def test_Effects_DifferInColourDashOrShape(self):
+        for scheme in ("light", "dark"):
+            with self.subTest(scheme):
+                page = self.open("effects", scheme=scheme, runs=0, more_effects=22)
+                chips = page.locator('[data-view="compare"] .chip')
+                self.assertEqual(chips.count(), 25)
+                marks = page.eval_on_selector_all('[data-view="compare"] .chip svg', self.MARKS)
+                self.assertEqual(len({(colour, dash) for colour, dash, _ in marks}), 25)
+                self.assertEqual(len({(colour, shape) for colour, _, shape in marks}), 25)
+                paper = self.index["themes"][scheme]["paper"]
+                rgb = lambda text: "rgb(" + ",".join(str(int(text[i:i + 2], 16)) for i in (1, 3, 5)) + ")"
+                self.assertGreater(min(contrast(rgb(colour), rgb(paper)) for colour, _, _ in marks), 1.5)
+                page.evaluate(PAINT)
+                chips.nth(20).click()
+                page.locator('[data-view="compare"] canvas').nth(1).scroll_into_view_if_needed()
+                self.settle()
+                painted = page.evaluate("painted")
+                for i in (0, 20):
+                    colour, dash, shape = marks[i]
+                    self.assertIn(f"line {colour} {dash}", painted)
+                    self.assertIn(f"dot {colour} {shape}", painted)
+                self.assertNotIn(f"line {marks[19][0]} {marks[19][1]}", painted)      # not chosen
+
+    def test_Losses_OfManyRuns_DifferInColourOrDash(self):
+        page = self.open("runs", runs=10, study=False, moments=4, layers=1, heads=1, key_heads=1)
+        figure = page.locator('[data-view="compare"] .figure').first
+        marks = figure.locator(".key svg").evaluate_all(self.MARKS)
+        self.assertEqual(len({(colour, dash) for colour, dash, _ in marks}), 10)
+        page.evaluate(PAINT)
+        figure.scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        dashes = {line.split(") ")[1] for line in page.evaluate("painted") if line.startswith("line rgba")}      # runs are drawn a little transparent
+        self.assertEqual(dashes, {dash for _, dash, _ in marks})
+
+
 class Whole(PageTest):
     def test_StudyWithoutRuns_ShowsItsEffects(self):
         page = self.open("study", fragment="#h=1.1", runs=0)
         page.wait_for_timeout(300)
         self.assertEqual(page.locator('[data-view="compare"] .figure').count(), 3)
         self.assertEqual(self.messages, [])
+
+    def test_ScriptAndStyle_StayBelow120Kilobytes(self):
+        sizes = [len(text.encode()) for text in web]
+        self.assertLess(sum(sizes), 120_000, sizes)
 
     def test_NoConsoleMessage_OneRequest(self):
         page = self.open(fragment="#m=entropy&h=1.1,2.2&s=10-200")
@@ -416,12 +682,28 @@ class Whole(PageTest):
         self.assertEqual(page.locator(".pins .chip").all_inner_texts(), ["L3H1\n×", "L0H2\n×"])
         self.assertIn("steps", page.inner_text("output.steps"))
 
-    def test_DamagedFragment_IsIgnored(self):
-        for fragment in ("#m=nothing&h=99.99,x&s=9-&r=77", "#%%%=1&h=", "#m=&s=300-10"):
+    def test_Fragment_SaysWhatThePageDoesNotHave(self):
+        for fragment, *problems in [
+                ("#m=nothing&h=99.99,x&s=9-&r=77", "metric “nothing”, which this page does not have", "head “L99H99”, which", "head “x”, which is not a head such as 3.1",
+                 "steps “9-”", "run “77”"),
+                ("#%%%=1&h=", "part “%%%=1”"), ("#m=&s=300-10", "steps “300-10”"), ("#s=5000-6000", "steps 5000-6000, but there are steps 0 to 400")]:
             with self.subTest(fragment):
                 page = self.open(fragment=fragment)
+                line = page.locator(".problem")
+                self.assertTrue(line.is_visible())
+                for problem in problems:
+                    self.assertIn(problem, line.inner_text())
                 self.assertEqual(page.locator(".card").count(), 0)
                 self.assertEqual(self.messages, [])
+                page.evaluate("location.hash = '#m=sink&h=1.1'")      # the next link is whole
+                page.wait_for_selector(".problem", state="detached")
+                page.wait_for_selector(".card")
+
+    def test_Fragment_OfAPageWithoutRuns_IsReportedToo(self):
+        page = self.open("study", fragment="#h=1.1", runs=0)
+        self.assertIn("head “L1H1”, which this page does not have", page.inner_text(".problem"))
+        page.click(".problem button")
+        self.assertEqual(page.locator(".problem").count(), 0)
 
     def test_NoSidewaysScroll(self):
         for width in (320, 390, 768, 1280):
@@ -429,9 +711,64 @@ class Whole(PageTest):
                 page = self.open("wide", fragment="#m=entropy&h=1.1,2.2", width=width, layers=6, heads=32, key_heads=8)
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
 
+    def scroll_through(self):
+        """Every view is drawn once it was in sight."""
+        y = 0
+        while y < self.page.evaluate("document.documentElement.scrollHeight"):
+            self.page.evaluate(f"window.scrollTo(0, {y})")
+            self.page.wait_for_timeout(80)
+            y += 700
+
+    def test_NothingIsWiderThanItsFrame_AndWhatScrollsSaysSo(self):
+        for width in (390, 768, 1280):
+            with self.subTest(width):
+                page = self.open("wide", fragment="#m=entropy&h=1.1,2.2", width=width, layers=6, heads=32, key_heads=8)
+                self.scroll_through()
+                wide = page.evaluate("""() => Array.from(document.querySelectorAll('canvas, table, pre')).filter((one) => {
+                  const frame = one.closest('.frame, .map-frame, pre'), box = (frame ?? one.parentElement.parentElement).getBoundingClientRect();
+                  return box.left < 0 || box.right > innerWidth || (!frame && one.getBoundingClientRect().width > box.width + 0.5);
+                }).map((one) => one.outerHTML.slice(0, 80))""")
+                self.assertEqual(wide, [])
+                frames = page.evaluate("""() => Array.from(document.querySelectorAll('.frame, .map-frame')).filter((one) => one.offsetParent)
+                  .map((one) => [one.scrollWidth > one.clientWidth + 1, one.nextElementSibling.matches('.hint:not([hidden])'), one.classList.contains('wide'),
+                                 ['auto', 'scroll'].includes(getComputedStyle(one).overflowX)])""")
+                self.assertTrue(all(scrolls == hint == fades and can for scrolls, hint, fades, can in frames), frames)
+                if width == 390:
+                    self.assertTrue(frames[0][0])      # 32 heads of 24 pixels
+                    page.evaluate("document.querySelector('.map-frame').scrollLeft = 1e6")
+                    page.wait_for_function("!document.querySelector('.map-frame').classList.contains('wide')")
+
+    def test_Labels_DoNotCoverEachOther(self):
+        for width in (390, 768, 1280):
+            with self.subTest(width):
+                page = self.page_of(width=width)
+                page.add_init_script(TEXTS)
+                address, self.index, _ = made("deep", layers=12)
+                page.goto(address + "#h=1.1,10.2")
+                page.wait_for_selector("html[data-ready]")
+                self.scroll_through()
+                many, found = page.evaluate(COVERED)
+                self.assertGreater(many, 200)
+                self.assertEqual(found, [])
+
+    def test_Sections_AreReachedFromTheTop(self):
+        for width in (390, 1280):
+            with self.subTest(width):
+                page = self.open(fragment="#m=sink", width=width)
+                links = page.locator("nav a")
+                self.assertEqual(links.all_inner_texts(), ["What happened?", "Which heads?", "When?", "Why?", "Compare", "Can I trust it?"])
+                boxes = [links.nth(i).bounding_box() for i in range(6)]
+                self.assertTrue(all(box["height"] >= 24 and box["x"] + box["width"] <= width for box in boxes), boxes)
+                links.nth(2).click()
+                page.wait_for_timeout(100)
+                top = page.locator("#time h2").bounding_box()["y"]
+                covered = page.evaluate("Math.max(...Array.from(document.querySelectorAll('[data-view=controls], .now'), (one) => one.getBoundingClientRect().bottom))")
+                self.assertTrue(covered <= top < 300, (covered, top))
+                self.assertNotIn("#time", page.url)      # the fragment is the view's
+
     def test_Targets_AreLargeEnough(self):
         page = self.open(fragment="#h=1.1", width=390)
-        small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary')).filter((one) => one.offsetParent)
+        small = page.evaluate("""() => Array.from(document.querySelectorAll('button, select, input, summary, a')).filter((one) => one.offsetParent)
           .map((one) => [one.outerHTML.slice(0, 80), (one.closest('label') ?? one).getBoundingClientRect()])
           .filter(([_, box]) => box.height < 24 || box.width < 24).map(([text, box]) => `${text} ${box.width} × ${box.height}`)""")
         self.assertEqual(small, [])
@@ -455,6 +792,23 @@ class Whole(PageTest):
         page.wait_for_selector(".card h3:has-text('L1H0')")
         self.assertIn("mean of", page.inner_text("output.steps"))
 
+    def test_Tab_ReachesEverything_AndIsSeen(self):
+        for scheme in ("light", "dark"):
+            with self.subTest(scheme):
+                page = self.open(fragment="#h=1.1", scheme=scheme)
+                # Marks what can be used, in the order of the page.
+                many = page.evaluate("""() => Array.from(document.querySelectorAll('button, a[href], select, input, summary, [tabindex="0"]'))
+                  .filter((one) => one.offsetParent && !one.disabled).map((one, i) => (one.dataset.place = i)).length""")
+                seen = []
+                for _ in range(many):
+                    page.keyboard.press("Tab")
+                    place, style, width, colour = page.evaluate("""() => { const one = document.activeElement, style = getComputedStyle(one);
+                      return [Number(one.dataset.place ?? -1), style.outlineStyle, parseFloat(style.outlineWidth), style.outlineColor]; }""")
+                    seen.append(place)
+                    self.assertEqual((style, width >= 2), ("solid", True), page.evaluate("document.activeElement.outerHTML.slice(0, 90)"))
+                    self.assertGreaterEqual(contrast(colour, page.evaluate("getComputedStyle(document.body).backgroundColor")), 3)
+                self.assertEqual(seen, list(range(many)))
+
     def test_ThemeButton_ChangesPaper(self):
         page = self.open()
         light = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -469,7 +823,38 @@ class Whole(PageTest):
         self.assertTrue(all(abs(ratio - 3) < 0.1 for ratio in ratios), ratios)
         page.evaluate("window.dispatchEvent(new Event('afterprint'))")
         self.assertEqual(page.evaluate("document.documentElement.dataset.theme"), "dark")
-        self.assertGreater(len(page.pdf()), 50_000)
+
+    def test_Print_HasEveryPicture_ThoughNoneWasInSight(self):
+        page = self.open(fragment="#h=1.1")
+        page.wait_for_timeout(900)      # blocks are decoded ahead
+        page.evaluate("""() => { window.cleared = 0; const kind = CanvasRenderingContext2D.prototype, { clearRect } = kind;
+          kind.clearRect = function (...box) { ++cleared; clearRect.apply(this, box); }; dispatchEvent(new Event('beforeprint')); }""")
+        blank = page.evaluate("""() => Array.from(document.querySelectorAll('.surface'), (one) => [one.querySelector('canvas'), one.querySelector('canvas:last-child').getAttribute('aria-label')])
+          .filter(([canvas]) => !canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value, i) => i % 4 === 3 && value)).map(([, label]) => label)""")
+        self.assertEqual(blank, [])
+        # Chromium prints the commands of a canvas: clearing the upper one erases what lies below on paper.
+        self.assertEqual(page.evaluate("cleared"), 0)
+        self.assertNotIn("", page.locator("table.heads td.shown").all_inner_texts())
+
+    @unittest.skipUnless(shutil.which("pdftoppm"), "pdftoppm is missing (poppler-utils)")
+    def test_Paper_HasTheMapAndNoPageIsNearlyEmpty(self):
+        for name, fragment, options in [("train", "#m=entropy&h=1.1,2.2", {"runs": 1, "study": False}), ("study", "", {"runs": 0}), ("small", "#m=entropy&h=1.1", {})]:
+            with self.subTest(name):
+                page = self.open(name, fragment=fragment, scheme="dark", **options)
+                page.wait_for_timeout(900)
+                pages = paper(page.pdf(format="A4", prefer_css_page_size=True))
+                filled = [np.flatnonzero((one.min(axis=2) < 250).any(axis=1)) for one in pages]
+                for rows, one in list(zip(filled, pages))[:-1]:      # the last ends where the text ends
+                    self.assertGreater(rows[-1] / len(one), 0.4)
+                edges = [one[:, [2, -3]] for one in pages]      # nothing runs over the margins
+                self.assertTrue(all((edge == 255).all() for edge in edges))
+                if options.get("runs") == 0:
+                    self.assertEqual(len(pages), 1)
+                    continue
+                values = self.truth[(self.run_name(), "entropy")][:, -1]
+                for colour in ramp(self.index["themes"]["light"]["sequential"], (values - values.min()) / np.ptp(values)).T:
+                    found = max((np.abs(one.astype(int) - colour).max(axis=2) <= 3).sum() for one in pages)
+                    self.assertGreater(found, 100, colour)      # a cell has 46 × 46 pixels of CSS, about 29 × 29 at 60 dpi
 
     def test_WithoutScript_TextAndTablesStay(self):
         page = self.open(script=False)

@@ -30,19 +30,13 @@ export function rule(c: Context, x0: number, y0: number, x1: number, y1: number,
   c.stroke();
 }
 
-// Ticks of a logarithmic axis carry a label only where there is room.
-function labelled(scale: Scale, room: number, least: number): number[] {
-  let ticks = scale.ticks(Math.max(2, Math.floor(room / least)));
-  const [a, b] = scale.domain();
-  if (ticks.length > room / least * 1.5) {
-    const powers = ticks.filter((tick) => Number.isInteger(Math.round(Math.log10(Math.abs(tick)) * 1e6) / 1e6));
-    ticks = powers.length > 1 ? powers : ticks.filter((_, i) => i % Math.ceil(ticks.length / (room / least)) === 0);
-  }
-  return ticks.filter((tick) => tick >= Math.min(a, b) && tick <= Math.max(a, b));
+// As many ticks as there is room for, each with at least so many pixels.
+function ticks(scale: Scale, room: number, least: number): number[] {
+  return scale.ticks(Math.max(2, Math.floor(room / least)));
 }
 
 export function y_axis(c: Context, theme: Colours, box: Box, y: Scale, least = 34, write: (value: number) => string = number): void {
-  for (const tick of labelled(y, box.bottom - box.top, least)) {
+  for (const tick of ticks(y, box.bottom - box.top, least)) {
     rule(c, box.left, y(tick), box.right, y(tick), theme.grid);
     text(c, write(tick), box.left - 7, y(tick), theme.soft, { align: "right", size: 11 });
   }
@@ -51,7 +45,7 @@ export function y_axis(c: Context, theme: Colours, box: Box, y: Scale, least = 3
 export function x_axis(c: Context, theme: Colours, box: Box, x: Scale, label: string, write: (value: number) => string = tokens, grid = true): void {
   let end = -Infinity;
   rule(c, box.left, box.bottom, box.right, box.bottom, theme.muted);
-  for (const tick of labelled(x, box.right - box.left, 96)) {
+  for (const tick of ticks(x, box.right - box.left, 96)) {
     const at = x(tick);
     if (grid) rule(c, at, box.top, at, box.bottom, theme.grid);
     rule(c, at, box.bottom, at, box.bottom + 4, theme.muted);

@@ -6,7 +6,7 @@ import { rule, text } from "./axes";
 import { Context } from "./surface";
 
 export interface Grid { left: number; top: number; cell: number; high: number; layers: number; heads: number }
-export interface Mark { layer: number; head: number; colour: string; dashed?: boolean }
+interface Mark { layer: number; head: number; colour: string }
 
 // Cells as large as the width allows; never so small that they cannot be hit.
 export function grid_of(layers: number, heads: number, width: number, least: number): Grid {
@@ -87,16 +87,13 @@ export function cells(c: Context, grid: Grid, field: Field, theme: Colours, lett
 
 export function outline(c: Context, grid: Grid, mark: Mark, theme: Colours, width = 2.5): void {
   const x = grid.left + mark.head * grid.cell - 0.5, y = grid.top + mark.layer * grid.high - 0.5;
-  c.setLineDash([]);
   c.lineJoin = "miter";
   c.strokeStyle = theme.paper;
   c.lineWidth = width + 2.5;
   c.strokeRect(x, y, grid.cell, grid.high);
-  if (mark.dashed) c.setLineDash([4, 3]);
   c.strokeStyle = mark.colour;
   c.lineWidth = width;
   c.strokeRect(x, y, grid.cell, grid.high);
-  c.setLineDash([]);
 }
 
 // The key of the colours: a bar with the ends, the middle and a mark at the head under the pointer.

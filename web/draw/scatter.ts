@@ -3,27 +3,30 @@ import { Scale } from "../scale";
 import { Colours } from "../theme";
 import { Context } from "./surface";
 
-export interface Dot { x: number; y: number; colour: string }
+export interface Dot { x: number; y: number; colour: string; sides?: number }
+
+// A circle, or a polygon of about its size with a corner on top, as a path of SVG.
+export function shape(sides: number, x: number, y: number, radius: number): string {
+  if (!sides) return `M${x - radius} ${y}a${radius} ${radius} 0 1 0 ${2 * radius} 0a${radius} ${radius} 0 1 0 ${-2 * radius} 0`;
+  const angle = (i: number) => (2 * Math.PI * i) / sides - Math.PI / 2;
+  return `M${Array.from({ length: sides }, (_, i) => `${x + 1.2 * radius * Math.cos(angle(i))} ${y + 1.2 * radius * Math.sin(angle(i))}`).join("L")}Z`;
+}
 
 export function dots(c: Context, list: Dot[], radius: number, alpha: number): void {
   c.globalAlpha = alpha;
   for (const dot of list) {
     c.fillStyle = dot.colour;
-    c.beginPath();
-    c.arc(dot.x, dot.y, radius, 0, 2 * Math.PI);
-    c.fill();
+    const path = new Path2D(dot.sides ? shape(dot.sides, dot.x, dot.y, radius) : undefined);
+    if (!dot.sides) path.arc(dot.x, dot.y, radius, 0, 2 * Math.PI);      // faster than text
+    c.fill(path);
   }
   c.globalAlpha = 1;
 }
-export function ring(c: Context, theme: Colours, x: number, y: number, colour: string, radius: number): void {
-  c.beginPath();
-  c.arc(x, y, radius, 0, 2 * Math.PI);
+export function ring(c: Context, theme: Colours, x: number, y: number, colour: string, radius: number, sides = 0): void {
   c.fillStyle = theme.paper;
-  c.fill();
-  c.beginPath();
-  c.arc(x, y, radius - 1.5, 0, 2 * Math.PI);
+  c.fill(new Path2D(shape(sides, x, y, radius)));
   c.fillStyle = colour;
-  c.fill();
+  c.fill(new Path2D(shape(sides, x, y, radius - 1.5)));
 }
 // Place of the nearest dot within a reach, or −1.
 export function nearest_dot(list: Dot[], x: number, y: number, reach = 18): number {

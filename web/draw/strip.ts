@@ -3,10 +3,11 @@ import { Track } from "../data";
 import { nearest, word } from "../scale";
 import { Colours } from "../theme";
 import { Box } from "./axes";
+import { image } from "./image";
 import { Context } from "./surface";
 
 // Moment at which the head changes fastest: the largest step over a twentieth of the moments.
-export function time_of_change(track: Track, head: number): number {
+function time_of_change(track: Track, head: number): number {
   const window = Math.max(1, Math.floor(track.moments / 20));
   const start = head * track.moments;
   let best = -1, at = track.moments;
@@ -28,7 +29,7 @@ export function order_of(track: Track, order: "layer" | "change"): number[] {
 }
 
 // The moment that each column of pixels shows: the nearest.
-export function moments_of_columns(xs: Float64Array, box: Box, ratio: number): Int32Array {
+function moments_of_columns(xs: Float64Array, box: Box, ratio: number): Int32Array {
   const columns = Math.round((box.right - box.left) * ratio);
   return Int32Array.from({ length: columns }, (_, i) => nearest(xs, box.left + (i + 0.5) / ratio));
 }
@@ -36,13 +37,11 @@ export function moments_of_columns(xs: Float64Array, box: Box, ratio: number): I
 export function strips(c: Context, theme: Colours, track: Track, order: number[], xs: Float64Array, box: Box): void {
   const ratio = c.getTransform().a;
   const columns = moments_of_columns(xs, box, ratio);
-  const image = new ImageData(columns.length, order.length);
-  const words = new Uint32Array(image.data.buffer);
   const absent = word(theme.absent);
   const { low, high, log } = track;
   const span = log ? Math.log(high / low) : high - low;
   const of_moment = new Uint32Array(track.moments);
-  order.forEach((head, row) => {
+  image(c, columns.length, order.length, (words) => order.forEach((head, row) => {
     for (let i = 0; i < track.moments; ++i) {
       const value = track.values[head * track.moments + i];
       const share = span > 0 ? (log ? Math.log(value / low) : value - low) / span : 0.5;
@@ -50,11 +49,5 @@ export function strips(c: Context, theme: Colours, track: Track, order: number[]
     }
     const start = row * columns.length;
     for (let i = 0; i < columns.length; ++i) words[start + i] = of_moment[columns[i]];
-  });
-  const canvas = document.createElement("canvas");
-  canvas.width = image.width;
-  canvas.height = image.height;
-  canvas.getContext("2d")!.putImageData(image, 0, 0);
-  c.imageSmoothingEnabled = false;
-  c.drawImage(canvas, box.left, box.top, box.right - box.left, box.bottom - box.top);
+  }), box.left, box.top, box.right - box.left, box.bottom - box.top);
 }

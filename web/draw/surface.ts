@@ -4,12 +4,13 @@ import { element } from "../dom";
 
 export type Context = CanvasRenderingContext2D;
 // A painter may be a generator: it yields where it may be interrupted.
-export type Painter = (c: Context, width: number, height: number) => Generator<void> | void;
+type Painter = (c: Context, width: number, height: number) => Generator<void> | void;
 
-export interface Options { label: string; height: (width: number) => number; width?: (available: number) => number; base?: Painter; top: Painter; role?: string }
+interface Options { label: string; height: (width: number) => number; width?: (available: number) => number; base?: Painter; top: Painter; role?: string }
 
 const slice_ms = 9;     // work of a frame on one base layer
 const print_ratio = 3;  // about 300 dpi
+const print_width = 700;  // of a page of A4 or Letter, in pixels of CSS: labels keep their size. A card has less
 const surfaces = new Set<Surface>();
 let frame = 0;
 
@@ -68,24 +69,33 @@ export class Surface {
     if (seen && (this.dirty_base || this.dirty_top)) schedule();
   }
 
+  private print_room(): number {
+    return this.parent.closest(".matrix") ? this.available : this.parent.closest(".card") ? print_width - 40 : print_width;
+  }
+
+  // Gives the canvases their size. Returns whether it changed: they are blank then.
+  private fit(printing: boolean): boolean {
+    const ratio = printing ? print_ratio : window.devicePixelRatio || 1, available = printing ? this.print_room() : this.available;
+    const width = Math.floor(this.options.width ? this.options.width(available) : available);
+    const height = Math.round(this.options.height(width));
+    if (width === this.width && height === this.height && ratio === this.ratio) return false;
+    this.dirty_base = this.dirty_top = true;
+    [this.width, this.height, this.ratio] = [width, height, ratio];
+    for (const canvas of [this.under, this.canvas]) if (canvas) size(canvas, width, height, ratio);
+    return true;
+  }
+
   // Draws what is dirty. Returns whether work is left.
   paint(printing: boolean): boolean {
     if (!(this.seen || printing) || this.available <= 0 || !(this.dirty_base || this.dirty_top || this.work)) return false;
-    const ratio = printing ? print_ratio : window.devicePixelRatio || 1;
-    const width = Math.floor(this.options.width ? this.options.width(this.available) : this.available);
-    const height = Math.round(this.options.height(width));
-    if (width !== this.width || height !== this.height || ratio !== this.ratio) {
-      this.dirty_base = this.dirty_top = true;
-      [this.width, this.height, this.ratio] = [width, height, ratio];
-      for (const canvas of [this.under, this.canvas]) if (canvas) size(canvas, width, height, ratio);
-    }
+    const blank = this.fit(printing), { width, height, ratio } = this;
     if (this.dirty_base) {
       this.dirty_base = false;
-      if (this.under && this.options.base) this.work = this.options.base(clear(this.under, ratio), width, height) ?? null;
+      if (this.under && this.options.base) this.work = this.options.base(clear(this.under, ratio, blank), width, height) ?? null;
     }
     if (this.dirty_top) {
       this.dirty_top = false;
-      const left = this.options.top(clear(this.canvas, ratio), width, height);
+      const left = this.options.top(clear(this.canvas, ratio, blank), width, height);
       if (left) finish(left);
     }
     if (this.work) {
@@ -99,7 +109,10 @@ export class Surface {
   }
   redraw_for(printing: boolean): void {
     this.dirty_base = this.dirty_top = true;
+    if (this.available <= 0) return;
+    this.ratio = 0;
     if (printing) this.paint(true);
+    else this.fit(false);      // what is out of sight is drawn later, but has its size now
   }
 }
 
@@ -112,10 +125,11 @@ function size(canvas: HTMLCanvasElement, width: number, height: number, ratio: n
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
 }
-function clear(canvas: HTMLCanvasElement, ratio: number): Context {
+// A canvas that was just sized is blank. Clearing it as well would erase the base below it: Chromium prints canvases as their commands.
+function clear(canvas: HTMLCanvasElement, ratio: number, blank: boolean): Context {
   const c = canvas.getContext("2d")!;
   c.setTransform(1, 0, 0, 1, 0, 0);
-  c.clearRect(0, 0, canvas.width, canvas.height);
+  if (!blank) c.clearRect(0, 0, canvas.width, canvas.height);
   c.setTransform(ratio, 0, 0, ratio, 0, 0);
   return c;
 }

@@ -2,8 +2,9 @@
 import { App } from "../app";
 import { decode } from "../block";
 import { place_of, Track } from "../data";
-import { button, element, view } from "../dom";
+import { button, element, link, sideways, swatch, view } from "../dom";
 import { rule, text } from "../draw/axes";
+import { image } from "../draw/image";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
 import { dots, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
@@ -20,6 +21,7 @@ export function card(app: App): void {
   const list = element("div", { class: "cards" });
   place.append(empty, list);
   let open = new Map<string, Card>();
+  let names: string[] | null = null;
   const update = () => {
     const { pinned, run } = app.store.state;
     const kept = new Map<string, Card>();
@@ -33,11 +35,25 @@ export function card(app: App): void {
     open = kept;
     list.replaceChildren(...Array.from(kept.values(), (one) => one.box));
     empty.hidden = pinned.length > 0;
+    const before = names, now = pinned.map(head_name);
+    names = now;
+    if (!before) return;      // what the page starts with is not news
+    const opened = now.filter((name) => !before.includes(name)), closed = before.filter((name) => !now.includes(name));
+    if (opened.length) app.say(`${opened.join(", ")} pinned. A link below the map goes to the card.`);
+    else if (closed.length) app.say(`${closed.join(", ")} unpinned`);
   };
   app.store.on(["pinned", "run"], update);
   app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));
   app.store.on(["metric"], () => open.forEach((one) => one.draw()));
   update();
+}
+
+export function card_links(app: App): HTMLElement {
+  const links = element("span", { class: "card-links" });
+  const update = () => links.replaceChildren(...app.store.state.pinned.map((pin) => link(`card of ${head_name(pin)}`, () => document.getElementById(`card-${head_name(pin)}`))));
+  app.store.on(["pinned"], update);
+  update();
+  return links;
 }
 
 class Card {
@@ -76,14 +92,12 @@ class Card {
 
   private head(run: Run): HTMLElement {
     const { app, pin } = this;
-    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-    swatch.style.backgroundColor = "var(--mark)";
     const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
     const role = score && app.data.index.roles[score.role ?? 255];
     const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${Math.floor((pin.head * run.heads.k) / run.heads.q)}`];
     if (score && !role) facts.push("no role");
     if (score && role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
-    return element("div", { class: "card-head" }, element("h3", {}, swatch, head_name(pin)), element("p", {}, facts.join(" · ")),
+    return element("div", { class: "card-head" }, element("h3", { id: `card-${head_name(pin)}`, tabindex: -1 }, swatch("var(--mark)"), head_name(pin)), element("p", {}, facts.join(" · ")),
                    button("Unpin", () => app.store.pin(pin), { class: "quiet", "aria-label": `Unpin ${head_name(pin)}` }));
   }
 
@@ -135,27 +149,16 @@ class Card {
         ["query", "key"].forEach((kind, i) => {
           const start = (i * gains.layers + pin.layer) * size;
           const left = i * (width / 2 + 4), wide = width / 2 - 8;
-          text(c, `${kind} gain of layer ${pin.layer}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
-          image(c, gains.step.length, gains.d_k, (x, y) => theme.divergence.words[theme.divergence.place((values[start + y * gains.step.length + x] - 1) / (2 * most) + 0.5)],
-                left, 20, wide, height - 22);
+          text(c, `${kind} gain${wide > 190 ? ` of layer ${pin.layer}` : ""}: 1 ± ${number(most, 2)}`, left, 10, theme.soft, { size: 11 });
+          image(c, gains.step.length, gains.d_k, (words) => words.forEach((_, at) => {
+            words[at] = theme.divergence.words[theme.divergence.place((values[start + at] - 1) / (2 * most) + 0.5)];
+          }), left, 20, wide, height - 22);
         });
       },
     });
     this.surfaces.push(surface);
     return box;
   }
-}
-
-export function image(c: CanvasRenderingContext2D, columns: number, rows: number, colour: (x: number, y: number) => number, left: number, top: number, width: number, height: number): void {
-  const data = new ImageData(columns, rows);
-  const words = new Uint32Array(data.data.buffer);
-  for (let y = 0; y < rows; ++y) for (let x = 0; x < columns; ++x) words[y * columns + x] = colour(x, y);
-  const canvas = document.createElement("canvas");
-  canvas.width = columns;
-  canvas.height = rows;
-  canvas.getContext("2d")!.putImageData(data, 0, 0);
-  c.imageSmoothingEnabled = false;
-  c.drawImage(canvas, left, top, width, height);
 }
 
 function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, track: Track | undefined, left: number, top: number, width: number, high: number): void {
@@ -195,7 +198,7 @@ function one_moment(c: CanvasRenderingContext2D, app: App, pin: Pin, track: Trac
 }
 
 // How far a value is from its bound, in words.
-export function margin(test: Test): string {
+function margin(test: Test): string {
   if (test.value === null) return "not measured";
   const bound = test.minimum !== null ? test.minimum : test.maximum;
   if (bound === null) return "";
@@ -217,9 +220,10 @@ function tests(app: App, score: Score): HTMLElement {
     role = test.role;
   });
   const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));
+  const frame = element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
+                        element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows)));
   return element("details", { class: "tests", open: score.tests.length <= 12 }, element("summary", {}, `Tests of the roles: ${score.tests.filter((test) => test.passed).length} of ${score.tests.length} passed`),
-                 element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
-                         element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows))));
+                 frame, sideways(frame));
 }
 
 // A bar of the value with a tick at its bound; values beyond 0 to 1 make the bar's end twice the bound.

@@ -1,7 +1,7 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
-import { corresponds, Field, layer_means, place_of, third, values_of } from "../data";
-import { button, element, figure, select, view } from "../dom";
+import { corresponds, Field, layer_means, place_of, run_label, third, values_of } from "../data";
+import { button, element, figure, select, sideways, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
@@ -10,9 +10,10 @@ import { Surface } from "../draw/surface";
 import { axis, extent, faded, number, signed } from "../scale";
 import { Run } from "../source";
 import { Head, head_name, marked } from "../state";
-import { head_colour } from "../theme";
+import { head_colour, look } from "../theme";
 import { draw_marks, least_cell, map_input } from "./heads";
 import { run_choices } from "./controls";
+import { line_key, mark } from "./keys";
 import { columns_of, loss_range } from "./loss";
 import { left_margin } from "./time";
 
@@ -47,14 +48,11 @@ export function compare(app: App): void {
   update();
 }
 
-function run_label(run: Run): string {
-  return run.condition ? `${run.condition.letter}: ${run.name}` : run.name;
-}
-
 function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
   const { data, store } = app;
   const a = data.run(), b = data.index.runs[store.state.other] ?? data.index.runs.find((run) => run !== a)!;
   const shown = figure("Two runs");
+  shown.box.classList.add("long");      // of several pictures: print may break between them
   const choices = run_choices(app).map((choice) => ({ ...choice, disabled: choice.value === String(store.state.run) }));
   if (data.index.runs.length > 2) shown.tools.append(select("against", choices, String(store.state.other), (value) => store.set({ other: Number(value) })).box);
   shown.note.textContent = why(a, b);
@@ -95,7 +93,7 @@ function panel(title: string): HTMLElement {
 function map_of(app: App, a: Run, b: Run, which: "a" | "b" | "difference", surfaces: Surface[]): HTMLElement {
   const title = which === "a" ? run_label(a) : which === "b" ? run_label(b) : `${run_label(a)} minus ${run_label(b)}`;
   const box = panel(title), frame = element("div", { class: "map-frame" }), key = element("div", {});
-  box.append(frame, key);
+  box.append(frame, sideways(frame), key);
   let now: Grid = grid_of(a.layers, a.heads.q, 300, least_cell());
   const field = () => pair_fields(app, a, b)?.[which] ?? null;
   const surface = new Surface(frame, {
@@ -174,7 +172,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 // Layer means of both runs over relative depth, with the range of the heads.
 function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, key_of(app, [run_label(a), run_label(b)]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [run_label(a), run_label(b)]));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
     top: (c, width, height) => {
@@ -244,18 +242,6 @@ function condition_name(app: App, letter: string): string {
   return found?.name.replace(`${letter} `, "") ?? app.data.index.runs.find((run) => run.condition?.letter === letter)?.condition?.tag ?? "";
 }
 
-function key_of(app: App, names: string[]): HTMLElement {
-  const list = element("ul", { class: "key" });
-  const update = () => list.replaceChildren(...names.map((name, i) => {
-    const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-    swatch.style.backgroundColor = category(app, i);
-    return element("li", {}, swatch, name);
-  }));
-  app.store.on(["theme"], update);
-  update();
-  return list;
-}
-
 // Losses of all runs over tokens.
 function losses(app: App, place: HTMLElement): void {
   const { runs } = app.data.index;
@@ -279,15 +265,18 @@ function losses(app: App, place: HTMLElement): void {
       x_axis(c, theme, box, x, "tokens");
       tables.forEach((table, i) => {
         if (!table) return;
-        c.strokeStyle = faded(category(app, group(runs[i])), runs.length > 8 ? 0.6 : 1);
+        const { colour, dash } = look(theme, group(runs[i]));
+        c.setLineDash(dash);
+        c.strokeStyle = faded(colour, runs.length > 8 ? 0.6 : 1);
         c.lineWidth = runs.length > 8 ? 1.1 : 1.5;
         c.beginPath();
         curve(c, positions(table.tokens, x), table.loss, 0, y);
         c.stroke();
       });
+      c.setLineDash([]);
     },
   });
-  shown.box.append(key_of(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
+  shown.box.append(line_key(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
   app.store.on(["theme", "data", "time"], () => surface.draw());
 }
 
@@ -317,21 +306,19 @@ function study(app: App, place: HTMLElement): void {
   over.note.textContent = "Bands are 95 % intervals. The buttons choose the effects.";
   const key = element("div", { class: "key", role: "group", "aria-label": "Effects shown over time" });
   over.box.append(key);
-  const swatches = given.effects.map((effect, i) => {
-    const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-    const toggle = button("", () => {
+  const toggles = given.effects.map((_, i) => {
+    const toggle: HTMLButtonElement = button("", () => {
       if (chosen.has(i)) chosen.delete(i);
       else chosen.add(i);
       toggle.setAttribute("aria-pressed", String(chosen.has(i)));
       surfaces.forEach((one) => one.draw());
     }, { class: "chip", "aria-pressed": String(chosen.has(i)) });
-    toggle.append(swatch, effect.pair);
     key.append(toggle);
-    return swatch;
+    return toggle;
   });
   const update = () => {
     surfaces.forEach((one) => one.draw());
-    swatches.forEach((swatch, i) => (swatch.style.backgroundColor = category(app, i)));
+    toggles.forEach((toggle, i) => toggle.replaceChildren(mark(app, look(app.theme(), i), true, true), given.effects[i].pair));
   };
   app.store.on(["theme", "time"], update);
   update();
@@ -353,13 +340,14 @@ function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<num
   shown.forEach((one, k) => one.difference.forEach((value, layer) => {
     if (!Number.isFinite(value)) return;
     const at = x(layer) + (k - (shown.length - 1) / 2) * Math.min(10, (x(1) - x(0)) / (shown.length + 1));
-    c.strokeStyle = category(app, one.i);
+    const { colour, sides } = look(theme, one.i);
+    c.strokeStyle = colour;
     c.lineWidth = 2;
     c.beginPath();
     c.moveTo(at, y(Number.isFinite(one.low[layer]) ? one.low[layer] : value));
     c.lineTo(at, y(Number.isFinite(one.high[layer]) ? one.high[layer] : value));
     c.stroke();
-    ring(c, theme, at, y(value), category(app, one.i), 5.5);
+    ring(c, theme, at, y(value), colour, 5.5, sides);
   }));
 }
 // With room around the largest and the smallest.
@@ -373,12 +361,6 @@ function intervals(one: { difference: (number | null)[]; error?: (number | null)
   const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
   const difference = finite(one.difference), error = finite(one.error ?? []);
   return { difference, low: one.low ? finite(one.low) : difference.map((value, i) => value - 2 * error[i]), high: one.high ? finite(one.high) : difference.map((value, i) => value + 2 * error[i]) };
-}
-
-// More things than colours: colours repeat, names tell them apart.
-function category(app: App, i: number): string {
-  const list = app.theme().categories;
-  return list[i % list.length];
 }
 
 function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
@@ -399,7 +381,8 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
     text(c, effect.pair, 2, y - 8, theme.ink, { weight: 600 });
     text(c, effect.word ?? effect.name, 2, y + 8, theme.soft, { size: 11 });
     if (effect.difference === null) return;
-    c.strokeStyle = c.fillStyle = category(app, i);
+    const { colour, sides } = look(theme, i);
+    c.strokeStyle = colour;
     c.lineWidth = 3;
     if (effect.low !== null && effect.high !== null) {
       c.beginPath();
@@ -407,7 +390,7 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
       c.lineTo(x(effect.high), y);
       c.stroke();
     }
-    ring(c, theme, x(effect.difference), y, category(app, i), 8);
+    ring(c, theme, x(effect.difference), y, colour, 8, sides);
     text(c, signed(Number(effect.difference.toPrecision(3))), x(effect.difference), y - 15, theme.ink, { align: "center", size: 11, weight: 600, halo: theme.paper });
   });
 }
@@ -428,11 +411,16 @@ function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<nu
   rule(c, box.left, y(0), box.right, y(0), theme.ink);
   lines.forEach((one, i) => {
     if (!one) return;
-    if (one.low.length) band(c, xs, one.low, one.high, y, faded(category(app, i), 0.18));
-    c.strokeStyle = category(app, i);
+    const { colour, dash, sides } = look(theme, i);
+    if (one.low.length) band(c, xs, one.low, one.high, y, faded(colour, 0.18));
+    c.strokeStyle = colour;
     c.lineWidth = 2;
+    c.setLineDash(dash);
     c.beginPath();
     curve(c, xs, one.difference, 0, y);
     c.stroke();
+    c.setLineDash([]);
+    const end = one.difference.length - 1;      // the shape of the key, at the end of the curve
+    if (Number.isFinite(one.difference[end])) ring(c, theme, xs[end], y(one.difference[end]), colour, 5.5, sides);
   });
 }

@@ -1,7 +1,7 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
-import { corresponds, moments_of, place_of } from "../data";
-import { button, Choice, element, fill, select, view } from "../dom";
+import { corresponds, moments_of, other_of, place_of, run_label } from "../data";
+import { button, Choice, element, fill, select, swatch, view } from "../dom";
 import { count, number, signed, tokens } from "../scale";
 import { Head, head_name, is_pinned, Mode, State } from "../state";
 
@@ -19,7 +19,7 @@ export function metric_choices(app: App, state: State): Choice[] {
     .sort((a, b) => a.group.localeCompare(b.group));
 }
 export function run_choices(app: App): Choice[] {
-  return app.data.index.runs.map((run, i) => ({ value: String(i), text: run.condition ? `${run.condition.letter}: ${run.name}` : run.name }));
+  return app.data.index.runs.map((run, i) => ({ value: String(i), text: run_label(run) }));
 }
 function mode_choices(app: App, state: State): Choice[] {
   const run = app.data.run(state), other = app.data.index.runs[state.other];
@@ -67,25 +67,17 @@ function add_settings(app: App, place: HTMLElement): void {
   update();
 }
 
-// Another run to compare with: the one that was, or one whose heads correspond.
-function other_of(app: App, run: number): number {
-  const { runs } = app.data.index, now = app.store.state.other;
-  if (now !== run && runs[now] && corresponds(runs[run], runs[now])) return now;
-  const found = runs.findIndex((one, i) => i !== run && corresponds(runs[run], one));
-  return found >= 0 ? found : now !== run ? now : runs.findIndex((_, i) => i !== run);
-}
-
 function choose_run(app: App, run: number): void {
   const { store, data } = app;
   const chosen = data.index.runs[run];
   const inside = store.state.pinned.filter((pin) => pin.layer < chosen.layers && pin.head < chosen.heads.q);
   const source = data.tracked(chosen, store.state.source)?.name ?? "";
   const metric = data.has(chosen, source, store.state.metric) ? store.state.metric : data.tracked(chosen, source)?.series[0]?.metric ?? "";
-  store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(app, run) });
+  store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(data.index.runs, run, store.state.other) });
 }
 
 // "3.1", "L3H1" or "3 1" as a head.
-export function parse_head(text: string): Head | null {
+function parse_head(text: string): Head | null {
   const found = /^\s*l?(\d+)\s*[.h ,]\s*(\d+)\s*$/i.exec(text);
   return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
 }
@@ -115,10 +107,8 @@ function pins_box(app: App): HTMLElement {
   const box = element("div", { class: "pins", role: "group", "aria-label": "Pinned heads" });
   const update = () => {
     box.replaceChildren(...app.store.state.pinned.map((pin) => {
-      const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.backgroundColor = `var(--category-${pin.slot})`;
       const chip = button("", () => app.store.pin(pin), { class: "chip", "aria-label": `Unpin ${head_name(pin)}` });
-      chip.append(swatch, head_name(pin), element("span", { class: "cross", "aria-hidden": "true" }, "×"));
+      chip.append(swatch(`var(--category-${pin.slot})`), head_name(pin), element("span", { class: "cross", "aria-hidden": "true" }, "×"));
       return chip;
     }));
     if (app.store.state.pinned.length > 1) box.append(button("Clear", () => app.store.set({ pinned: [] }), { class: "quiet" }));
@@ -223,7 +213,7 @@ export function head_words(app: App, head: Head): string {
 function add_readout(app: App, place: HTMLElement): void {
   const readout = element("p", { class: "readout", id: "readout" });
   place.append(readout);
-  const hint = window.innerWidth < 700 ? "Tap a head to read it here; tap again to unpin." : "Point at a head, or walk the map with the arrow keys. Click or Enter pins, Esc clears, [ ] change the metric, / finds a head.";
+  const hint = window.innerWidth < 700 ? "Tap a head to read it here; tap again to unpin." : "Point at a head, or walk the map with arrows. Click or Enter pins, Esc clears, [ ] change the metric, / finds a head.";
   const update = () => {
     const { hover, step } = app.store.state;
     if (!hover) {
@@ -245,18 +235,25 @@ function add_readout(app: App, place: HTMLElement): void {
   update();
 }
 
+// Whether a key is text, or belongs to what has the focus.
+export function typing(event: KeyboardEvent): boolean {
+  return event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).matches("select, textarea, input[type=text], input[type=search]");
+}
+
 function add_keys(app: App): void {
   document.addEventListener("keydown", (event) => {
-    const target = event.target as HTMLElement;
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(target.tagName)) return;
+    if (typing(event)) return;
     const names = metric_choices(app, app.store.state).map((choice) => choice.value);
     const at = names.indexOf(app.store.state.metric);
     if (event.key === "[" || event.key === "]") {
       const metric = names[(at + (event.key === "]" ? 1 : names.length - 1)) % names.length];
       app.store.set({ metric });
       app.say(`${metric}: ${app.data.metric(metric).meaning}`);
-    } else if (event.key === "/") document.getElementById("find")?.focus();
-    else if (event.key === "Escape") app.store.set({ pinned: [], brush: null, hover: null });
+    } else if (event.key === "/") document.getElementById("find")!.focus();      // scrolls to it
+    else if (event.key === "Escape") {
+      app.store.set({ pinned: [], brush: null, hover: null });
+      document.querySelector(".problem")?.remove();
+    }
     else return;
     event.preventDefault();
   });

@@ -1,7 +1,9 @@
 // The theme button, the buttons of the answers, and what print needs.
 import { App } from "../app";
 import { redraw_all } from "../draw/surface";
-import { parse_fragment, State } from "../state";
+import { button, element, link, sideways, view } from "../dom";
+import { read_fragment } from "../fragment";
+import { State } from "../state";
 import { apply_theme } from "../theme";
 
 export function prefers_dark(): boolean {
@@ -23,6 +25,7 @@ export function header(app: App): void {
   store.on(["theme"], update);
   update();
   answers(app);
+  sections();
   scrollable();
   print(app);
 }
@@ -30,11 +33,21 @@ export function header(app: App): void {
 // What scrolls can be reached by the keyboard.
 function scrollable(): void {
   document.querySelectorAll<HTMLElement>(".frame, pre").forEach((box) => {
+    box.after(sideways(box));
     if (box.hasAttribute("tabindex")) return;
     box.tabIndex = 0;
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", box.querySelector("caption")?.textContent ?? box.closest("section")?.querySelector("h2")?.textContent ?? "Text");
   });
+}
+
+function sections(): void {
+  const places = Array.from(document.querySelectorAll<HTMLElement>("main > section > h2"));
+  if (places.length < 2) return;
+  document.querySelector("header")?.append(element("nav", { "aria-label": "Sections" }, ...places.map((title) => {
+    title.tabIndex = -1;
+    return link(title.textContent ?? "", () => title);
+  })));
 }
 
 function answers(app: App): void {
@@ -46,21 +59,15 @@ function answers(app: App): void {
   });
 }
 
-// Applies a fragment, as far as the page has what it names.
+// Applies a fragment, as far as the page has what it names. A line says what it has not.
 export function go(app: App, fragment: string): void {
-  const change: Partial<State> = parse_fragment(fragment);
-  const { data, store } = app;
-  if (change.run !== undefined && !data.index.runs[change.run]) delete change.run;
-  if (change.other !== undefined && !data.index.runs[change.other]) delete change.other;
-  const run = data.index.runs[change.run ?? store.state.run];
-  if (!run) return;      // a study without the runs
-  for (const key of ["metric", "x", "y"] as const) {
-    const name = change[key];
-    if (name !== undefined && !data.index.metrics.some((metric) => metric.name === name)) delete change[key];
-  }
-  if (change.source !== undefined && !run.sources.some((source) => source.name === change.source)) delete change.source;
-  if (change.pinned) change.pinned = change.pinned.filter((pin) => pin.layer < run.layers && pin.head < run.heads.q);
-  store.set(change);
+  const { change, problems } = read_fragment(fragment, app.data.index, app.store.state);
+  app.store.set(change);
+  const place = view("controls");
+  place?.querySelector(".problem")?.remove();
+  if (!place || !problems.length) return;
+  const line: HTMLElement = element("p", { class: "problem", role: "alert" }, `This link names ${problems.join("; ")}. `, button("Close", () => line.remove(), { class: "quiet" }));
+  place.prepend(line);
 }
 
 // Print is light, with everything open, on canvases of a higher resolution.

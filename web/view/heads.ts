@@ -1,16 +1,18 @@
 // Which heads? The map, the scatter of two metrics and the table.
 import { App } from "../app";
-import { Field, place_of, third } from "../data";
-import { element, figure, select, view } from "../dom";
+import { Field, place_of, third, two_metrics } from "../data";
+import { element, figure, fill, select, sideways, view } from "../dom";
 import { Box, text, x_axis, y_axis } from "../draw/axes";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
 import { axis, extent, number, Scale } from "../scale";
 import { Run } from "../source";
-import { Head, head_name, is_pinned, marked, State } from "../state";
+import { Head, head_name, marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
-import { head_words, metric_choices, mode_name } from "./controls";
+import { card_links } from "./card";
+import { head_words, metric_choices, mode_name, typing } from "./controls";
+import { depth_items, key_of, mark, role_items, role_look } from "./keys";
 import { table } from "./table";
 
 // Cells can be hit by a finger where the screen is small.
@@ -19,7 +21,7 @@ export function least_cell(): number {
 }
 
 // Place of each head's role at the last moment of the brush; null where there are no roles.
-export function roles_shown(app: App, state: State, run: Run): ((layer: number, head: number) => number) | null {
+function roles_shown(app: App, state: State, run: Run): ((layer: number, head: number) => number) | null {
   const roles = run.roles;
   if (!roles) return null;
   const bytes = state.brush && roles.of_head ? app.data.block(roles.of_head.block) : undefined;
@@ -33,8 +35,8 @@ export function roles_shown(app: App, state: State, run: Run): ((layer: number, 
   return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
 }
 
-// Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins.
-export function map_input(app: App, surface: Surface, grid: () => Grid, run: () => Run): void {
+// Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins. Returns what takes a key.
+export function map_input(app: App, surface: Surface, grid: () => Grid, run: () => Run): (event: KeyboardEvent) => void {
   const { store } = app;
   const canvas = surface.canvas;
   canvas.tabIndex = 0;
@@ -51,7 +53,7 @@ export function map_input(app: App, surface: Surface, grid: () => Grid, run: () 
     if (!store.state.hover && canvas.matches(":focus-visible")) store.set({ hover: { layer: 0, head: 0 } });
   });
   canvas.addEventListener("blur", () => store.set({ hover: null }));
-  canvas.addEventListener("keydown", (event) => {
+  const key = (event: KeyboardEvent) => {
     const moves: { [key: string]: [number, number] } = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
     const at = store.state.hover ?? { layer: 0, head: 0 };
     const { layers, heads } = run();
@@ -60,16 +62,16 @@ export function map_input(app: App, surface: Surface, grid: () => Grid, run: () 
       to = { layer: Math.max(0, Math.min(layers - 1, at.layer + moves[event.key][0])), head: Math.max(0, Math.min(heads.q - 1, at.head + moves[event.key][1])) };
     } else if (event.key === "Home") to = { layer: at.layer, head: 0 };
     else if (event.key === "End") to = { layer: at.layer, head: heads.q - 1 };
-    else if (event.key === "Enter" || event.key === " ") {
-      store.pin(at);
-      app.say(`${head_name(at)} ${is_pinned(store.state.pinned, at) ? "pinned" : "unpinned"}`);
-    } else return;
+    else if (event.key === "Enter" || event.key === " ") store.pin(at);
+    else return;
     event.preventDefault();
     if (to) {
       store.set({ hover: to, step: null });
       app.say(head_words(app, to));
     }
-  });
+  };
+  canvas.addEventListener("keydown", key);
+  return key;
 }
 
 // Outlines of pinned heads and of the head under the pointer.
@@ -93,7 +95,7 @@ function map_view(app: App): void {
   const shown = figure("Map of heads");
   const frame = element("div", { class: "map-frame" });
   const key = element("div", { class: "map-key" });
-  shown.body.append(frame, key);
+  shown.body.append(frame, sideways(frame), key);
   const letters = element("input", { type: "checkbox", checked: true });
   const fixed: HTMLInputElement = element("input", { type: "checkbox", change: () => store.set({ fit: fixed.checked ? "run" : "shown" }) });
   if (data.index.roles.length) shown.tools.append(element("label", { class: "check" }, letters, "roles"));
@@ -124,7 +126,15 @@ function map_view(app: App): void {
     },
   });
   letters.addEventListener("change", () => surface.draw());
-  map_input(app, surface, () => now, run);
+  const walk = map_input(app, surface, () => now, run);
+  // Arrows anywhere in the section walk the map; a table that has the focus scrolls with them.
+  place.closest("section")?.addEventListener("keydown", (event) => {
+    const target = event.target as HTMLElement;
+    if (!event.key.startsWith("Arrow") || event.defaultPrevented || typing(event) || target.matches(".frame")) return;
+    surface.canvas.focus();
+    walk(event);
+  });
+  shown.readout.append(card_links(app));
   const describe = () => {
     const { metric, mode, brush } = store.state;
     const values = field();
@@ -164,12 +174,6 @@ function add_role_key(app: App, place: HTMLElement): void {
   place.append(list);
 }
 
-// Colour of a role. Letters and names tell roles apart as well.
-export function role_colour(app: App, role: number): string {
-  const theme = app.theme(), found = app.data.index.roles[role];
-  return !found || role >= theme.categories.length ? theme.absent : theme.categories[role];
-}
-
 interface Scattered { x: Scale; y: Scale; list: Dot[]; heads: Head[]; box: Box }
 
 function scatter_view(app: App): void {
@@ -177,14 +181,14 @@ function scatter_view(app: App): void {
   if (!place) return;
   const { store, data } = app;
   const shown = figure("Two metrics");
-  const choices = () => metric_choices(app, store.state);
-  const x = select("x", choices(), store.state.x, (value) => store.set({ x: value }));
-  const y = select("y", choices(), store.state.y, (value) => store.set({ y: value }));
+  const choices = (not: string) => metric_choices(app, store.state).map((choice) => ({ ...choice, disabled: choice.value === not }));
+  const x = select("x", [], "", (value) => store.set({ x: value }));
+  const y = select("y", [], "", (value) => store.set({ y: value }));
   const colour = select("colour", [{ value: "depth", text: "depth" }, { value: "role", text: "role" }], "depth", (value) => store.set({ colour: value as "depth" | "role" }));
   shown.tools.append(x.box, y.box);
   if (data.index.roles.length) shown.tools.append(colour.box);
-  shown.note.textContent = "Each dot is a query head, at the steps chosen above. Extremes are worth a look.";
   place.append(shown.box);
+  shown.box.append(key_of(app, () => (store.state.colour === "role" ? role_items(app, (role) => mark(app, role_look(app, role), false, true)) : depth_items(app, "dot"))));
   let now: Scattered | null = null;
   const surface = new Surface(shown.body, {
     label: "", height: (width) => Math.max(260, Math.min(460, width * 0.78)),
@@ -211,16 +215,21 @@ function scatter_view(app: App): void {
     const head = pick(event);
     if (head) store.pin(head);
   });
+  const choose = () => {
+    const [first, second] = two_metrics(metric_choices(app, store.state).map((choice) => choice.value), store.state.x, store.state.y);
+    store.set({ x: first, y: second });      // another run may have other metrics
+    fill(x.input, choices(second), first);
+    fill(y.input, choices(first), second);
+    shown.note.textContent = second ? "Each dot is a query head, at the steps chosen above. Extremes are worth a look." : "Only one metric was measured here.";
+  };
   const update = () => {
     surface.label(`Scatter of ${store.state.y} against ${store.state.x}, one dot for each head. The table of heads has the numbers.`);
     surface.draw();
   };
+  store.on(["run", "source", "x", "y"], choose);
   store.on(["run", "source", "brush", "theme", "data", "x", "y", "colour", "pinned"], update);
   store.on(["hover"], () => surface.draw_top());
-  store.on(["x", "y"], () => {
-    x.input.value = store.state.x;
-    y.input.value = store.state.y;
-  });
+  choose();
   update();
 }
 
@@ -241,7 +250,8 @@ function scattered(app: App, width: number, height: number): Scattered | null {
     for (let head = 0; head < run.heads.q; ++head) {
       const u = a.values[place_of(run, a.heads, layer, head)], v = b.values[place_of(run, b.heads, layer, head)];
       if (!Number.isFinite(u) || !Number.isFinite(v)) continue;
-      list.push({ x: x(u), y: y(v), colour: roles ? role_colour(app, roles(layer, head)) : theme.depth[third(layer, run.layers)] });
+      const role = roles?.(layer, head);
+      list.push({ x: x(u), y: y(v), ...(role === undefined ? { colour: theme.depth[third(layer, run.layers)] } : role_look(app, role)) });
       heads.push({ layer, head });
     }
   }

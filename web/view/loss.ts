@@ -2,12 +2,13 @@
 import { App } from "../app";
 import { floats } from "../block";
 import { moments_of } from "../data";
-import { element, figure, view } from "../dom";
+import { element, figure, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, brush_shade, curve, positions, time_scale } from "../draw/lines";
 import { Surface } from "../draw/surface";
 import { axis, count, extent, faded, nearest, number, Scale, tokens } from "../scale";
 import { Run } from "../source";
+import { key_of } from "./keys";
 import { brush_input, left_margin } from "./time";
 
 const panel_names: { [column: string]: string } = { lr: "learning rate", grad_norm: "gradient norm", tokens_per_s: "tokens/s" };
@@ -93,23 +94,11 @@ export function loss(app: App): void {
 }
 
 function legend(app: App): HTMLElement {
-  const key = element("span", { class: "depth-key" });
-  const update = () => {
-    const theme = app.theme();
-    key.replaceChildren(...(["training", "validation"] as const).map((name, i) => {
-      const swatch = element("span", { class: i ? "swatch dot" : "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = theme.categories[i];
-      return element("span", { class: "key-part" }, swatch, name);
-    }), ...event_key(app));
-  };
-  app.store.on(["theme", "run"], update);
-  update();
-  return key;
-}
-
-function event_key(app: App): HTMLElement[] {
-  const kinds = new Set((app.data.run().events ?? []).filter((event) => event.tokens !== null).map((event) => event.kind));
-  return Array.from(kinds, (kind) => element("span", { class: "key-part" }, `${signs[kind] ?? "◇"} ${kind}`));
+  return key_of(app, () => {
+    const kinds = new Set((app.data.run().events ?? []).filter((event) => event.tokens !== null).map((event) => event.kind));
+    const curves = ["training", "validation"].map((name, i) => element("li", {}, swatch(app.theme().categories[i], i ? "dot" : "line"), name));
+    return [...curves, ...Array.from(kinds, (kind) => element("li", {}, `${signs[kind] ?? "◇"} ${kind}`))];
+  });
 }
 
 function summary(app: App): string {
@@ -146,7 +135,6 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
   const y = axis(range[0], range[1], [main.bottom - 4, main.top + 4], range[0] > 0 && range[1] / range[0] > 20);
   x_axis(c, theme, box, x, "tokens");
   y_axis(c, theme, main, y);
-  draw_levels(c, app, main, y, columns?.loss ?? []);
   if (columns?.loss) {
     if (columns.loss_min) band(c, xs, columns.loss_min, columns.loss_max, y, faded(theme.categories[0], 0.28));
     c.strokeStyle = theme.categories[0];
@@ -157,6 +145,7 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
     c.stroke();
   }
   draw_validation(c, app, x, y);
+  draw_levels(c, app, main, y, columns?.loss ?? []);
   draw_events(c, app, x, { ...box, top: loss_high, bottom: loss_high + lane_high });
   panels.forEach((name, i) => {
     const top = loss_high + lane_high + i * panel_high;
@@ -174,7 +163,7 @@ function draw_levels(c: CanvasRenderingContext2D, app: App, box: Box, y: Scale, 
     rule(c, box.left, y(level.value), box.right, y(level.value), theme.soft);
     c.setLineDash([]);
     const left = Math.abs(first - level.value) > Math.abs(last - level.value);
-    text(c, `${level.name} ${number(level.value, 3)}`, left ? box.left + 6 : box.right - 6, y(level.value) - 8, theme.soft, { align: left ? "left" : "right", size: 11 });
+    text(c, `${level.name} ${number(level.value, 3)}`, left ? box.left + 6 : box.right - 6, y(level.value) - 8, theme.soft, { align: left ? "left" : "right", size: 11, halo: theme.paper });
   }
 }
 

@@ -3,9 +3,12 @@ import { App } from "../app";
 import { element, figure, view } from "../dom";
 import { rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve } from "../draw/lines";
+import { dots } from "../draw/scatter";
 import { Surface } from "../draw/surface";
 import { axis, extent, faded, number } from "../scale";
 import { Change, Surgery } from "../source";
+import { look } from "../theme";
+import { line_key } from "./keys";
 
 export function surgery(app: App): void {
   const place = view("cards");
@@ -46,35 +49,22 @@ function plot(app: App, title: string, label: string, given: Surgery, ways: { [w
       names.forEach((name, i) => draw_way(c, app, ways[name], i, (change) => x(at(change) ?? 0), y));
     },
   });
-  const key = element("ul", { class: "key" });
-  shown.box.append(key);
-  const update = () => {
-    surface.draw();
-    key.replaceChildren(...names.map((name, i) => {
-      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = app.theme().categories[i];
-      return element("li", {}, swatch, name);
-    }));
-  };
-  app.store.on(["theme"], update);
-  update();
+  shown.box.append(line_key(app, names, true));
+  app.store.on(["theme"], () => surface.draw());
   return shown.box;
 }
 
 function draw_way(c: CanvasRenderingContext2D, app: App, changes: Change[], i: number, x: (change: Change) => number, y: (value: number) => number): void {
-  const colour = app.theme().categories[i], xs = Float64Array.from(changes, x), scale = y as Parameters<typeof curve>[4];
+  const { colour, dash, sides } = look(app.theme(), i), xs = Float64Array.from(changes, x), scale = y as Parameters<typeof curve>[4];
   const losses = changes.map((change) => change.loss ?? NaN);
   if (changes.some((change) => change.lowest !== undefined))
     band(c, xs, changes.map((change) => change.lowest ?? NaN), changes.map((change) => change.highest ?? NaN), scale, faded(colour, 0.18));
-  c.strokeStyle = c.fillStyle = colour;
+  c.strokeStyle = colour;
   c.lineWidth = 2;
+  c.setLineDash(dash);
   c.beginPath();
   curve(c, xs, losses, 0, scale);
   c.stroke();
-  losses.forEach((loss, k) => {
-    if (!Number.isFinite(loss)) return;
-    c.beginPath();
-    c.arc(xs[k], y(loss), 3, 0, 2 * Math.PI);
-    c.fill();
-  });
+  c.setLineDash([]);
+  dots(c, losses.flatMap((loss, k) => (Number.isFinite(loss) ? [{ x: xs[k], y: y(loss), colour, sides }] : [])), 3, 1);
 }

@@ -28,22 +28,25 @@ export function table(app: App): void {
     if (head) app.store.pin(head);
   });
   Array.from(header.cells).forEach((cell, i) => sortable(cell, i, rows, body, () => column.finish()));
+  window.addEventListener("beforeprint", () => column.finish());
   app.store.on(["pinned"], () => mark_rows(app, rows));
   mark_rows(app, rows);
 }
 
 function filter_box(rows: HTMLTableRowElement[], names: string[], before: () => void): HTMLElement[] {
-  const input = element("input", { type: "search", id: "filter", placeholder: "layer>=16 role=sink", size: 24, spellcheck: "false" });
+  const example = `layer>=2 ${names.includes("role") ? "role=sink" : `${names[1]}>0`}`;
+  const input = element("input", { type: "search", id: "filter", placeholder: example, size: 24, spellcheck: "false" });
   const told = element("span", { class: "note", role: "status" });
   input.addEventListener("input", () => {
     before();
-    const tests = parse_filter(input.value);
+    const tests = parse_filter(input.value), problem = tests.map((test) => problem_of(test, names)).find(Boolean);
     let kept = 0;
     for (const row of rows) {
-      row.hidden = !tests.every((test) => passes(test, row, names));
+      row.hidden = !problem && !tests.every((test) => passes(test, row, names));
       if (!row.hidden) ++kept;
     }
-    told.textContent = input.value ? `${kept} of ${rows.length} heads` : "";
+    input.setAttribute("aria-invalid", String(Boolean(problem)));
+    told.textContent = problem ? `${problem} Example: ${example}` : input.value ? `${kept} of ${rows.length} heads` : "";
   });
   return [element("label", { class: "field" }, element("span", {}, "Filter"), input), told];
 }
@@ -126,18 +129,19 @@ function cell_number(text: string): number {
 
 function sortable(cell: HTMLTableCellElement, column: number, rows: HTMLTableRowElement[], body: HTMLElement, finish: () => void): void {
   const label = cell.textContent ?? "";
-  let down = true;
   const sort = button(label, () => {
     finish();
-    for (const other of Array.from(cell.parentElement!.children)) other.removeAttribute("aria-sort");
-    down = !down;
-    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     const place = new Map(rows.map((row, i) => [row, i]));
     const key = (row: HTMLTableRowElement) => (column === 0 ? place.get(row)! : cell_number(row.cells[column].textContent ?? ""));
     const words = (row: HTMLTableRowElement) => row.cells[column].textContent ?? "";
+    // Numbers begin with the largest, words with A.
+    const before = cell.getAttribute("aria-sort"), down = before ? before === "ascending" : rows.some((row) => !Number.isNaN(key(row)));
+    for (const other of Array.from(cell.parentElement!.children)) other.removeAttribute("aria-sort");
+    cell.setAttribute("aria-sort", down ? "descending" : "ascending");
     const sorted = [...rows].sort((a, b) => {
       const [u, v] = [key(a), key(b)];
-      const order = Number.isNaN(u) && Number.isNaN(v) ? words(a).localeCompare(words(b)) : Number.isNaN(u) ? 1 : Number.isNaN(v) ? -1 : u - v;
+      if (Number.isNaN(u) !== Number.isNaN(v)) return Number.isNaN(u) ? 1 : -1;      // what is missing stays last
+      const order = Number.isNaN(u) ? words(a).localeCompare(words(b)) : u - v;
       return down ? -order : order;
     });
     body.append(...sorted);
@@ -147,16 +151,24 @@ function sortable(cell: HTMLTableCellElement, column: number, rows: HTMLTableRow
 
 interface Condition { name: string; sign: string; value: string }
 // "layer>=16 role=sink" as conditions; a word alone must be somewhere in the row.
-export function parse_filter(text: string): Condition[] {
+function parse_filter(text: string): Condition[] {
   return text.trim().split(/\s+/).filter(Boolean).map((part) => {
-    const found = /^([\w ]+?)(>=|<=|!=|=|>|<)(.+)$/.exec(part);
+    const found = /^([^<>=!]*)(>=|<=|!=|=|>|<)(.*)$/.exec(part);
     return found ? { name: found[1].toLowerCase(), sign: found[2], value: found[3] } : { name: "", sign: "", value: part };
   });
+}
+// Why a condition cannot be read.
+function problem_of({ name, sign, value }: Condition, names: string[]): string {
+  const known = ["layer", ...names];
+  if (!sign) return "";
+  if (!known.some((one) => one.toLowerCase() === name)) return `“${name}” is not a column; columns are ${known.join(", ")}.`;
+  if (!value) return `A value must follow “${name}${sign}”.`;
+  return /[<>]/.test(sign) && !Number.isFinite(Number(value)) ? `A number must follow “${name}${sign}”, not “${value}”.` : "";
 }
 
 function passes(test: Condition, row: HTMLTableRowElement, names: string[]): boolean {
   const words = (text: string) => text.toLowerCase().replace(/[_\s]+/g, " ").trim();
-  if (!test.name) return words(row.textContent ?? "").includes(words(test.value));
+  if (!test.sign) return words(row.textContent ?? "").includes(words(test.value));
   const head = head_of(row);
   const at = names.findIndex((name) => name.toLowerCase() === test.name);
   const text = test.name === "layer" ? String(head?.layer) : test.name === "head" && head ? String(head.head) : at >= 0 ? row.cells[at].textContent ?? "" : "";

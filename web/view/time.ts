@@ -1,7 +1,7 @@
 // When? All heads as curves and as strips, with a brush on their time axis, and the share of each role.
 import { App } from "../app";
 import { moments_of, place_of, third, Track } from "../data";
-import { element, figure, select, view } from "../dom";
+import { element, figure, select, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { all_curves, brush_shade, curve, end_labels, positions, strong_curve, time_scale } from "../draw/lines";
 import { order_of, strips } from "../draw/strip";
@@ -9,7 +9,7 @@ import { Surface } from "../draw/surface";
 import { axis, faded, nearest, number, Scale, tokens } from "../scale";
 import { Head, head_name, is_pinned, marked } from "../state";
 import { head_colour } from "../theme";
-import { role_colour } from "./heads";
+import { depth_items, key_of, role_items, role_look } from "./keys";
 
 export const left_margin = 52;
 
@@ -89,7 +89,7 @@ function curves_view(app: App): void {
   const { store, data } = app;
   const shown = figure("Every head over time");
   const log: HTMLInputElement = element("input", { type: "checkbox", checked: store.state.time === "log", change: () => store.set({ time: log.checked ? "log" : "linear" }) });
-  shown.tools.append(depth_key(app), element("label", { class: "check" }, log, "log time"));
+  shown.tools.append(key_of(app, () => depth_items(app)), element("label", { class: "check" }, log, "log time"));
   place.append(shown.box);
   let now: Curves | null = null;
   const surface = new Surface(shown.body, {
@@ -141,23 +141,6 @@ function curves_view(app: App): void {
     any = has;
   });
   update();
-}
-
-function depth_key(app: App): HTMLElement {
-  const key = element("span", { class: "depth-key" });
-  const update = () => {
-    const { layers } = app.data.run();
-    key.replaceChildren(...[0, 1, 2].flatMap((part) => {
-      const own = Array.from({ length: layers }, (_, layer) => layer).filter((layer) => third(layer, layers) === part);
-      if (!own.length) return [];
-      const swatch = element("span", { class: "swatch line", "aria-hidden": "true" });
-      swatch.style.backgroundColor = app.theme().depth[part];
-      return [element("span", { class: "key-part" }, swatch, own.length > 1 ? `layers ${own[0]}–${own[own.length - 1]}` : `layer ${own[0]}`)];
-    }));
-  };
-  app.store.on(["run", "theme"], update);
-  update();
-  return key;
 }
 
 function draw_pinned(c: CanvasRenderingContext2D, app: App, now: Curves): void {
@@ -291,8 +274,7 @@ function roles_view(app: App): void {
   const { store, data } = app;
   if (!place || !data.index.runs.some((run) => run.roles?.of_head && run.roles.step.length > 1)) return;
   const shown = figure("Roles over time");
-  const key = element("ul", { class: "key" });
-  shown.box.append(key);
+  shown.box.append(key_of(app, () => role_items(app, (role) => swatch(area_colour(app, role)))));
   place.append(shown.box);
   const surface = new Surface(shown.body, {
     label: "Share of heads in each role over tokens. The table below lists the changes.", height: () => 200,
@@ -305,7 +287,7 @@ function roles_view(app: App): void {
       const heads = run.layers * run.heads.q, y = axis(0, heads, [box.bottom, box.top]);
       const shares = stacked(bytes, heads, roles.step.length, data.index.roles.length);
       shares.slice(1).forEach((upper, role) => {
-        c.fillStyle = faded(role_colour(app, role), 0.85);
+        c.fillStyle = faded(area_colour(app, role), 0.85);
         c.beginPath();
         for (let i = 0; i < xs.length; ++i) c.lineTo(xs[i], y(upper[i]));
         for (let i = xs.length - 1; i >= 0; --i) c.lineTo(xs[i], y(shares[role][i]));
@@ -315,9 +297,13 @@ function roles_view(app: App): void {
         c.beginPath();
         curve(c, xs, upper, 0, y);
         c.stroke();
+        // The letter, where the role has most heads and there is room for it.
+        const sizes = Array.from(upper, (value, i) => value - shares[role][i]), most = Math.max(...sizes), at = sizes.indexOf(most);
+        if (y(0) - y(most) > 11) text(c, data.index.roles[role].letter, Math.max(box.left + 8, Math.min(box.right - 8, xs[at])), y(shares[role][at] + most / 2), theme.ink,
+                                      { align: "center", weight: 700, halo: theme.paper });
       });
       const top = shares[shares.length - 1];      // above: heads without a role
-      c.fillStyle = theme.absent;
+      c.fillStyle = area_colour(app, data.index.roles.length);
       c.beginPath();
       for (let i = 0; i < xs.length; ++i) c.lineTo(xs[i], y(top[i]));
       c.lineTo(xs[xs.length - 1], y(heads));
@@ -331,16 +317,15 @@ function roles_view(app: App): void {
   const update = () => {
     const run = data.run();
     shown.note.textContent = run.roles ? `Heads in each role, definition ${run.roles.definition}; ${run.roles.transitions.length} changes.` : "This run has no roles.";
-    key.replaceChildren(...[...data.index.roles, { letter: "", text: "no role" }].map((role, i) => {
-      const swatch = element("span", { class: "swatch", "aria-hidden": "true" });
-      swatch.style.backgroundColor = role_colour(app, i);
-      return element("li", {}, swatch, element("b", {}, role.letter), ` ${role.text}`);
-    }));
     surface.draw();
   };
   store.on(["run", "theme", "data", "time"], update);
   store.on(["brush"], () => surface.draw());
   update();
+}
+
+function area_colour(app: App, role: number): string {
+  return app.data.index.roles[role] ? role_look(app, role).colour : app.theme().absent;
 }
 
 // Lower edges of the roles [role][moment]; the last is the upper edge of the last role.
