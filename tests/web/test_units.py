@@ -1,4 +1,5 @@
 """The parts of web/ that need no browser: their types (tsc) and their tests (node), both from Debian."""
+import os
 import pathlib
 import shutil
 import subprocess
@@ -6,6 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULES = os.environ.get("HEADSCOPE_NODE_MODULES", "/usr/share/nodejs")
 
 
 class Units(unittest.TestCase):
@@ -19,7 +21,7 @@ class Units(unittest.TestCase):
         tests = sorted(str(path) for path in (ROOT / "web/tests").glob("*.test.ts"))
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["esbuild", *tests, "--bundle", "--platform=node", "--target=node18", "--log-level=warning", f"--outdir={folder}"],
-                           check=True)
+                           check=True, env={**os.environ, "NODE_PATH": MODULES})
             done = subprocess.run(["node", "--test", folder], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertNotIn("# tests 0", done.stdout)

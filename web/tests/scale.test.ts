@@ -50,8 +50,8 @@ test("Nearest_EqualsASearchOfAll", () => {
 });
 
 test("Colours_AreMixedStraightInRgb", () => {
-  assert.equal(mix("#000000", "#ff8040", 0.5), "#804020");
-  assert.equal(mix("#123456", "#ffffff", 0), "#123456");
+  assert.equal(word(mix("#000000", "#ff8040", 0.5)), word("#804020"));
+  assert.equal(word(mix("#123456", "#ffffff", 0)), word("#123456"));
   assert.equal(faded("#0072b2", 0.5), "rgba(0,114,178,0.5)");
   assert.equal(word("#0172b2"), 0xffb27201);      // bytes red, green, blue, alpha on little-endian machines
 });
