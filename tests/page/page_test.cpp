@@ -7,7 +7,7 @@
 #include "core/json_text.h"
 #include "page/budget.h"
 #include "page/formulas.h"
-#include "page/html.h"
+#include "page/html_text.h"
 #include "page/report_data.h"
 
 namespace headscope {
