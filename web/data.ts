@@ -1,7 +1,7 @@
 // Tracks of the page, decoded when first asked for, and the number of each head that the map, the scatter and the table show.
 import { decode } from "./block";
 import { extent, nearest } from "./scale";
-import { Index, Metric, Run, Series, Source, Tracked } from "./source";
+import { Index, Level, Metric, Run, Series, Source, Tracked } from "./source";
 import { Mode, State, Store } from "./state";
 
 // A metric of all heads over time: values [head][moment], head = layer × heads + head of the layer.
@@ -70,6 +70,11 @@ export class Data {
   }
   private touch(): void {
     this.store.set({ data: this.store.state.data + 1 });
+  }
+
+  // What the values of a metric can be held against.
+  levels(run: Run, metric: string, source = this.store.state.source): Level[] {
+    return this.tracked(run, source)?.series.find((one) => one.metric === metric)?.levels ?? [];
   }
 
   current(state: State = this.store.state): Track | undefined {

@@ -49,6 +49,13 @@ export function axis(low: number, high: number, range: [number, number], log = f
   return scale.domain([low, high]).range(range);
 }
 
+// The range with the values that lie near it, within half of its width.
+export function widened([low, high]: [number, number], values: number[], log: boolean): [number, number] {
+  const place = (value: number) => (log ? Math.log(value) : value), room = (place(high) - place(low)) / 2;
+  const near = values.filter((value) => place(value) >= place(low) - room && place(value) <= place(high) + room);
+  return [Math.min(low, ...near), Math.max(high, ...near)];
+}
+
 export function extent(values: ArrayLike<number | null>): [number, number] {
   let low = Infinity, high = -Infinity;
   for (let i = 0; i < values.length; ++i) {

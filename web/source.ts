@@ -7,7 +7,8 @@ export interface Theme {
 }
 export interface Metric { name: string; group: string; kind: "q" | "k"; unit: string; meaning: string; averaged: boolean; index: boolean }
 export interface Role { name: string; letter: string; text: string }
-export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[] }
+export interface Level { value: number; text: string; role?: boolean }      // what a value can be held against; role: what a role asks for
+export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[]; levels?: Level[] }
 export interface Tracked { name: string; step: number[]; tokens: number[]; of: number; series: Series[] }
 export interface Test { role: number; metric: string; score?: string; value: number | null; minimum: number | null; maximum: number | null; passed: boolean }
 export interface Score { layer: number; head: number; role: number | null; since: number | null; tests: Test[] }

@@ -19,6 +19,21 @@ std::string exact_text(double value) {
 constexpr std::string_view shown_metrics[] = {"k_norm", "k_pr",     "k_top_share", "q_norm",    "entropy",
                                               "sink",   "previous", "self",        "constancy", "induction"};
 
+// "k_pr: Gaussian keys 31.4; sink: uniform attention 0.0201, static sink ≥ 0.3"
+std::string levels_note(const ReportRun& run, const std::vector<const Metric*>& metrics) {
+  std::vector<std::string> parts;
+  for (const Metric* metric : metrics) {
+    const auto found = run.metric_levels.find(metric->name);
+    if (found == run.metric_levels.end() || found->second.empty()) continue;
+    std::vector<std::string> texts;
+    for (const MetricLevel& level : found->second) texts.push_back(level.text);
+    parts.push_back(fmt::format("{}: {}", metric->name, fmt::join(texts, ", ")));
+  }
+  if (parts.empty()) return "";
+  return fmt::format("<p class=\"note levels\">To compare with: {}.</p>\n",
+                     escaped(fmt::format("{}", fmt::join(parts, "; "))));
+}
+
 std::string heads_table_html(const ReportRun& run, const Choice& choice) {
   const Tracks& tracks = run.tracks.probe.moments.empty() ? run.tracks.train : run.tracks.probe;
   if (tracks.counts.query_heads == 0 && tracks.counts.key_heads == 0) return "";
@@ -60,7 +75,7 @@ std::string heads_table_html(const ReportRun& run, const Choice& choice) {
       table.rows.push_back(std::move(cells));
       attributes.push_back(fmt::format(" data-head=\"{}{}.{}\"", of_queries ? "q" : "k", layer, head));
     }
-  return table_html(table, attributes);
+  return table_html(table, attributes) + levels_note(run, metrics);
 }
 
 }  // namespace

@@ -19,7 +19,18 @@ bool is_chosen(const Tracks& tracks, HeadKind kind, std::int64_t layer, std::int
   });
 }
 
-ordered_json series_json(const Tracks& tracks, const Metric& metric, const Places& places, IndexParts& parts) {
+ordered_json levels_json(const MetricLevels& levels, std::string_view metric) {
+  ordered_json list = ordered_json::array();
+  if (const auto found = levels.find(metric); found != levels.end())
+    for (const MetricLevel& level : found->second) {
+      list.push_back({{"value", rounded_to_float(level.value)}, {"text", level.text}});
+      if (level.role) list.back()["role"] = true;
+    }
+  return list;
+}
+
+ordered_json series_json(const ReportRun& run, const Tracks& tracks, const Metric& metric, const Places& places,
+                         IndexParts& parts) {
   const std::int64_t heads = tracks.heads_of(metric.name);
   const auto all = static_cast<std::size_t>(tracks.counts.layers * heads);
   std::vector<double> values(all * places.size(), missing);
@@ -47,6 +58,8 @@ ordered_json series_json(const Tracks& tracks, const Metric& metric, const Place
   ordered_json series = {{"metric", metric.name}, {"heads", heads}};
   series.update(parts.series(std::move(coded)));
   series["last"] = std::move(last);
+  if (ordered_json levels = levels_json(run.metric_levels, metric.name); !levels.empty())
+    series["levels"] = std::move(levels);
   return series;
 }
 
@@ -76,7 +89,7 @@ ordered_json sources_json(const ReportRun& run, IndexParts& parts) {
     ordered_json series = ordered_json::array();
     for (const Metric& metric : head_metrics())
       if (tracks->has(metric.name) && parts.choice.has_metric(metric.name))
-        series.push_back(series_json(*tracks, metric, places, parts));
+        series.push_back(series_json(run, *tracks, metric, places, parts));
     list.push_back({{"name", tracks->source},
                     {"step", places_json(tracks->moments, places, &Moment::step)},
                     {"tokens", places_json(tracks->moments, places, &Moment::tokens)},

@@ -15,6 +15,7 @@ import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 
 FORBIDDEN = {"link", "img", "iframe", "object", "embed", "base", "form", "audio", "video", "source", "svg"}
@@ -236,6 +237,83 @@ def check_roles(page: Page, run: dict, folder: Path) -> None:
     name = lambda place: "mixed" if place is None else names[place]  # noqa: E731
     shown = [(t["layer"], t["head"], t["step"], name(t["from"]), name(t["to"])) for t in roles["transitions"]]
     assert sorted(shown) == sorted((t["layer"], t["head"], t["step"], t["from"], t["to"]) for t in changes)
+
+
+def uniform_attention(length: int) -> dict[str, float]:
+    """The metrics of docs/measurements.md of a head that attends to all keys alike, from the matrix itself."""
+    a = np.tril(np.ones((length, length))) / np.arange(1, length + 1)[:, None]
+    entropy = -np.sum(a * np.log(np.where(a > 0, a, 1)), axis=1)
+    rows = np.arange(1, length)
+    mean_row = a.mean(axis=0)
+    of_mean_row = -np.sum(mean_row * np.log(mean_row))
+    n = min(64, length // 2)
+    second = np.arange(n, 2 * n)  # rows of the tokens that come the second time
+    return {
+        "entropy": entropy.mean(),
+        "entropy_norm": (entropy[1:] / np.log(rows + 1)).mean(),
+        "entropy_seed": np.log(min(length, 128)),
+        "sink": a[rows, 0].mean(),
+        "previous": a[rows, rows - 1].mean(),
+        "self": np.diag(a).mean(),
+        "constancy": 1 - (of_mean_row - entropy.mean()) / of_mean_row,
+        "consistency": 1,
+        "max_logit": 0,
+        "induction": np.mean([1 / (row + 1) for row in second]),
+        "previous_random": np.mean([1 / (row + 1) for row in second]),
+    }
+
+
+def gaussian_keys(n: int, d: int) -> dict[str, float]:
+    """The mean over draws of n keys of d independent components."""
+    ranks = []
+    rng = np.random.default_rng(7)
+    for _ in range(max(20, 20_000 // n)):
+        keys = rng.normal(size=(n, d))
+        s = np.linalg.svd(keys, compute_uv=False)
+        share = s / s.sum()
+        sizes = np.abs(keys)
+        axis = (sizes.max(axis=1) / np.linalg.norm(keys, axis=1)).mean()
+        vector = ((keys**2).sum(axis=1) ** 2 / (keys**4).sum(axis=1)).mean()
+        ranks.append((s.sum() ** 2 / (s**2).sum(), np.exp(-(share * np.log(share)).sum()), (s**2).sum() ** 2 / (s**4).sum(), axis, vector))
+    return dict(zip(("k_pr", "k_erank", "k_pr_eig", "k_axis", "k_pr_vector"), np.mean(ranks, axis=0), strict=True)) | {"k_cosine": 0}
+
+
+def role_bounds(d: int) -> dict[str, list[tuple[str, float]]]:
+    """What the roles of configs/roles/seeds.yaml ask of single metrics."""
+    flat = 1 / math.sqrt(d)
+    return {
+        "sink": [("static sink ≥", 0.3)],
+        "previous": [("previous token ≥", 0.5)],
+        "self": [("current token ≥", 0.5)],
+        "induction": [("induction ≥", 0.5)],
+        "entropy_norm": [("static sink, semantic retrieval ≤", 0.5), ("syntactic gatherer ≥", 0.7)],
+        "constancy": [("static sink ≥", 0.5), ("semantic retrieval ≤", 0.5)],
+        "consistency": [("syntactic gatherer ≥", 0.7)],
+        "k_axis": [("static sink ≥", flat + 0.25 * (1 - flat))],
+    }
+
+
+def check_levels(run: dict, length: int, d: int, tokens: int) -> None:
+    """A series has the value of a head that does nothing where it is known, and the bounds of roles."""
+    uniform, gaussian, bounds = uniform_attention(length), gaussian_keys(tokens, d), role_bounds(d)
+    for source in run["sources"]:
+        for series in source["series"]:
+            metric, levels = series["metric"], series.get("levels", [])
+            if metric in uniform or metric in gaussian:
+                expected = uniform.get(metric, gaussian.get(metric))
+                # Ranks are by a law for many keys and dimensions, directions are drawn: about one percent.
+                assert math.isclose(levels[0]["value"], expected, rel_tol=1e-6 if metric in uniform else 0.03, abs_tol=1e-9), (metric, levels, expected)
+                name = "uniform attention" if metric in uniform else "Gaussian keys"
+                assert levels[0]["text"] == f"{name} {levels[0]['value']:.3g}" and "role" not in levels[0], levels[0]
+                levels = levels[1:]
+            elif metric == "k_stable_rank":  # its largest singular value is that of the law's edge
+                levels = levels[1:]
+            shown = [(level["text"].rsplit(" ", 1)[0], level["value"]) for level in levels]
+            wanted = bounds.get(metric, [])
+            assert [text for text, _ in shown] == [text for text, _ in wanted], (metric, shown)
+            for (_, value), (_, least) in zip(shown, wanted, strict=True):
+                assert math.isclose(value, least, rel_tol=1e-6)
+            assert all(level["role"] for level in levels)
 
 
 def check(report: Path, run: Path, megabytes: float = 5) -> Page:

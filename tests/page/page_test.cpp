@@ -8,6 +8,7 @@
 #include "page/budget.h"
 #include "page/formulas.h"
 #include "page/html_text.h"
+#include "page/levels.h"
 #include "page/report_data.h"
 
 namespace headscope {
@@ -122,6 +123,30 @@ TEST(ScriptJson, MeansTheSameAndEndsNoScript) {
   EXPECT_EQ(text.find("\xE2\x80\xA8"), std::string::npos);
   EXPECT_EQ(text.find("\xE2\x80\xA9"), std::string::npos);
   EXPECT_EQ(parse_json(text), value);
+}
+
+// The bound of a metric is where the score that the roles are given by has its minimum.
+TEST(Levels, AHeadAtTheBoundHasTheMinimumOfTheRole) {
+  constexpr std::int64_t d_k = 48;
+  Baselines baselines;
+  for (std::size_t i = 0; i < n_scores; ++i) {
+    const auto score = static_cast<Score>(i);
+    const RoleDefinition definition{"mine", "test", {{"a_role", {{score, 0.3}}}}};
+    const MetricLevels levels = levels_of({.seq_len = 0, .d_k = d_k}, &definition, baselines);
+    const auto& of_metric = levels.at(metric_of(score));
+    if (score == Score::high_norm || score == Score::low_norm) {
+      EXPECT_TRUE(of_metric.empty());
+      continue;
+    }
+    ASSERT_FALSE(of_metric.empty()) << score_name(score);
+    EXPECT_TRUE(of_metric.back().role);
+    EXPECT_THAT(of_metric.back().text, ::testing::StartsWith("a role "));
+    Tracks tracks("probe");
+    tracks.counts = {1, 1, 1};
+    tracks.moments = {{0, 0}};
+    tracks.set(metric_of(score), 0, 0, 0, of_metric.back().value);
+    EXPECT_NEAR(scores_at(tracks, 0, d_k)[0][score], 0.3, 1e-15) << score_name(score);
+  }
 }
 
 TEST(Formulas, EveryMetricHasOne) {

@@ -73,6 +73,7 @@ class Values(Reports):
         self.report(run)
         page = check_report.check(run / "report.html", run)
         self.assertEqual({s["name"] for s in page.index["runs"][0]["sources"]}, {"probe", "train"})
+        check_report.check_levels(page.index["runs"][0], length=16, d=8, tokens=32)
         gains = page.index["runs"][0]["gains"]
         table = pq.read_table(run / "gamma.parquet").to_pylist()
         decoded = page.series(gains, len(gains["step"]))
@@ -113,6 +114,23 @@ class Values(Reports):
         changes = pq.read_table(run / "role_transitions.parquet").to_pylist()
         shown = [[f"L{c['layer']}H{c['head']}", str(c["step"]), f"{c['tokens']:,}", c["from"], c["to"]] for c in changes]
         self.assertEqual(sorted(page.cells["transitions"][1:]), sorted(shown))
+
+    def test_levels_are_absent_where_the_batch_is_not_known(self) -> None:
+        def levels(run: Path) -> dict[str, list[str]]:
+            series = self.page(run).index["runs"][0]["sources"][0]["series"]
+            return {one["metric"]: [level["text"] for level in one.get("levels", [])] for one in series}
+
+        unknown = levels(make_run(self.folder / "unknown"))
+        self.assertEqual(unknown["sink"], ["static sink ≥ 0.3"])
+        self.assertEqual(unknown["entropy"], [])
+        self.assertEqual(unknown["entropy_norm"][0], "uniform attention 1")  # whatever the length
+        config = manifest()["config"] | {"train": {"seq_len": 64, "batch": 4}}
+        known = levels(make_run(self.folder / "known", config=config))
+        self.assertEqual(known["sink"], [f"uniform attention {check_report.uniform_attention(64)['sink']:.3g}", "static sink ≥ 0.3"])
+        windows = levels(make_run(self.folder / "windows", config=config, shortest_window=16))
+        self.assertEqual(windows["sink"], ["static sink ≥ 0.3"])
+        damaged = manifest()["config"] | {"train": {"seq_len": 1 << 60, "batch": 4}}
+        self.assertEqual(levels(make_run(self.folder / "damaged", config=damaged))["sink"], ["static sink ≥ 0.3"])
 
     def test_chosen_metrics_and_heads(self) -> None:
         run = make_run(self.folder / "run")

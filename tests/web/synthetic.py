@@ -48,6 +48,12 @@ METRICS = [
     ("self", "attention", "q", "", "mean attention to the token itself"),
     ("induction", "induction", "q", "", "attention to what followed the token's first occurrence; probes only"),
 ]
+# What values can be held against: within the values, and far above them.
+LEVELS = {
+    "sink": [{"value": 0.03, "text": "uniform attention 0.03"}, {"value": 0.3, "text": "static sink ≥ 0.3", "role": True}],
+    "entropy": [{"value": 3.0, "text": "uniform attention 3"}],
+    "k_pr": [{"value": 400.0, "text": "Gaussian keys 400"}],
+}
 ROLES = [("induction", "I"), ("previous_token", "P"), ("static_sink", "S"), ("semantic_retrieval", "R")]
 NO_ROLE = 255
 
@@ -157,7 +163,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         data, low, high, error = encode(values, options.bits, scale)
         last = [None if not math.isfinite(x) else float(x) for x in values[:, -1]]
         series.append({"metric": metric, "heads": count, "block": blocks.add(data), "codec": f"d{options.bits}", "bits": options.bits, "low": low,
-                       "high": high, "scale": scale, "error": error, "last": last})
+                       "high": high, "scale": scale, "error": error, "last": last, **({"levels": LEVELS[metric]} if metric in LEVELS else {})})
         truth[(name, metric)] = values
     sink, induction = truth[(name, "sink")], truth[(name, "induction")]
     previous, entropy = truth[(name, "previous")], truth[(name, "entropy")]

@@ -226,6 +226,64 @@ class Map(PageTest):
         self.assertEqual(page.locator(".card").count(), 6)
 
 
+class Levels(PageTest):
+    """What a value can be held against: a tick on the colour bar, a dashed line among the curves, words."""
+
+    def dark(self, selector, box):
+        """The share of pixels in a box (x, y, width, height) that differ from paper by half of the way to ink."""
+        return self.page.evaluate("""([selector, [x, y, width, height]]) => {
+          const canvas = document.querySelector(selector), ratio = canvas.width / parseFloat(canvas.style.width);
+          const { data } = canvas.getContext('2d').getImageData(Math.round(x * ratio), Math.round(y * ratio), Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio)));
+          let dark = 0;
+          for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 128 && data[i] + data[i + 1] + data[i + 2] < 384) ++dark;
+          return dark / (data.length / 4);
+        }""", [selector, box])
+
+    def test_Words_CountTheHeadsAbove(self):
+        page = self.open(fragment="#m=sink")
+        values = self.truth[(self.run_name(), "sink")][:, -1]
+        note = page.inner_text('[data-view="map"] .note')
+        self.assertIn(f"uniform attention 0.03 ({(values > 0.03).sum()} of 16 heads above), static sink ≥ 0.3 ({(values > 0.3).sum()} above)", note)
+        page = self.open(fragment="#m=sink&c=layer")      # a difference is not compared
+        self.assertNotIn("uniform", page.inner_text('[data-view="map"] .note'))
+
+    def test_ColourBar_HasATickAtEachLevel(self):
+        page = self.open(fragment="#m=sink")
+        page.locator(".map-key").scroll_into_view_if_needed()
+        self.settle()
+        values = np.log(self.truth[(self.run_name(), "sink")][:, -1])      # its scale is logarithmic
+        wide = min(320, page.locator(".map-key").bounding_box()["width"] - 40)
+        at = [34 + wide * (np.log(level) - values.min()) / np.ptp(values) for level in (0.03, 0.3)]
+        dark = [x for x in range(30, int(34 + wide + 5)) if self.dark(".map-key canvas", [x, 9, 1, 3]) > 0.5]
+        self.assertEqual(len(dark), 2)
+        np.testing.assert_allclose(dark, at, atol=1)
+
+    def dashes(self, metric, level):
+        """The share of ink in the row of a level, of the axis that holds it and all values."""
+        page = self.open(fragment=f"#m={metric}")
+        canvas = page.locator('[data-view="curves"] canvas').last
+        canvas.scroll_into_view_if_needed()
+        page.wait_for_timeout(300)
+        values = self.truth[(self.run_name(), metric)]
+        low, high = values.min(), values.max()
+        size = canvas.bounding_box()
+        bottom, top = size["height"] - 42, 14
+        y = bottom + (level - low) / (high - low) * (top - bottom)
+        return max(self.dark('[data-view="curves"] canvas', [200, y + by, size["width"] - 300, 1]) for by in (-1, 0, 1))
+
+    def test_Curves_HaveADashedLineAtALevelWithin(self):
+        self.assertGreater(self.dashes("entropy", 3.0), 0.35)      # half of it is ink
+        self.assertLess(self.dashes("entropy", 2.5), 0.2)
+
+    def test_Curves_KeepTheirScaleWhereALevelIsFarAway(self):
+        page = self.open(fragment="#m=k_pr")
+        label = page.locator('[data-view="map"] canvas[aria-label]').first.get_attribute("aria-label")
+        values = self.truth[(self.run_name(), "k_pr")]
+        self.assertIn(f"to {float(f'{values[:, -1].max():.4g}'):g}", label)
+        for level in (values.min(), values.max()):      # no line
+            self.assertLess(self.dashes("k_pr", level), 0.2)
+
+
 class Time(PageTest):
     def curves(self):
         """The box of the curves, in view and drawn."""

@@ -7,8 +7,8 @@ import { rule, text } from "../draw/axes";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
 import { dots, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
-import { axis, extent, faded, number } from "../scale";
-import { Run, Score, Test } from "../source";
+import { axis, extent, faded, number, Scale, widened } from "../scale";
+import { Level, Run, Score, Test } from "../source";
 import { head_name, Pin } from "../state";
 import { attention } from "./attention";
 import { examples } from "./examples";
@@ -95,7 +95,7 @@ class Card {
     const moments = () => app.data.tracked(app.data.run(), app.store.state.source)?.step.length ?? 0;
     const shape = (width: number) => {
       const columns = Math.max(2, Math.floor(width / 150));
-      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: moments() > 1 ? 78 : 46 };
+      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: moments() > 1 ? 90 : 60 };
     };
     const surface = new Surface(box, {
       label: `All metrics of ${head_name(pin)} over time, against the other heads of layer ${pin.layer}. The list of metrics above chooses one.`,
@@ -163,10 +163,11 @@ function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, tr
   text(c, name, left, top + 9, chosen ? theme.ink : theme.soft, { size: 11, weight: chosen ? 700 : 400 });
   if (!track) return;
   if (track.moments === 1) return one_moment(c, app, pin, track, left, top, width);
-  const box = { left, top: top + 20, right: left + width, bottom: top + high - 10 };
+  const box = { left, top: top + 20, right: left + width, bottom: top + high - 22 };
   const xs = positions(track.tokens, time_scale(track.tokens, box, app.store.state.time === "log"));
   const first = pin.layer * track.heads * track.moments;
-  const [low, high_value] = extent(track.values.subarray(first, first + track.heads * track.moments));
+  const level = baseline(track);
+  const [low, high_value] = widened(extent(track.values.subarray(first, first + track.heads * track.moments)), level ? [level.value] : [], track.log);
   const y = axis(low, high_value, [box.bottom, box.top], track.log);
   const own = place_of(track.run, track.heads, pin.layer, pin.head);
   rule(c, box.left, box.bottom + 2, box.right, box.bottom + 2, theme.grid);
@@ -179,17 +180,33 @@ function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, tr
     c.stroke();
   }
   strong_curve(c, theme, xs, track.values, own * track.moments, y, theme.categories[pin.slot], 1.8);
+  if (level) baseline_mark(c, app, y, level, box.left, top + high - 10, (at) => rule(c, box.left, at, box.right, at, theme.soft));
   text(c, number(track.values[(own + 1) * track.moments - 1], 3), box.right, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
+}
+
+// What a head that does nothing gives. What roles ask for stands in the tests.
+function baseline(track: Track): Level | undefined {
+  return track.series.levels?.find((level) => !level.role);
+}
+// A dashed line, where it is within the scale, and its text below.
+function baseline_mark(c: CanvasRenderingContext2D, app: App, scale: Scale, level: Level, left: number, below: number, line: (at: number) => void): void {
+  const [low, high] = scale.domain(), inside = level.value >= low && level.value <= high;
+  c.setLineDash([3, 3]);
+  if (inside) line(scale(level.value));
+  c.setLineDash([]);
+  text(c, `${inside ? "┄" : level.value > high ? "↑" : "↓"} ${level.text}`, left, below, app.theme().soft, { size: 10 });
 }
 
 // One moment has no curve: the heads of the layer as dots on a line.
 function one_moment(c: CanvasRenderingContext2D, app: App, pin: Pin, track: Track, left: number, top: number, width: number): void {
   const theme = app.theme(), first = pin.layer * track.heads, y = top + 27;
   const own = place_of(track.run, track.heads, pin.layer, pin.head);
-  const x = axis(track.low, track.high, [left + 6, left + width - 6], track.log);
+  const level = baseline(track), range = widened([track.low, track.high], level ? [level.value] : [], track.log);
+  const x = axis(range[0], range[1], [left + 6, left + width - 6], track.log);
   rule(c, left, y, left + width, y, theme.grid);
   const others = Array.from({ length: track.heads }, (_, i) => first + i).filter((head) => head !== own && Number.isFinite(track.values[head]));
   dots(c, others.map((head) => ({ x: x(track.values[head]), y: y + 0.5, colour: theme.muted })), 3, 0.8);
+  if (level) baseline_mark(c, app, x, level, left, top + 43, (at) => rule(c, at, y - 7, at, y + 8, theme.soft));
   if (Number.isFinite(track.values[own])) ring(c, theme, x(track.values[own]), y + 0.5, theme.categories[pin.slot], 6);
   text(c, number(track.values[own], 3), left + width, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
 }
