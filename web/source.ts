@@ -10,10 +10,10 @@ export interface Role { name: string; letter: string; text: string }
 export interface Level { value: number; text: string; role?: boolean }      // what a value can be held against; role: what a role asks for
 export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[]; levels?: Level[] }
 export interface Tracked { name: string; step: number[]; tokens: number[]; of: number; series: Series[] }
-export interface Test { role: number; metric: string; score?: string; value: number | null; minimum: number | null; maximum: number | null; passed: boolean }
-export interface Score { layer: number; head: number; role: number | null; since: number | null; tests: Test[] }
+export interface Test { role: number; metric: string; score: string; minimum: number }
+export interface Score { layer: number; head: number; role: number | null; since: number | null; values: (number | null)[] }      // of each test
 export interface Roles {
-  definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; scores: Score[];
+  definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; tests: Test[]; scores: Score[];
   transitions: { step: number; tokens: number; layer: number; head: number; from: number | null; to: number | null }[];
 }
 export interface Attention { texts: { pieces: string[] }[]; heads: [number, number][]; blocks: (string | null)[][] }

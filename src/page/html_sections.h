@@ -18,6 +18,9 @@ std::string why_html(const ReportData& data);                                // 
 std::string compare_html(const ReportData& data);                            // Compare
 std::string trust_html(const ReportData& data, const PageContent& content);  // Can I trust it?
 
+// The head nearest to each role: a part of "Which heads?", in html_nearest.cpp.
+std::string nearest_html(const ReportRun& run);
+
 // What several sections say of a run.
 
 std::string status_text(const ReportRun& run);

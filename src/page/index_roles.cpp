@@ -1,42 +1,33 @@
 // The roles of heads: at every moment, the tests at the last one, the changes.
-#include <algorithm>
-#include <cmath>
-
 #include "page/index_parts.h"
+#include "page/nearest.h"
 
 namespace headscope {
 namespace {
 
 using nlohmann::ordered_json;
 
-// The minimums of the head's role, or of the role that it comes nearest to.
-ordered_json tests_json(const HeadRole& head, const RoleDefinition& definition, const IndexParts& parts) {
-  const auto shortfall = [&](const Role& role) {
-    double sum = 0;
-    for (const Minimum& minimum : role.minimums) {
-      const double value = head.scores[minimum.score];
-      sum += std::isfinite(value) ? std::max(0.0, minimum.least - value) : 1;
-    }
-    return sum;
-  };
-  std::size_t label = head.label;
-  if (label >= definition.roles.size()) {
-    const auto nearest = std::ranges::min_element(definition.roles, {}, shortfall);
-    if (nearest == definition.roles.end()) return ordered_json::array();
-    label = static_cast<std::size_t>(nearest - definition.roles.begin());
-  }
+// What each role of the definition asks for.
+ordered_json tests_json(const RoleDefinition& definition, const IndexParts& parts) {
   ordered_json tests = ordered_json::array();
-  for (const Minimum& minimum : definition.roles[label].minimums) {
-    const double value = head.scores[minimum.score];
-    tests.push_back({{"role", or_null(parts.role_place(definition, label))},
-                     {"metric", metric_of(minimum.score)},
-                     {"score", score_name(minimum.score)},
-                     {"value", rounded_to_float(value)},
-                     {"minimum", minimum.least},
-                     {"maximum", nullptr},
-                     {"passed", value >= minimum.least}});
-  }
+  for (std::size_t label = 0; label < definition.roles.size(); ++label)
+    for (const Minimum& minimum : definition.roles[label].minimums)
+      tests.push_back({{"role", or_null(parts.role_place(definition, label))},
+                       {"metric", metric_of(minimum.score)},
+                       {"score", score_name(minimum.score)},
+                       {"minimum", minimum.least}});
   return tests;
+}
+
+// The scores of a head that the tests ask for, in their order. Rounded where that changes no result.
+ordered_json values_json(const HeadScores& scores, const RoleDefinition& definition) {
+  ordered_json values = ordered_json::array();
+  for (const Role& role : definition.roles)
+    for (const Minimum& minimum : role.minimums) {
+      const double value = scores[minimum.score], rounded = rounded_to_float(value);
+      values.push_back((value >= minimum.least) == (rounded >= minimum.least) ? rounded : value);
+    }
+  return values;
 }
 
 }  // namespace
@@ -56,15 +47,13 @@ ordered_json roles_json(const ReportRun& run, IndexParts& parts) {
       bytes += static_cast<char>(parts.role_place(roles.definition, label).value_or(no_role));
   ordered_json scores = ordered_json::array();
   for (std::size_t i = 0; i < roles.heads.size(); ++i) {
-    std::size_t first = course.labels.size();
-    while (first > 0 && course.labels[first - 1].labels[i] == roles.heads[i].label) --first;
+    const std::optional<Moment> since = role_since(course, i);
     const auto heads = static_cast<std::size_t>(roles.counts.query_heads);
-    scores.push_back(
-        {{"layer", i / heads},
-         {"head", i % heads},
-         {"role", or_null(parts.role_place(roles.definition, roles.heads[i].label))},
-         {"since", first < course.labels.size() ? ordered_json(course.labels[first].moment.step) : ordered_json()},
-         {"tests", tests_json(roles.heads[i], roles.definition, parts)}});
+    scores.push_back({{"layer", i / heads},
+                      {"head", i % heads},
+                      {"role", or_null(parts.role_place(roles.definition, roles.heads[i].label))},
+                      {"since", since ? ordered_json(since->step) : ordered_json()},
+                      {"values", values_json(roles.heads[i].scores, roles.definition)}});
   }
   ordered_json transitions = ordered_json::array();
   constexpr std::size_t most_transitions = 500;  // more would make most of the index
@@ -85,6 +74,7 @@ ordered_json roles_json(const ReportRun& run, IndexParts& parts) {
           {"step", places_json(moments, places, &Moment::step)},
           {"tokens", places_json(moments, places, &Moment::tokens)},
           {"of_head", {{"block", parts.block(block_text(bytes))}}},
+          {"tests", tests_json(roles.definition, parts)},
           {"scores", std::move(scores)},
           {"transitions", std::move(transitions)}};
 }

@@ -225,6 +225,7 @@ def check_roles(page: Page, run: dict, folder: Path) -> None:
     labels = page.bytes(roles["of_head"]["block"])
     assert len(labels) == heads * len(roles["step"])
     table = pq.read_table(folder / "roles.parquet").to_pydict()
+    place_of = {place: row for row, place in enumerate(zip(table["layer"], table["head"], strict=True))}
     for layer, head, role in zip(table["layer"], table["head"], table["role"], strict=True):
         place = layer * run["heads"]["q"] + head
         label = labels[len(labels) - heads + place]
@@ -232,11 +233,60 @@ def check_roles(page: Page, run: dict, folder: Path) -> None:
         score = roles["scores"][place]
         assert (score["layer"], score["head"]) == (layer, head)
         assert (names[score["role"]] if score["role"] is not None else "mixed") == role
-        assert all(test["passed"] for test in score["tests"]) == (role != "mixed")
+        row = place_of[layer, head]
+        for test, value in zip(roles["tests"], score["values"], strict=True):
+            expected = table[test["score"]][row]
+            assert value is None if math.isnan(expected) else abs(value - expected) < 1e-6 and (value >= test["minimum"]) == (expected >= test["minimum"])
+        failed = {test["role"] for test, value in zip(roles["tests"], score["values"], strict=True) if value is None or value < test["minimum"]}
+        first = next((name for i, name in enumerate(names) if i not in failed), "mixed")
+        assert first == role, (layer, head, first, role)
     changes = pq.read_table(folder / "role_transitions.parquet").to_pylist()
     name = lambda place: "mixed" if place is None else names[place]  # noqa: E731
     shown = [(t["layer"], t["head"], t["step"], name(t["from"]), name(t["to"])) for t in roles["transitions"]]
     assert sorted(shown) == sorted((t["layer"], t["head"], t["step"], t["from"], t["to"]) for t in changes)
+
+
+SEEDS = {  # configs/roles/seeds.yaml
+    "induction": {"induction": 0.5},
+    "previous_token": {"previous": 0.5},
+    "current_token": {"self": 0.5},
+    "static_sink": {"focused": 0.5, "constant": 0.5, "sink": 0.3, "axis_aligned": 0.25, "high_norm": 0.474},
+    "semantic_retrieval": {"focused": 0.5, "query_dependent": 0.5, "high_norm": 0.526},
+    "syntactic_gatherer": {"broad": 0.7, "low_norm": 0.526, "consistent": 0.7},
+}
+
+
+def check_nearest(page: Page, folder: Path) -> None:
+    """The table of the nearest heads against roles.parquet, role_timeline.parquet and role_transitions.parquet."""
+    heads = pq.read_table(folder / "roles.parquet").to_pylist()
+    changes = pq.read_table(folder / "role_transitions.parquet").to_pylist()
+    steps = pq.read_table(folder / "role_timeline.parquet")["step"].to_pylist()
+    rows = {row[0]: row for row in page.cells["nearest"][1:]}
+    assert list(rows) == [name.replace("_", " ") for name in SEEDS]
+    for role, minimums in SEEDS.items():
+        _, count, name, passes, fails, since = rows[role.replace("_", " ")]
+        have = [head for head in heads if head["role"] == role]
+        assert int(count) == len(have)
+        measured = [head for head in heads if all(math.isfinite(head[score]) for score in minimums)]
+        if not measured:
+            assert name == since == "–" and fails.startswith("not measured")
+            continue
+        order = []
+        for head in have or measured:
+            gaps = [max(0, least - head[score]) for score, least in minimums.items()]
+            order.append((max(gaps), sum(gaps), -math.prod(head[score] for score in minimums), head["layer"], head["head"], head))
+        best = min(order)[-1]
+        assert name == f"L{best['layer']}H{best['head']}", (role, name, best)
+        passed = {score for score, least in minimums.items() if best[score] >= least}
+        other = f"counts as {best['role'].replace('_', ' ')}, which comes first"
+        assert {text.split(" ")[0] for text in passes.split(", ") if text != "–"} == passed
+        for text in fails.split(", ") if fails not in ("–", other) else []:
+            score, value, _, least, _, _, gap = text.rstrip(")").split(" ")
+            assert score not in passed and float(least) == minimums[score]
+            assert abs(float(value) - best[score]) < 5e-4 and math.isclose(float(gap), minimums[score] - best[score], rel_tol=5e-3)
+        assert fails == (other if not have else "–") or len(passed) < len(minimums)
+        own = [c["step"] for c in changes if (c["layer"], c["head"]) == (best["layer"], best["head"])]
+        assert since == (str(max(own, default=min(steps))) if have else "–"), (role, since, own)
 
 
 def uniform_attention(length: int) -> dict[str, float]:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import check_report
@@ -114,6 +115,27 @@ class Values(Reports):
         changes = pq.read_table(run / "role_transitions.parquet").to_pylist()
         shown = [[f"L{c['layer']}H{c['head']}", str(c["step"]), f"{c['tokens']:,}", c["from"], c["to"]] for c in changes]
         self.assertEqual(sorted(page.cells["transitions"][1:]), sorted(shown))
+
+    def test_nearest_heads_are_those_of_the_tables(self) -> None:
+        kinds = set()
+        for seed in range(6):  # some have heads with a role, some none, some heads that count as another role
+            run = make_run(self.folder / f"run{seed}", layers=2, q=2 + seed % 3, k=1, moments=5, seed=seed)
+            subprocess.run([PROGRAM, "roles", run], capture_output=True, check=True)
+            page = self.page(run)
+            check_report.check_nearest(page, run)
+            kinds |= {"has" if row[1] != "0" else "other" if "counts as" in row[4] else "short" for row in page.cells["nearest"][1:]}
+        self.assertEqual(kinds, {"has", "other", "short"})
+
+    def test_a_role_that_was_not_measured_has_no_nearest_head(self) -> None:
+        run = make_run(self.folder / "run")
+        table = pq.read_table(run / "heads.parquet")
+        shutil.rmtree(run / "heads.parquet")
+        write_parts(run / "heads.parquet", table.filter(pc.not_equal(table["metric"], "induction")))
+        subprocess.run([PROGRAM, "roles", run], capture_output=True, check=True)
+        page = self.page(run)
+        check_report.check_nearest(page, run)
+        self.assertEqual(page.cells["nearest"][1], ["induction", "0", "–", "–", "not measured: induction", "–"])
+        self.assertIn("Whether a head has the role induction is not known (not measured: induction).", page.text)
 
     def test_levels_are_absent_where_the_batch_is_not_known(self) -> None:
         def levels(run: Path) -> dict[str, list[str]]:

@@ -422,13 +422,30 @@ class Cards(PageTest):
         for sign in ("·", "⏎", "⇥", "⟨0xE2⟩"):
             self.assertIn(sign, text)
 
-    def test_Tests_SayWhatPassedAndWhatFailed(self):
-        page = self.open(fragment="#h=1.1")
-        expected = self.index["runs"][0]["roles"]["scores"][5]["tests"]
-        rows = page.locator(".card .tests tbody tr")
-        self.assertEqual(rows.count(), len(expected))
-        for i, test in enumerate(expected):
-            self.assertIn("passed" if test["passed"] else "failed", rows.nth(i).inner_text())
+    def test_Tests_OfAllRoles_ThoseThatPassFirst_ThenTheNearest(self):
+        roles = self.open(fragment="#h=1.1") and self.index["runs"][0]["roles"]
+        for place in (5, 0, 10):
+            page = self.open(fragment=f"#h={place // 4}.{place % 4}")
+            values, gaps = roles["scores"][place]["values"], {}
+            for test, value in zip(roles["tests"], values):
+                gaps[test["role"]] = max(gaps.get(test["role"], -9), test["minimum"] - value)
+            order = sorted(gaps, key=lambda role: max(0, gaps[role]))
+            shown = page.locator(".card div.tests summary").all_inner_texts()
+            self.assertEqual([text.split(":")[0] for text in shown], [self.index["roles"][role]["text"] for role in order])
+            for text, role in zip(shown, order):
+                self.assertEqual("passed, short by" in text, gaps[role] > 0, text)
+                if gaps[role] > 0:
+                    own = [value >= test["minimum"] for test, value in zip(roles["tests"], values) if test["role"] == role]
+                    self.assertIn(f"{sum(own)} of {len(own)} passed", text)
+                    self.assertAlmostEqual(float(text.split("short by ")[1]), gaps[role], delta=0.06 * gaps[role])      # two digits
+            self.assertEqual(page.locator(".card div.tests details[open]").count(), 1)
+            rows = page.locator(".card .tests tr.passed").count()
+            self.assertEqual(rows, sum(value >= test["minimum"] for test, value in zip(roles["tests"], values)))
+
+    def test_RowOfTheNearestHead_OpensItsCard(self):
+        page = self.open()
+        page.click("table.nearest td")
+        page.wait_for_selector(".card h3:has-text('L2H3')")
 
 
 class Compare(PageTest):
