@@ -33,7 +33,7 @@ export interface Surgery {
   unmodified_loss: number | null; uniform_attention_loss: number | null; remove?: { [way: string]: Change[] }; quantise?: { [way: string]: Change[] };
 }
 export interface Run {
-  name: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
+  name: string; label: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
   layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number | null; sources: Tracked[]; roles: Roles | null;
   steps: { block: string; rows: number; columns: string[] } | null;
   probes: { step: number[]; tokens: number[]; loss: (number | null)[]; val_loss: (number | null)[] } | null;

@@ -9,9 +9,12 @@
 namespace headscope {
 namespace {
 
-std::string section(std::string_view id, std::string_view heading, const std::string& content) {
+// `run`: that the section is about, where there are several; the script names another one.
+std::string section(std::string_view id, std::string_view heading, const std::string& content,
+                    const std::string& run = "") {
   if (content.empty()) return "";
-  return fmt::format("<section id=\"{}\">\n<h2>{}</h2>\n{}</section>\n", id, escaped(heading), content);
+  const std::string of_run = run.empty() ? "" : fmt::format("<span class=\"of-run\"> — {}</span>", escaped(run));
+  return fmt::format("<section id=\"{}\">\n<h2>{}{}</h2>\n{}</section>\n", id, escaped(heading), of_run, content);
 }
 
 std::string policy() {
@@ -32,11 +35,15 @@ std::string page_html(const ReportData& data, const PageContent& content, const 
   page += element("title", data.title + " – headscope") + "\n<style>" + std::string(web_style()) +
           "</style>\n</head>\n<body>\n";
   page += header_html(data, content.index) + view("controls") + "<main>\n";
+  const std::string compared = section("compare", "Compare", compare_html(data));
+  const ReportRun* first = first_tracked(data);
+  const std::string run = first != nullptr && data.runs.size() > 1 ? label_of(data, *first) : "";
+  if (!data.studies.empty()) page += compared;  // what a study is for
   page += section("what", "What happened?", what_html(data));
-  page += section("heads", "Which heads?", heads_html(data, choice));
-  page += section("time", "When?", time_html(data, choice));
-  page += section("why", "Why?", why_html(data));
-  page += section("compare", "Compare", compare_html(data));
+  page += section("heads", "Which heads?", heads_html(data, choice), run);
+  page += section("time", "When?", time_html(data, choice), run);
+  page += section("why", "Why?", why_html(data), run);
+  if (data.studies.empty()) page += compared;
   page += section("trust", "Can I trust it?", trust_html(data, content));
   page += "</main>\n<script type=\"application/json\" id=\"index\">" + script_json(content.index) + "</script>\n";
   page.reserve(page.size() + content.bytes() + 100 * content.blocks.size() + web_script().size() + 1000);

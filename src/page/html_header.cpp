@@ -65,7 +65,7 @@ std::string roles_sentence(const ReportRun& run) {
 
 // What happened, in one or two sentences.
 std::string verdict_text(const ReportData& data) {
-  if (!data.studies.empty()) return data.studies.front().result.verdict.sentence;
+  if (!data.studies.empty()) return study_summary(data.studies.front().result.verdict);
   const ReportRun& run = data.runs.front();
   std::string text;
   const std::optional<Moment> last = last_moment(run);
@@ -160,6 +160,7 @@ bool says_its_training(const ReportRun& run, const Moment& moment) {
 std::string header_html(const ReportData& data, const ordered_json& index) {
   std::string text =
       "<header>\n<button id=\"theme\" type=\"button\">Theme</button>\n" + element("h1", data.title) + "\n";
+  if (!data.studies.empty()) text += legend_html(data.studies.front().result.verdict);
   if (const std::string verdict = verdict_text(data); !verdict.empty())
     text += fmt::format("<p class=\"verdict\">{}</p>\n", escaped(verdict));
   text += "<dl class=\"facts\">\n";

@@ -87,7 +87,8 @@ const ReportRun* first_tracked(const ReportData& data) {
 
 std::string heads_html(const ReportData& data, const Choice& choice) {
   const ReportRun* run = first_tracked(data);
-  return run == nullptr ? "" : view("map") + view("scatter") + nearest_html(*run) + heads_table_html(*run, choice);
+  return run == nullptr ? ""
+                        : view("map") + view("scatter") + nearest_html(data, *run) + heads_table_html(*run, choice);
 }
 
 }  // namespace headscope

@@ -94,7 +94,7 @@ std::vector<std::string> row_of(const Nearest& one) {
 
 }  // namespace
 
-std::string nearest_html(const ReportRun& run) {
+std::string nearest_html(const ReportData& data, const ReportRun& run) {
   if (!run.roles || run.roles->roles.definition.roles.empty()) return "";
   const RoleDefinition& definition = run.roles->roles.definition;
   TextTable table{"nearest",
@@ -111,7 +111,8 @@ std::string nearest_html(const ReportRun& run) {
     attributes.push_back(
         nearest.not_measured.empty() ? fmt::format(" data-head=\"q{}.{}\"", nearest.layer, nearest.head) : "");
   }
-  return fmt::format("<p class=\"nearest\">{}</p>\n", escaped(sentence_of(nearest_to(*run.roles, 0)))) +
+  const std::string of_run = data.runs.size() > 1 ? label_of(data, run) + ": " : "";
+  return fmt::format("<p class=\"nearest\">{}</p>\n", escaped(of_run + sentence_of(nearest_to(*run.roles, 0)))) +
          table_html(table, attributes);
 }
 

@@ -19,7 +19,12 @@ std::string compare_html(const ReportData& data);                            // 
 std::string trust_html(const ReportData& data, const PageContent& content);  // Can I trust it?
 
 // The head nearest to each role: a part of "Which heads?", in html_nearest.cpp.
-std::string nearest_html(const ReportRun& run);
+std::string nearest_html(const ReportData& data, const ReportRun& run);
+
+// Of a study, in html_study.cpp.
+std::string study_summary(const Verdict& verdict);  // in one or two sentences: the total effect, then its parts
+std::string legend_html(const Verdict& verdict);    // the letters of its conditions
+std::string study_html(const ReportStudy& report);  // the tables of the verdict
 
 // What several sections say of a run.
 

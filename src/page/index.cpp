@@ -73,6 +73,7 @@ ordered_json run_json(const ReportRun& run, int same_heads, IndexParts& parts) {
   if (run.condition)
     condition = {{"tag", run.condition->tag}, {"letter", run.condition->letter}, {"name", run.condition->name}};
   return {{"name", run.name},
+          {"label", label_of(parts.data, run)},
           {"command", run.command},
           {"status", run.status},
           {"started", run.started},
@@ -176,6 +177,11 @@ ordered_json places_json(std::span<const Moment> moments, const Places& places, 
   ordered_json list = ordered_json::array();
   for (const std::size_t place : places) list.push_back(moments[place].*count);
   return list;
+}
+
+std::string label_of(const ReportData& data, const ReportRun& run) {
+  if (!run.condition || data.studies.size() > 1) return run.name;
+  return run.seed ? fmt::format("{}, seed {}", run.condition->letter, *run.seed) : run.condition->letter;
 }
 
 std::size_t PageContent::bytes() const {

@@ -6,6 +6,14 @@ namespace headscope {
 
 using nlohmann::ordered_json;
 
+std::vector<const Effect*> total_first(const Verdict& verdict) {
+  std::vector<const Effect*> effects;
+  if (const Effect* total = verdict.find("total")) effects.push_back(total);
+  for (const Effect& effect : verdict.effects)
+    if (effects.empty() || &effect != effects.front()) effects.push_back(&effect);
+  return effects;
+}
+
 ordered_json study_json(const ReportStudy& report) {
   const StudyResult& result = report.result;
   const Verdict& verdict = result.verdict;
@@ -26,8 +34,8 @@ ordered_json study_json(const ReportStudy& report) {
                           {"values", values.end}});
   }
   ordered_json by_layer = ordered_json::object();
-  for (std::size_t i = 0; i < verdict.effects.size(); ++i) {
-    const Effect& effect = verdict.effects[i];
+  for (const Effect* one : total_first(verdict)) {
+    const Effect& effect = *one;
     ordered_json object = {{"name", effect.contrast.name}, {"pair", pair_text(verdict, effect.contrast)}};
     ordered_json numbers = all.at("effects").at(effect.contrast.name);
     numbers.erase("by_layer");
@@ -37,7 +45,7 @@ ordered_json study_json(const ReportStudy& report) {
                            {"error", ordered_json::array()},
                            {"low", ordered_json::array()},
                            {"high", ordered_json::array()}};
-    for (const MeanInterval& layer : result.details[i].layers) {
+    for (const MeanInterval& layer : result.details[static_cast<std::size_t>(one - verdict.effects.data())].layers) {
       layers["difference"].push_back(layer.mean);
       layers["error"].push_back(layer.standard_error);
       layers["low"].push_back(layer.low);

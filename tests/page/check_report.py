@@ -74,6 +74,9 @@ class Page(HTMLParser):
         else:
             self.code[-1] += data
 
+    def sections(self) -> list[str]:
+        return [str(attributes["id"]) for tag, attributes in self.tags if tag == "section"]
+
     @property
     def index(self) -> dict:
         return json.loads(self.blocks["index"])

@@ -181,6 +181,10 @@ class AtTheEnd(Reports):
         self.run_program("study", "--out", "study", "--conditions", "QK,NoQK", "--set", *SMALL)
         page = Page((self.folder / "study/report.html").read_text(encoding="utf-8"))
         self.assertEqual([run["condition"]["tag"] for run in page.index["runs"]], ["QK", "NoQK"])
+        self.assertEqual(page.sections()[:2], ["compare", "what"])
+        a_less_c = page.index["study"]["conditions"][0]["mean"] - page.index["study"]["conditions"][1]["mean"]
+        shown = f"{a_less_c:+.2f}".replace("-", "−")
+        self.assertIn(f"QK-Norm as a whole: A − C = {shown} in mean key PR. One seed describes", page.text)
         for command in (["train", "--set", *SMALL], ["inspect", "trained"], ["plasticity", "--demo", "--no-figures"]):
             self.run_program(*command, "--no-report", "--out", "without")
             self.assertFalse((self.folder / "without/report.html").exists())
@@ -383,6 +387,23 @@ class Studies(Reports):
         self.assertAlmostEqual(effects["gamma"]["standard_error"], error)
         self.assertEqual(len(page.cells["effects"]), 1 + len(effects))
         self.assertIn(study["sentence"], page.text)
+        self.quotes_the_total(page, by_tag)
+
+    def quotes_the_total(self, page: Page, by_tag: dict[str, list[float]]) -> None:
+        """The first sentence has A − C over the seeds, with its interval by Student's t; letters are explained before."""
+        differences = [a - c for a, c in zip(by_tag["QK"], by_tag["NoQK"], strict=True)]
+        self.assertEqual(len(differences), 5)
+        half = 2.7764451 * statistics.stdev(differences) / math.sqrt(5)  # 97.5 % of t with 4 degrees of freedom
+        mean = statistics.mean(differences)
+        minus = lambda value: f"{value:+.2f}".replace("-", "−")  # noqa: E731
+        sentence = f"A − C = {minus(mean)} in mean key PR (95 % interval {minus(mean - half)} to {minus(mean + half)}, 5 seeds"
+        self.assertIn(sentence, page.text)
+        before = page.text[: page.text.index(sentence)]
+        for letter, name in (("A", "learned γ"), ("B", "γ = 1"), ("C", "no QK-Norm"), ("A₀", "γ without decay")):
+            self.assertIn(f"{letter}{name}", before)
+        self.assertNotIn(" − ", before)  # no pair of letters
+        self.assertEqual(page.cells["effects"][1][:4], ["QK-Norm as a whole", "A − C", minus(mean), f"{minus(mean - half)} to {minus(mean + half)}"])
+        self.assertEqual(page.sections()[0], "compare")
 
     def test_conditions_and_seeds_of_a_study_that_goes_on(self) -> None:
         study = self.folder / "study"
@@ -401,7 +422,11 @@ class Studies(Reports):
         self.assertEqual((same[0], same[1]), (same[2], same[3]))
         self.assertNotEqual(same[0], same[1])
         self.assertIsNone(page.index["study"])
+        self.assertEqual([run["label"] for run in page.index["runs"]], ["A, seed 1", "A, seed 2", "C, seed 1", "C, seed 2"])
+        for heading in ("Which heads? — A, seed 1", "When? — A, seed 1", "Why? — A, seed 1"):
+            self.assertIn(heading, page.text)
         page = self.page(study / "seed_1" / "QK")
+        self.assertNotIn("Which heads? —", page.text)
         self.assertEqual(len(page.index["runs"]), 1)
 
 

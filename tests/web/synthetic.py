@@ -194,7 +194,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     some = [[l, h] for l in range(min(layers, 4)) for h in range(min(heads, 4))]
     every = max(1, moments // 20)
     return {
-        "name": name, "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
+        "name": name, "label": f"{letter}, {name}", "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
         "condition": {"tag": {"A": "QK", "B": "QK_frozen", "C": "NoQK"}[letter], "letter": letter}, "seed": 42, "layers": layers,
         "heads": {"q": heads, "k": key_heads}, "d_k": d_k, "same_heads": same_heads,
         "sources": [{"name": "probe", "step": step.tolist(), "tokens": tokens.tolist(), "of": moments, "series": series}],
@@ -285,7 +285,7 @@ def static_html(index, truth):
 {view('controls')}
 <main>
 <section id="what"><h2>What happened?</h2>{view('loss')}{answers}</section>
-<section id="heads"><h2>Which heads?</h2>{view('map')}{view('scatter')}{nearest}{table}</section>
+<section id="heads"><h2>Which heads?<span class="of-run"></span></h2>{view('map')}{view('scatter')}{nearest}{table}</section>
 <section id="time"><h2>When?</h2>{view('curves')}{view('strips')}{view('role-timeline')}
 <div class="frame"><table class="transitions"><caption>Changes of role</caption><thead><tr><th scope="col">step</th><th scope="col">head</th><th scope="col">from</th><th scope="col">to</th></tr></thead><tbody>{changes}</tbody></table></div></section>
 <section id="why"><h2>Why?</h2>{view('cards')}</section>

@@ -449,6 +449,13 @@ class Cards(PageTest):
 
 
 class Compare(PageTest):
+    def test_Heading_NamesTheRunThatIsShown(self):
+        page = self.open()
+        self.assertEqual(page.inner_text("#heads h2"), f"Which heads? — {self.index['runs'][0]['label']}")
+        page.select_option(".settings select", "1")
+        self.settle()
+        self.assertEqual(page.inner_text("#heads h2"), f"Which heads? — {self.index['runs'][1]['label']}")
+
     def test_RunsOfOneSeed_AreComparedHeadByHead(self):
         page = self.open()
         self.assertEqual(page.locator('[data-view="compare"] .map-frame').count(), 3)
