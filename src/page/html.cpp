@@ -34,7 +34,11 @@ std::string page_html(const ReportData& data, const PageContent& content, const 
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy());
   page += element("title", data.title + " – headscope") + "\n<style>" + std::string(web_style()) +
           "</style>\n</head>\n<body>\n";
-  page += header_html(data, content.index) + view("controls") + "<main>\n";
+  page += header_html(data, content.index);
+  page +=
+      "<noscript><p class=\"no-script\">Pictures and controls need scripts, which are off in this browser. Texts and "
+      "tables do not.</p></noscript>\n";
+  page += view("controls") + "<main>\n";
   const std::string compared = section("compare", "Compare", compare_html(data));
   const ReportRun* first = first_tracked(data);
   const std::string run = first != nullptr && data.runs.size() > 1 ? label_of(data, *first) : "";

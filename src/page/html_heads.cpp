@@ -1,19 +1,14 @@
 // Which heads? The table of heads.
 #include <algorithm>
-#include <cmath>
 
 #include "core/text.h"
 #include "heads/findings/answer.h"
+#include "page/column.h"
 #include "page/html_sections.h"
 #include "page/html_text.h"
 
 namespace headscope {
 namespace {
-
-// Values that an exact table shows: six digits.
-std::string exact_text(double value) {
-  return std::isfinite(value) ? fmt::format("{:.6g}", value) : "–";
-}
 
 // Metrics of the table of heads, those that were measured.
 constexpr std::string_view shown_metrics[] = {"k_norm", "k_pr",     "k_top_share", "q_norm",    "entropy",
@@ -53,6 +48,7 @@ std::string heads_table_html(const ReportRun& run, const Choice& choice) {
       table.head.emplace_back(name);
     }
   std::vector<std::string> attributes;
+  std::vector<std::vector<double>> columns(metrics.size());
   const bool of_queries = tracks.counts.query_heads > 0;
   const std::int64_t heads = of_queries ? tracks.counts.query_heads : tracks.counts.key_heads;
   const std::size_t last = tracks.moments.size() - 1;
@@ -66,15 +62,19 @@ std::string heads_table_html(const ReportRun& run, const Choice& choice) {
         if (place < roles.heads.size()) role = roles.definition.name_of(roles.heads[place].label);
       }
       std::vector<std::string> cells = {head_text(of_queries ? HeadKind::query : HeadKind::key, layer, head), role};
-      for (const Metric* metric : metrics) {
-        const std::int64_t read = metric->kind == HeadKind::key && of_queries ? tracks.key_head_of(head) : head;
-        const auto values = tracks.at(metric->name, last, layer, layer);
-        cells.push_back(exact_text(
-            static_cast<std::size_t>(read) < values.size() ? values[static_cast<std::size_t>(read)] : missing));
+      for (std::size_t i = 0; i < metrics.size(); ++i) {
+        const bool of_its_key = metrics[i]->kind == HeadKind::key && of_queries;
+        const auto read = static_cast<std::size_t>(of_its_key ? tracks.key_head_of(head) : head);
+        const auto values = tracks.at(metrics[i]->name, last, layer, layer);
+        columns[i].push_back(read < values.size() ? values[read] : missing);
       }
       table.rows.push_back(std::move(cells));
       attributes.push_back(fmt::format(" data-head=\"{}{}.{}\"", of_queries ? "q" : "k", layer, head));
     }
+  for (const std::vector<double>& column : columns) {
+    const std::vector<std::string> cells = column_text(column);
+    for (std::size_t row = 0; row < cells.size(); ++row) table.rows[row].push_back(cells[row]);
+  }
   return table_html(table, attributes) + levels_note(run, metrics);
 }
 

@@ -73,7 +73,8 @@ std::string total_text(const Verdict& verdict, const Effect& total) {
 TextTable conditions_table(const StudyResult& result) {
   const Verdict& verdict = result.verdict;
   TextTable table{"conditions",
-                  "Mean key PR of each condition, with its 95 % interval over seeds",
+                  fmt::format("Mean key PR of each condition after {}, with its 95 % interval over seeds",
+                              tokens_text(result.tokens)),
                   {"condition", "what it is", "mean PR", "collapse", "validation loss", "runs"},
                   {},
                   0};
@@ -98,24 +99,35 @@ TextTable effects_table(const Verdict& verdict) {
       {"effect of", "pair", "difference", "95 % interval", "p (Holm)", "p (equivalence)", "seeds", "outcome"},
       {},
       0};
-  const auto p_or_dash = [](double p) { return std::isfinite(p) ? p_cell(p) : "–"; };
+  const auto p_text_of = [](double p) {
+    return !std::isfinite(p) ? "–" : p < 0.001 ? "< 0.001" : fixed_text(p, 3, {significance});
+  };
   for (const Effect* effect : total_first(verdict)) {
     std::string outcome(outcome_name(effect->outcome));
     if (effect->is_different() && !verdict.descriptive) outcome += fmt::format(": {} rank", effect->word());
     table.rows.push_back({effect->contrast.cause, pair_text(verdict, effect->contrast),
                           difference_text(effect->difference(), verdict.tau), difference_interval(*effect, verdict.tau),
-                          p_or_dash(effect->p_holm), p_or_dash(effect->test.p_equivalence),
+                          p_text_of(effect->p_holm), p_text_of(effect->test.p_equivalence),
                           fmt::format("{}", effect->pairs()), outcome});
   }
   return table;
 }
 
 TextTable measures_table(const StudyResult& result) {
-  TextTable table{
-      "measures", "The conclusion by other measures of rank", {"measure", "conclusion", "τ", "the same"}, {}, 0};
-  for (const MeasureVerdict& measure : result.measures)
+  TextTable table{"measures",
+                  "The conclusion, and the effect of QK-Norm as a whole, by other measures of rank",
+                  {"measure", "conclusion", "the same", "A − C", "95 % interval", "τ"},
+                  {},
+                  0};
+  for (const MeasureVerdict& measure : result.measures) {
+    const Effect* total = measure.verdict.find("total");
+    const double tau = measure.verdict.tau;
+    const bool known = total != nullptr && std::isfinite(total->difference());
     table.rows.push_back({measure.name, std::string(conclusion_name(measure.verdict.conclusion)),
-                          fixed_text(measure.verdict.tau, 3), measure.holds ? (*measure.holds ? "yes" : "no") : "–"});
+                          measure.holds ? (*measure.holds ? "yes" : "no") : "–",
+                          known ? difference_text(total->difference(), tau) : "–",
+                          known ? difference_interval(*total, tau) : "–", fixed_text(tau, 2)});
+  }
   return table;
 }
 
@@ -144,9 +156,7 @@ std::string legend_html(const Verdict& verdict) {
 std::string study_html(const ReportStudy& report) {
   const Verdict& verdict = report.result.verdict;
   std::string text = table_html(effects_table(verdict)) + table_html(conditions_table(report.result));
-  text += fmt::format("<p class=\"long\">{}</p>\n<p class=\"long\">τ = {:g}, compared at {}, {}.</p>\n",
-                      escaped(verdict.sentence), verdict.tau, escaped(tokens_text(report.result.tokens)),
-                      escaped(seeds_text(verdict)));
+  text += fmt::format("<p class=\"long\">{}</p>\n", escaped(verdict.sentence));
   return report.result.measures.empty() ? text : text + table_html(measures_table(report.result));
 }
 

@@ -30,13 +30,43 @@ std::size_t sequence_length(std::string_view text) {
   return overlong || beyond ? 0 : length;
 }
 
-std::string row_html(std::string_view cell, const std::vector<std::string>& cells, std::string_view attributes = "") {
+bool is_number_word(std::string_view word) {
+  static constexpr std::string_view others[] = {"–", "to", "±", "%", "<", "(all", "equal)"};
+  if (std::ranges::find(others, word) != std::end(others)) return true;
+  for (const std::string_view sign : {"+", "-", "−"})
+    if (word.starts_with(sign)) word.remove_prefix(sign.size());
+  return !word.empty() && word.find_first_not_of("0123456789.,e+-") == std::string_view::npos && word[0] >= '0' &&
+         word[0] <= '9';
+}
+
+// "−0.51", "12.13 ± 1.00", "< 0.001", "−2.91 to −0.32", "–", or nothing.
+bool is_number(std::string_view cell) {
+  for (std::size_t start = 0; start < cell.size();) {
+    const std::size_t end = std::min(cell.find(' ', start), cell.size());
+    if (!is_number_word(cell.substr(start, end - start))) return false;
+    start = end + 1;
+  }
+  return true;
+}
+
+// The columns of numbers. The first names the rows, whatever it holds.
+std::vector<bool> number_columns(const TextTable& table) {
+  std::vector<bool> numbers(table.head.size());
+  for (std::size_t column = 1; column < numbers.size(); ++column)
+    numbers[column] = std::ranges::all_of(table.rows, [&](const std::vector<std::string>& row) {
+      return column >= row.size() || is_number(row[column]);
+    });
+  return numbers;
+}
+
+std::string row_html(const std::vector<std::string>& cells, const std::vector<bool>& numbers, bool is_head,
+                     std::string_view attributes = "") {
   std::string text = fmt::format("<tr{}>", attributes);
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool names_the_row = cell == "td" && i == 0;
-    text += names_the_row  ? fmt::format("<th scope=\"row\">{}</th>", escaped(cells[i]))
-            : cell == "th" ? fmt::format("<th scope=\"col\">{}</th>", escaped(cells[i]))
-                           : element(cell, cells[i]);
+    const std::string_view of_number = i < numbers.size() && numbers[i] ? " class=\"number\"" : "";
+    const std::string_view name = is_head || i == 0 ? "th" : "td";
+    const std::string_view scope = is_head ? " scope=\"col\"" : i == 0 ? " scope=\"row\"" : "";
+    text += fmt::format("<{0}{1}{2}>{3}</{0}>", name, scope, of_number, with_code(cells[i]));
   }
   return text + "</tr>\n";
 }
@@ -69,6 +99,18 @@ std::string escaped(std::string_view text) {
   return safe;
 }
 
+std::string with_code(std::string_view text) {
+  std::string html;
+  while (!text.empty()) {
+    const std::size_t first = text.find('`'), second = first == text.npos ? text.npos : text.find('`', first + 1);
+    html += escaped(text.substr(0, second == text.npos ? text.npos : first));
+    if (second == text.npos) break;
+    html += element("code", text.substr(first + 1, second - first - 1));
+    text.remove_prefix(second + 1);
+  }
+  return html;
+}
+
 std::string script_json(const ordered_json& value) {
   const std::string text = json_line(value);
   std::string safe;
@@ -97,10 +139,12 @@ std::string view(std::string_view name) {
 
 std::string table_html(const TextTable& table, const std::vector<std::string>& attributes) {
   std::string text = fmt::format("<div class=\"frame\"><table class=\"{}\">\n", escaped(table.kind));
-  text += element("caption", table.caption) + "\n<thead>" + row_html("th", table.head) + "</thead>\n<tbody>\n";
+  const std::vector<bool> numbers = number_columns(table);
+  text += "<caption>" + with_code(table.caption) + "</caption>\n<thead>" + row_html(table.head, numbers, true) +
+          "</thead>\n<tbody>\n";
   const std::size_t shown = std::min(table.rows.size(), most_table_rows);
   for (std::size_t i = 0; i < shown; ++i)
-    text += row_html("td", table.rows[i], i < attributes.size() ? attributes[i] : "");
+    text += row_html(table.rows[i], numbers, false, i < attributes.size() ? attributes[i] : "");
   text += "</tbody></table></div>\n";
   const std::size_t left_out = table.left_out + table.rows.size() - shown;
   if (left_out > 0)

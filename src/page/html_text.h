@@ -16,13 +16,17 @@ std::string escaped(std::string_view text);
 // JSON for a script element: "</script>" and the line ends of JavaScript cannot stand in it.
 std::string script_json(const nlohmann::ordered_json& value);
 
+// Text with names of code as docs/measurements.md writes them: what stands between two ` becomes <code>.
+std::string with_code(std::string_view text);
+
 // The text is escaped.
 std::string element(std::string_view name, std::string_view text);
 
 // The place of a picture that a script draws.
 std::string view(std::string_view name);
 
-// A table; one that may be long scrolls inside its frame. `attributes`: of each row, with a space in front.
+// A table; one that may be long scrolls inside its frame. Columns of numbers have the class "number". `attributes`: of
+// each row, with a space in front.
 std::string table_html(const TextTable& table, const std::vector<std::string>& attributes = {});
 
 }  // namespace headscope

@@ -16,11 +16,11 @@ std::string what_html(const ReportData& data) {
     for (const Answer& answer : run.answers) {
       text +=
           fmt::format("<article class=\"answer\" id=\"answer-{}-{}\">\n", &run - data.runs.data(), escaped(answer.key));
-      text += element("h3", answer.question) + "\n" + element("p", answer.sentence) + "\n";
-      if (!answer.number.empty()) text += fmt::format("<p class=\"number\">{}</p>\n", escaped(answer.number));
+      text += "<h3>" + with_code(answer.question) + "</h3>\n<p>" + with_code(answer.sentence) + "</p>\n";
+      if (!answer.number.empty()) text += fmt::format("<p class=\"number\">{}</p>\n", with_code(answer.number));
       if (!answer.rules.empty()) {
         text += "<details><summary>By which rule?</summary>\n";
-        for (const std::string& rule : answer.rules) text += fmt::format("<p class=\"rule\">{}</p>\n", escaped(rule));
+        for (const std::string& rule : answer.rules) text += fmt::format("<p class=\"rule\">{}</p>\n", with_code(rule));
         text += "</details>\n";
       }
       const std::string run_part = data.runs.size() > 1 ? fmt::format("&r={}", &run - data.runs.data()) : "";

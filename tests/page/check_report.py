@@ -120,7 +120,8 @@ class Page(HTMLParser):
 
 
 def check_alone(page: Page) -> None:
-    """Nothing is fetched, and the policy allows the page's own code and style alone."""
+    """Nothing is fetched, the policy allows the page's own code and style alone, and a reader without scripts is told."""
+    assert [tag for tag, _ in page.tags].count("noscript") == 1 and "Pictures and controls need scripts" in page.text
     for tag, attributes in page.tags:
         assert tag not in FORBIDDEN, tag
         for name, value in attributes.items():

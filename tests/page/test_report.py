@@ -104,7 +104,11 @@ class Values(Reports):
         self.assertEqual(len(rows), 1 + len(values))
         for row in rows[1:]:
             layer, head = map(int, row[0][1:].split("H"))
-            self.assertEqual(row[column], f"{values[layer, head]:.6g}")
+            # As many digits in all rows: four of the typical value.
+            digits = 3 - math.floor(math.log10(statistics.median(values.values())))
+            self.assertEqual(row[column], f"{values[layer, head]:.{digits}f}")
+        self.assertNotIn("`", page.text)
+        self.assertIn("q_norm / k_norm of its key head", page.text)  # formulas have names in <code>
 
     def test_roles_and_their_changes_are_those_of_the_tables(self) -> None:
         run = make_run(self.folder / "run", moments=60)
@@ -388,6 +392,10 @@ class Studies(Reports):
         self.assertEqual(len(page.cells["effects"]), 1 + len(effects))
         self.assertIn(study["sentence"], page.text)
         self.quotes_the_total(page, by_tag)
+        for row in page.cells["measures"][1:]:  # A − C by another measure
+            end = {tag: [json.loads((seed / tag / "results.json").read_text())[row[0]][-1] for seed in sorted(source.glob("seed_*"))] for tag in ("QK", "NoQK")}
+            total = statistics.mean(a - c for a, c in zip(end["QK"], end["NoQK"], strict=True))
+            self.assertEqual(row[3].replace("−", "-"), f"{total:+.2f}")
 
     def quotes_the_total(self, page: Page, by_tag: dict[str, list[float]]) -> None:
         """The first sentence has A − C over the seeds, with its interval by Student's t; letters are explained before."""
@@ -527,7 +535,7 @@ class OtherCommands(Reports):
         summary = {"title": "x", "unmodified_loss": 1.0, "uniform_attention_loss": 3.0, "remove": {}, "quantise": {}}
         (run / "summary.json").write_text(json.dumps(summary))
         page = self.page(run)
-        self.assertEqual(page.cells["surgery"][1:], [["remove", "gain", "50 %", "", "0", "1.25", "0.25"], ["quantise", "tensor", "", "4", "0", "1.5", "0.5"]])
+        self.assertEqual(page.cells["surgery"][1:], [["remove", "gain", "50 %", "", "0", "1.250", "0.250"], ["quantise", "tensor", "", "4", "0", "1.500", "0.500"]])
         self.assertEqual(page.index["runs"][0]["surgery"], summary)
 
 

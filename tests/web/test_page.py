@@ -582,6 +582,17 @@ class Written(PageTest):
     def run_program(self, *arguments):
         subprocess.run([PROGRAM, *map(str, arguments)], cwd=folder.name, capture_output=True, check=True)
 
+    def test_WithoutScript_TheVerdictAndItsTablesAreRead(self):
+        study = pathlib.Path(__file__).resolve().parents[2] / "docs/studies/qk_norm_88m"
+        self.run_program("report", study, "--out", "study.html")
+        page = self.page_of(script=False)
+        page.goto((pathlib.Path(folder.name) / "study.html").as_uri())
+        self.assertIn("A − C", page.inner_text("p.verdict"))
+        cells = page.locator("table.effects tbody tr").first.locator("td")
+        # Right ends of numbers are below each other; words begin below each other.
+        for column, side in ((1, "right"), (2, "right"), (6, "left")):
+            self.assertEqual(cells.nth(column).evaluate("(cell) => getComputedStyle(cell).textAlign"), side)
+
     def test_Pages_AreQuietAndAccessible(self):
         (pathlib.Path(folder.name) / "text.txt").write_text("one </script><b> two\n" * 4)
         self.run_program("train", "--out", "trained", "--set", *self.SMALL)
