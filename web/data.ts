@@ -1,7 +1,7 @@
 // Tracks of the page, decoded when first asked for, and the number of each head that the map, the scatter and the table show.
 import { decode } from "./block";
 import { extent, nearest } from "./scale";
-import { Index, Metric, Run, Series, Source, Tracked } from "./source";
+import { Index, Level, Metric, Run, Series, Source, Tracked } from "./source";
 import { Mode, State, Store } from "./state";
 
 // A metric of all heads over time: values [head][moment], head = layer × heads + head of the layer.
@@ -72,6 +72,11 @@ export class Data {
     this.store.set({ data: this.store.state.data + 1 });
   }
 
+  // What the values of a metric can be held against.
+  levels(run: Run, metric: string, source = this.store.state.source): Level[] {
+    return this.tracked(run, source)?.series.find((one) => one.metric === metric)?.levels ?? [];
+  }
+
   current(state: State = this.store.state): Track | undefined {
     return this.track(this.run(state), state.source, state.metric);
   }
@@ -98,10 +103,6 @@ export class Data {
 function set_last(values: Float32Array, last: (number | null)[], moments: number): void {
   if (last.length * moments !== values.length) return;
   last.forEach((value, head) => (values[(head + 1) * moments - 1] = value ?? NaN));
-}
-
-export function run_label(run: Run): string {
-  return run.condition ? `${run.condition.letter}: ${run.name}` : run.name;
 }
 
 // Whether a head of one run is the same head of the other: the same shape and the same initial weights.

@@ -43,6 +43,13 @@ function follow_fragment(app: App): void {
   });
 }
 
+// Sections about one run name it, where there are several.
+function name_run(app: App): void {
+  const update = () => document.querySelectorAll(".of-run").forEach((place) => (place.textContent = ` — ${app.data.run().label}`));
+  app.store.on(["run"], update);
+  update();
+}
+
 // Print draws at once what was never in view: its blocks must be there before.
 function decode_ahead(app: App): void {
   const { data, store } = app;
@@ -98,6 +105,7 @@ function start(source: Source): void {
   surgery(app);
   loss(app);
   compare(app);
+  name_run(app);
   follow_fragment(app);
   decode_ahead(app);
   document.documentElement.dataset.ready = "yes";

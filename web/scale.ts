@@ -67,6 +67,13 @@ function log_ticks(low: number, high: number, many: number): number[] {
   return fine.length <= 1.5 * many ? fine : powers.filter((tick) => Math.round(Math.log10(tick)) % every === 0);
 }
 
+// The range with the values that lie near it, within half of its width.
+export function widened([low, high]: [number, number], values: number[], log: boolean): [number, number] {
+  const place = (value: number) => (log ? Math.log(value) : value), room = (place(high) - place(low)) / 2;
+  const near = values.filter((value) => place(value) >= place(low) - room && place(value) <= place(high) + room);
+  return [Math.min(low, ...near), Math.max(high, ...near)];
+}
+
 export function extent(values: ArrayLike<number | null>): [number, number] {
   let low = Infinity, high = -Infinity;
   for (let i = 0; i < values.length; ++i) {

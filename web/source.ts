@@ -7,12 +7,13 @@ export interface Theme {
 }
 export interface Metric { name: string; group: string; kind: "q" | "k"; unit: string; meaning: string; averaged: boolean; index: boolean }
 export interface Role { name: string; letter: string; text: string }
-export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[] }
+export interface Level { value: number; text: string; role?: boolean }      // what a value can be held against; role: what a role asks for
+export interface Series extends Coding { metric: string; heads: number; block: string; error: number | null; last: (number | null)[]; levels?: Level[] }
 export interface Tracked { name: string; step: number[]; tokens: number[]; of: number; series: Series[] }
-export interface Test { role: number; metric: string; score?: string; value: number | null; minimum: number | null; maximum: number | null; passed: boolean }
-export interface Score { layer: number; head: number; role: number | null; since: number | null; tests: Test[] }
+export interface Test { role: number; metric: string; score: string; minimum: number }
+export interface Score { layer: number; head: number; role: number | null; since: number | null; values: (number | null)[] }      // of each test
 export interface Roles {
-  definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; scores: Score[];
+  definition: string; source: string; step: number[]; tokens: number[]; of_head: { block: string } | null; tests: Test[]; scores: Score[];
   transitions: { step: number; tokens: number; layer: number; head: number; from: number | null; to: number | null }[];
 }
 export interface Attention { texts: { pieces: string[] }[]; heads: [number, number][]; blocks: (string | null)[][] }
@@ -32,7 +33,7 @@ export interface Surgery {
   unmodified_loss: number | null; uniform_attention_loss: number | null; remove?: { [way: string]: Change[] }; quantise?: { [way: string]: Change[] };
 }
 export interface Run {
-  name: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
+  name: string; label: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
   layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number | null; sources: Tracked[]; roles: Roles | null;
   steps: { block: string; rows: number; columns: string[] } | null;
   probes: { step: number[]; tokens: number[]; loss: (number | null)[]; val_loss: (number | null)[] } | null;

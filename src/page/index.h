@@ -46,6 +46,12 @@ struct PageContent {
 
 inline constexpr std::size_t no_role = 255;  // in blocks
 
+// What the page calls a run: "A, seed 42" of a condition of its one study; otherwise the name of the run.
+std::string label_of(const ReportData& data, const ReportRun& run);
+
+// The effects as the page lists them: the total of QK-Norm, then its parts and the others.
+std::vector<const Effect*> total_first(const Verdict& verdict);
+
 PageContent page_content(const ReportData& data, const Choice& choice, const Detail& detail, double max_size,
                          const std::string& created);
 

@@ -6,6 +6,7 @@
 #include "core/json_text.h"
 #include "heads/findings/answer.h"
 #include "heads/surgery.h"
+#include "page/column.h"
 #include "plasticity/tables.h"
 #include "run/names.h"
 
@@ -92,10 +93,11 @@ void add_plasticity_tables(const fs::path& folder, const ordered_json& manifest,
       0};
   if (with_intervals) table.head.emplace_back("95 % interval");
   const Numbers ap = shown.numbers("ap_overall");
+  const int digits = column_digits(ap);
   for (std::size_t row = 0; row < shown.rows(); ++row) {
-    table.rows.push_back({head_cell(shown, row), number_text(ap[row])});
+    table.rows.push_back({head_cell(shown, row), column_cell(ap[row], digits)});
     if (with_intervals)
-      table.rows.back().push_back(interval_text(shown.numbers("low")[row], shown.numbers("high")[row]));
+      table.rows.back().push_back(interval_cell(shown.numbers("low")[row], shown.numbers("high")[row], digits));
   }
   run.tables.push_back(std::move(table));
   const std::optional<Table> cells =
@@ -129,9 +131,10 @@ void add_comparison_table(const fs::path& folder, const ordered_json& manifest, 
                   0};
   const Numbers ap_1 = table.numbers("ap_1"), ap_2 = table.numbers("ap_2"), difference = table.numbers("difference"),
                 low = table.numbers("low"), high = table.numbers("high"), significant = table.numbers("significant");
+  const int digits = column_digits(ap_1);
   for (std::size_t row = 0; row < table.rows(); ++row)
-    shown.rows.push_back({head_cell(table, row), number_text(ap_1[row]), number_text(ap_2[row]),
-                          number_text(difference[row]), interval_text(low[row], high[row]),
+    shown.rows.push_back({head_cell(table, row), column_cell(ap_1[row], digits), column_cell(ap_2[row], digits),
+                          column_cell(difference[row], digits), interval_cell(low[row], high[row], digits),
                           significant[row] != 0 ? "yes" : "no"});
   run.tables.push_back(std::move(shown));
 }
@@ -156,11 +159,13 @@ void add_surgery_table(const fs::path& folder, ReportRun& run) {
   const Numbers share = losses.rows.numbers("share_removed"), bits = losses.rows.numbers("bits"),
                 repeat = losses.rows.numbers("repeat"), loss = losses.rows.numbers("loss"),
                 change = losses.rows.numbers("loss_change");
+  const int digits = column_digits(loss);
   for (std::size_t row = 0; row < losses.rows.rows(); ++row) {
     const bool removes_dimensions = method[row] == "remove";
     table.rows.push_back({method[row], by[row], removes_dimensions ? percent_text(share[row]) : "",
                           removes_dimensions ? "" : fmt::format("{:.0f}", bits[row]),
-                          fmt::format("{:.0f}", repeat[row]), number_text(loss[row]), number_text(change[row])});
+                          fmt::format("{:.0f}", repeat[row]), column_cell(loss[row], digits),
+                          column_cell(change[row], digits)});
   }
   run.tables.push_back(std::move(table));
 }

@@ -12,6 +12,7 @@
 #include "formats/parquet_table.h"
 #include "formats/part_table.h"
 #include "heads/inspection.h"
+#include "heads/ranking.h"
 #include "heads/roles/run.h"
 #include "heads/summary.h"
 #include "heads/surgery.h"
@@ -179,6 +180,7 @@ HeadCounts counts_of_attention(const ReportRun& run) {
 void add_training(const fs::path& place, std::size_t most, bool find_answers, ReportRun& run) {
   const RunFacts facts = read_facts(place);
   run.d_k = facts.d_k;
+  run.shape = read_batch_shape(place);
   reading_parts(place, [&] {
     run.tracks = has_table(place, heads_table) ? read_tracks(place, most) : RunTracks();
     run.steps = has_table(place, steps_table) ? step_buckets(read_steps(place)) : std::vector<StepBucket>();
@@ -441,6 +443,10 @@ ReportData read_report(const std::vector<fs::path>& folders, std::size_t most) {
     add_folder(folder, data);
   }
   join_studies(folders, data);
+  Baselines baselines;
+  for (ReportRun& run : data.runs)
+    if (run.has_tracks())
+      run.metric_levels = levels_of(run.shape, run.roles ? &run.roles->roles.definition : nullptr, baselines);
   for (const ReportRun& run : data.runs) data.notes.insert(data.notes.end(), run.notes.begin(), run.notes.end());
   if (data.runs.empty() && data.studies.empty())
     fail_input("{}: has nothing to show yet; wait for the run's first tables", folders.front().string());

@@ -14,6 +14,7 @@
 #include "heads/run_tables.h"
 #include "heads/tracks.h"
 #include "heads/training_log.h"
+#include "page/levels.h"
 #include "study/analyze.h"
 
 namespace headscope {
@@ -101,6 +102,8 @@ struct ReportRun {
   RunTracks tracks;  // no moments where nothing was measured
   std::int64_t d_k = 0;
   std::optional<RoleCourse> roles;
+  BatchShape shape;            // of the batch that was measured
+  MetricLevels metric_levels;  // what its values can be held against
   std::vector<StepBucket> steps;
   std::vector<ProbeLosses> probes;
   std::vector<LossLevel> levels;

@@ -6,8 +6,10 @@
 
 #include "core/json_text.h"
 #include "page/budget.h"
+#include "page/column.h"
 #include "page/formulas.h"
-#include "page/html.h"
+#include "page/html_text.h"
+#include "page/levels.h"
 #include "page/report_data.h"
 
 namespace headscope {
@@ -115,6 +117,39 @@ TEST(Escaped, BytesThatAreNotUtf8AreReplaced) {
   }
 }
 
+TEST(WithCode, NamesBetweenBackticksAreCode) {
+  EXPECT_EQ(with_code("`q_norm` / `k_norm` < 1"), "<code>q_norm</code> / <code>k_norm</code> &lt; 1");
+  EXPECT_EQ(with_code("a `lonely one"), "a `lonely one");
+  EXPECT_EQ(with_code("`</code><b>`"), "<code>&lt;/code&gt;&lt;b&gt;</code>");
+}
+
+TEST(TableHtml, ColumnsOfNumbersAreMarked) {
+  const TextTable table{"x",
+                        "",
+                        {"1", "number", "interval", "mean", "words", "gaps"},
+                        {{"7", "−0.5", "−2.91 to +0.32", "1.50 ± 0.20", "4 layers", "–"},
+                         {"8", "< 0.001", "–", "1.50 (all equal)", "5", "12,345"}},
+                        0};
+  const std::string html = table_html(table);
+  for (const char* cell : {"number", "interval", "mean", "gaps"})
+    EXPECT_THAT(html, ::testing::HasSubstr(fmt::format("<th scope=\"col\" class=\"number\">{}</th>", cell)));
+  EXPECT_THAT(html, ::testing::HasSubstr("<th scope=\"col\">words</th>"));
+  EXPECT_THAT(html, ::testing::HasSubstr("<th scope=\"col\">1</th>"));  // names the rows
+  EXPECT_THAT(html, ::testing::HasSubstr("<td class=\"number\">1.50 ± 0.20</td>"));
+  EXPECT_THAT(html, ::testing::HasSubstr("<td>4 layers</td>"));
+}
+
+TEST(Column, AllHaveAsManyDigitsAsTheTypicalOneNeeds) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(column_text(std::vector{6.31738, 12.5, -0.0004}), (Texts{"6.317", "12.500", "0.000"}));
+  EXPECT_EQ(column_text(std::vector{0.0112113, -0.1, missing}), (Texts{"0.01121", "−0.10000", "–"}));
+  EXPECT_EQ(column_text(std::vector{0.0112113, 0.02}), (Texts{"0.01121", "0.02000"}));
+  EXPECT_EQ(column_text(std::vector{12345.6, 99999.0}), (Texts{"12346", "99999"}));
+  EXPECT_EQ(column_text(std::vector{1e-12, 2e-12}), (Texts{"0.000000", "0.000000"}));
+  EXPECT_EQ(column_text(std::vector{0.0, missing}), (Texts{"0", "–"}));
+  EXPECT_EQ(interval_cell(-0.70041, 0.5, 2), "−0.70 to 0.50");
+}
+
 TEST(ScriptJson, MeansTheSameAndEndsNoScript) {
   const ordered_json value = {{"name", "</script><!--\xE2\x80\xA8\xE2\x80\xA9√"}, {"n", 1.5}};
   const std::string text = script_json(value);
@@ -122,6 +157,30 @@ TEST(ScriptJson, MeansTheSameAndEndsNoScript) {
   EXPECT_EQ(text.find("\xE2\x80\xA8"), std::string::npos);
   EXPECT_EQ(text.find("\xE2\x80\xA9"), std::string::npos);
   EXPECT_EQ(parse_json(text), value);
+}
+
+// The bound of a metric is where the score that the roles are given by has its minimum.
+TEST(Levels, AHeadAtTheBoundHasTheMinimumOfTheRole) {
+  constexpr std::int64_t d_k = 48;
+  Baselines baselines;
+  for (std::size_t i = 0; i < n_scores; ++i) {
+    const auto score = static_cast<Score>(i);
+    const RoleDefinition definition{"mine", "test", {{"a_role", {{score, 0.3}}}}};
+    const MetricLevels levels = levels_of({.seq_len = 0, .d_k = d_k}, &definition, baselines);
+    const auto& of_metric = levels.at(metric_of(score));
+    if (score == Score::high_norm || score == Score::low_norm) {
+      EXPECT_TRUE(of_metric.empty());
+      continue;
+    }
+    ASSERT_FALSE(of_metric.empty()) << score_name(score);
+    EXPECT_TRUE(of_metric.back().role);
+    EXPECT_THAT(of_metric.back().text, ::testing::StartsWith("a role "));
+    Tracks tracks("probe");
+    tracks.counts = {1, 1, 1};
+    tracks.moments = {{0, 0}};
+    tracks.set(metric_of(score), 0, 0, 0, of_metric.back().value);
+    EXPECT_NEAR(scores_at(tracks, 0, d_k)[0][score], 0.3, 1e-15) << score_name(score);
+  }
 }
 
 TEST(Formulas, EveryMetricHasOne) {

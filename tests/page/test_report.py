@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import check_report
@@ -74,6 +75,7 @@ class Values(Reports):
         self.report(run)
         page = check_report.check(run / "report.html", run)
         self.assertEqual({s["name"] for s in page.index["runs"][0]["sources"]}, {"probe", "train"})
+        check_report.check_levels(page.index["runs"][0], length=16, d=8, tokens=32)
         gains = page.index["runs"][0]["gains"]
         table = pq.read_table(run / "gamma.parquet").to_pylist()
         decoded = page.series(gains, len(gains["step"]))
@@ -103,7 +105,11 @@ class Values(Reports):
         self.assertEqual(len(rows), 1 + len(values))
         for row in rows[1:]:
             layer, head = map(int, row[0][1:].split("H"))
-            self.assertEqual(row[column], f"{values[layer, head]:.6g}")
+            # As many digits in all rows: four of the typical value.
+            digits = 3 - math.floor(math.log10(statistics.median(values.values())))
+            self.assertEqual(row[column], f"{values[layer, head]:.{digits}f}")
+        self.assertNotIn("`", page.text)
+        self.assertIn("q_norm / k_norm of its key head", page.text)  # formulas have names in <code>
 
     def test_roles_and_their_changes_are_those_of_the_tables(self) -> None:
         run = make_run(self.folder / "run", moments=60)
@@ -114,6 +120,44 @@ class Values(Reports):
         changes = pq.read_table(run / "role_transitions.parquet").to_pylist()
         shown = [[f"L{c['layer']}H{c['head']}", str(c["step"]), f"{c['tokens']:,}", c["from"], c["to"]] for c in changes]
         self.assertEqual(sorted(page.cells["transitions"][1:]), sorted(shown))
+
+    def test_nearest_heads_are_those_of_the_tables(self) -> None:
+        kinds = set()
+        for seed in range(6):  # some have heads with a role, some none, some heads that count as another role
+            run = make_run(self.folder / f"run{seed}", layers=2, q=2 + seed % 3, k=1, moments=5, seed=seed)
+            subprocess.run([PROGRAM, "roles", run], capture_output=True, check=True)
+            page = self.page(run)
+            check_report.check_nearest(page, run)
+            kinds |= {"has" if row[1] != "0" else "other" if "counts as" in row[4] else "short" for row in page.cells["nearest"][1:]}
+        self.assertEqual(kinds, {"has", "other", "short"})
+
+    def test_a_role_that_was_not_measured_has_no_nearest_head(self) -> None:
+        run = make_run(self.folder / "run")
+        table = pq.read_table(run / "heads.parquet")
+        shutil.rmtree(run / "heads.parquet")
+        write_parts(run / "heads.parquet", table.filter(pc.not_equal(table["metric"], "induction")))
+        subprocess.run([PROGRAM, "roles", run], capture_output=True, check=True)
+        page = self.page(run)
+        check_report.check_nearest(page, run)
+        self.assertEqual(page.cells["nearest"][1], ["induction", "0", "–", "–", "not measured: induction", "–"])
+        self.assertIn("Whether a head has the role induction is not known (not measured: induction).", page.text)
+
+    def test_levels_are_absent_where_the_batch_is_not_known(self) -> None:
+        def levels(run: Path) -> dict[str, list[str]]:
+            series = self.page(run).index["runs"][0]["sources"][0]["series"]
+            return {one["metric"]: [level["text"] for level in one.get("levels", [])] for one in series}
+
+        unknown = levels(make_run(self.folder / "unknown"))
+        self.assertEqual(unknown["sink"], ["static sink ≥ 0.3"])
+        self.assertEqual(unknown["entropy"], [])
+        self.assertEqual(unknown["entropy_norm"][0], "uniform attention 1")  # whatever the length
+        config = manifest()["config"] | {"train": {"seq_len": 64, "batch": 4}}
+        known = levels(make_run(self.folder / "known", config=config))
+        self.assertEqual(known["sink"], [f"uniform attention {check_report.uniform_attention(64)['sink']:.3g}", "static sink ≥ 0.3"])
+        windows = levels(make_run(self.folder / "windows", config=config, shortest_window=16))
+        self.assertEqual(windows["sink"], ["static sink ≥ 0.3"])
+        damaged = manifest()["config"] | {"train": {"seq_len": 1 << 60, "batch": 4}}
+        self.assertEqual(levels(make_run(self.folder / "damaged", config=damaged))["sink"], ["static sink ≥ 0.3"])
 
     def test_chosen_metrics_and_heads(self) -> None:
         run = make_run(self.folder / "run")
@@ -142,6 +186,10 @@ class AtTheEnd(Reports):
         self.run_program("study", "--out", "study", "--conditions", "QK,NoQK", "--set", *SMALL)
         page = Page((self.folder / "study/report.html").read_text(encoding="utf-8"))
         self.assertEqual([run["condition"]["tag"] for run in page.index["runs"]], ["QK", "NoQK"])
+        self.assertEqual(page.sections()[:2], ["compare", "what"])
+        a_less_c = page.index["study"]["conditions"][0]["mean"] - page.index["study"]["conditions"][1]["mean"]
+        shown = f"{a_less_c:+.2f}".replace("-", "−")
+        self.assertIn(f"QK-Norm as a whole: A − C = {shown} in mean key PR. One seed describes", page.text)
         for command in (["train", "--set", *SMALL], ["inspect", "trained"], ["plasticity", "--demo", "--no-figures"]):
             self.run_program(*command, "--no-report", "--out", "without")
             self.assertFalse((self.folder / "without/report.html").exists())
@@ -422,6 +470,27 @@ class Studies(Reports):
         self.assertAlmostEqual(effects["gamma"]["standard_error"], error)
         self.assertEqual(len(page.cells["effects"]), 1 + len(effects))
         self.assertIn(study["sentence"], page.text)
+        self.quotes_the_total(page, by_tag)
+        for row in page.cells["measures"][1:]:  # A − C by another measure
+            end = {tag: [json.loads((seed / tag / "results.json").read_text())[row[0]][-1] for seed in sorted(source.glob("seed_*"))] for tag in ("QK", "NoQK")}
+            total = statistics.mean(a - c for a, c in zip(end["QK"], end["NoQK"], strict=True))
+            self.assertEqual(row[3].replace("−", "-"), f"{total:+.2f}")
+
+    def quotes_the_total(self, page: Page, by_tag: dict[str, list[float]]) -> None:
+        """The first sentence has A − C over the seeds, with its interval by Student's t; letters are explained before."""
+        differences = [a - c for a, c in zip(by_tag["QK"], by_tag["NoQK"], strict=True)]
+        self.assertEqual(len(differences), 5)
+        half = 2.7764451 * statistics.stdev(differences) / math.sqrt(5)  # 97.5 % of t with 4 degrees of freedom
+        mean = statistics.mean(differences)
+        minus = lambda value: f"{value:+.2f}".replace("-", "−")  # noqa: E731
+        sentence = f"A − C = {minus(mean)} in mean key PR (95 % interval {minus(mean - half)} to {minus(mean + half)}, 5 seeds"
+        self.assertIn(sentence, page.text)
+        before = page.text[: page.text.index(sentence)]
+        for letter, name in (("A", "learned γ"), ("B", "γ = 1"), ("C", "no QK-Norm"), ("A₀", "γ without decay")):
+            self.assertIn(f"{letter}{name}", before)
+        self.assertNotIn(" − ", before)  # no pair of letters
+        self.assertEqual(page.cells["effects"][1][:4], ["QK-Norm as a whole", "A − C", minus(mean), f"{minus(mean - half)} to {minus(mean + half)}"])
+        self.assertEqual(page.sections()[0], "compare")
 
     def test_conditions_and_seeds_of_a_study_that_goes_on(self) -> None:
         study = self.folder / "study"
@@ -440,7 +509,11 @@ class Studies(Reports):
         self.assertEqual((same[0], same[1]), (same[2], same[3]))
         self.assertNotEqual(same[0], same[1])
         self.assertIsNone(page.index["study"])
+        self.assertEqual([run["label"] for run in page.index["runs"]], ["A, seed 1", "A, seed 2", "C, seed 1", "C, seed 2"])
+        for heading in ("Which heads? — A, seed 1", "When? — A, seed 1", "Why? — A, seed 1"):
+            self.assertIn(heading, page.text)
         page = self.page(study / "seed_1" / "QK")
+        self.assertNotIn("Which heads? —", page.text)
         self.assertEqual(len(page.index["runs"]), 1)
 
 
@@ -766,7 +839,7 @@ class OtherCommands(Reports):
         summary = {"title": "x", "unmodified_loss": 1.0, "uniform_attention_loss": 3.0, "remove": "damaged", "quantise": 3}
         (run / "summary.json").write_text(json.dumps(summary))
         page = self.page(run)
-        self.assertEqual(page.cells["surgery"][1:], [["remove", "gain", "50 %", "", "0", "1.25", "0.25"], ["quantise", "tensor", "", "4", "0", "1.5", "0.5"]])
+        self.assertEqual(page.cells["surgery"][1:], [["remove", "gain", "50 %", "", "0", "1.250", "0.250"], ["quantise", "tensor", "", "4", "0", "1.500", "0.500"]])
         curves = {"remove": {"gain": [{"share_removed": 0.5, "loss": 1.25, "loss_change": 0.25}]},
                   "quantise": {"tensor": [{"bits": 4, "loss": 1.5, "loss_change": 0.5}]}}  # of the table, not of summary.json
         self.assertEqual(page.index["runs"][0]["surgery"], {"unmodified_loss": 1.0, "uniform_attention_loss": 3.0} | curves)

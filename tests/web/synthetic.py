@@ -49,6 +49,12 @@ METRICS = [
     ("self", "attention", "q", "", "mean attention to the token itself"),
     ("induction", "induction", "q", "", "attention to what followed the token's first occurrence; probes only"),
 ]
+# What values can be held against: within the values, and far above them.
+LEVELS = {
+    "sink": [{"value": 0.03, "text": "uniform attention 0.03"}, {"value": 0.3, "text": "static sink ≥ 0.3", "role": True}],
+    "entropy": [{"value": 3.0, "text": "uniform attention 3"}],
+    "k_pr": [{"value": 400.0, "text": "Gaussian keys 400"}],
+}
 ROLES = [("induction", "I"), ("previous_token", "P"), ("static_sink", "S"), ("semantic_retrieval", "R")]
 NO_ROLE = 255
 
@@ -158,7 +164,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         data, low, high, error = encode(values, options.bits, scale)
         last = [None if not math.isfinite(x) else float(x) for x in values[:, -1]]
         series.append({"metric": metric, "heads": count, "block": blocks.add(data), "codec": f"d{options.bits}", "bits": options.bits, "low": low,
-                       "high": high, "scale": scale, "error": error, "last": last})
+                       "high": high, "scale": scale, "error": error, "last": last, **({"levels": LEVELS[metric]} if metric in LEVELS else {})})
         truth[(name, metric)] = values
     sink, induction = truth[(name, "sink")], truth[(name, "induction")]
     previous, entropy = truth[(name, "previous")], truth[(name, "entropy")]
@@ -170,13 +176,12 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     transitions = [{"step": int(step[m]), "tokens": int(tokens[m]), "layer": int(h // heads), "head": int(h % heads), "from": role_or_none(of_head[h, m - 1]),
                     "to": role_or_none(of_head[h, m])}
                    for m in range(1, moments) for h in np.flatnonzero(of_head[:, m] != of_head[:, m - 1])][:60]
-    tests = [(0, "induction", 0.3), (1, "previous", 0.3), (2, "sink", 0.3), (2, "previous", 0.1), (3, "entropy", None)]
+    tests = [(0, "induction", 0.3), (1, "previous", 0.3), (2, "sink", 0.3), (2, "previous", 0.1), (3, "entropy", 2.6)]
     scores = []
     for h in range(layers * heads):
-        last = {m: truth[(name, m)][h, -1] for m in ("induction", "previous", "sink", "entropy")}
-        scores.append({"layer": h // heads, "head": h % heads, "role": role_or_none(of_head[h, -1]), "since": int(step[moments // 2]), "tests": [
-            {"role": role, "metric": m, "score": m, "value": float(last[m]) if math.isfinite(last[m]) else None, "minimum": minimum, "maximum": 2.6 if minimum is None else None,
-             "passed": bool(last[m] >= minimum if minimum is not None else last[m] <= 2.6)} for role, m, minimum in tests]})
+        last = [truth[(name, m)][h, -1] for _, m, _ in tests]
+        scores.append({"layer": h // heads, "head": h % heads, "role": role_or_none(of_head[h, -1]), "since": int(step[moments // 2]),
+                       "values": [float(value) if math.isfinite(value) else None for value in last]})
     rows = min(1000, 4 * moments)
     s = np.rint(np.linspace(1, max(1, step[-1]), rows)).astype(int)
     loss = 2.6 + 3 * np.exp(-6 * s / s[-1]) + random.normal(size=rows) * 0.04 + shift * 0.05
@@ -191,13 +196,14 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
     truth[(name, "attention")] = {(l, h): attention_bytes(random, len(pieces), 4.0 if h % 2 else 1.0) for l, h in some}
     every = max(1, moments // 20)
     return {
-        "name": name, "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
+        "name": name, "label": f"{letter}, {name}", "command": "train", "status": "complete", "started": "2026-11-18T10:00:00Z", "ended": "2026-11-18T11:10:00Z",
         "condition": {"tag": {"A": "QK", "B": "QK_frozen", "C": "NoQK"}.get(letter, letter), "letter": letter}, "seed": 42, "layers": layers,
         "heads": {"q": heads, "k": key_heads}, "d_k": d_k, "same_heads": same_heads,
         "sources": [{"name": "probe", "step": step.tolist(), "tokens": tokens.tolist(), "of": moments,
                      "series": [one for one in series if options.metrics is None or one["metric"] in options.metrics]}],
         "roles": {"definition": "seeds-1", "source": "probe", "step": step.tolist(), "tokens": tokens.tolist(),
-                  "of_head": {"block": blocks.add(np.ascontiguousarray(of_head.T).tobytes())}, "scores": scores, "transitions": transitions},
+                  "of_head": {"block": blocks.add(np.ascontiguousarray(of_head.T).tobytes())}, "scores": scores, "transitions": transitions,
+                  "tests": [{"role": role, "metric": m, "score": m, "minimum": minimum} for role, m, minimum in tests]},
         "steps": {"block": blocks.add(table.astype("<f4").tobytes()), "rows": rows,
                   "columns": ["step", "tokens", "loss", "loss_min", "loss_max", "lr", "adamw_lr", "grad_norm", "tokens_per_s"]},
         "probes": {"step": step[::every].tolist(), "tokens": tokens[::every].tolist(), "loss": [None] * len(step[::every]),
@@ -277,12 +283,13 @@ def static_html(index, truth):
     changes = "".join(f'<tr><td>{t["step"]}</td><td>L{t["layer"]}H{t["head"]}</td><td>{named(t["from"])}</td><td>{named(t["to"])}</td></tr>'
                       for t in first["roles"]["transitions"])
     metrics = "".join(f'<tr><th scope="row">{m["name"]}</th><td>{html.escape(m["meaning"])}</td></tr>' for m in index["metrics"])
+    nearest = '<div class="frame"><table class="nearest"><caption>Nearest heads</caption><tbody><tr data-head="q2.3"><th scope="row">induction</th><td>L2H3</td></tr></tbody></table></div>'
     return f"""<header><h1>{html.escape(index['title'])}</h1><p class="verdict">Key rank falls in every layer; seven heads became sinks.</p>
 <dl class="facts">{facts}</dl><button id="theme" type="button">Dark</button></header>
 {view('controls')}
 <main>
 <section id="what"><h2>What happened?</h2>{view('loss')}{answers}</section>
-<section id="heads"><h2>Which heads?</h2>{view('map')}{view('scatter')}{table}</section>
+<section id="heads"><h2>Which heads?<span class="of-run"></span></h2>{view('map')}{view('scatter')}{nearest}{table}</section>
 <section id="time"><h2>When?</h2>{view('curves')}{view('strips')}{view('role-timeline')}
 <div class="frame"><table class="transitions"><caption>Changes of role</caption><thead><tr><th scope="col">step</th><th scope="col">head</th><th scope="col">from</th><th scope="col">to</th></tr></thead><tbody>{changes}</tbody></table></div></section>
 <section id="why"><h2>Why?</h2>{view('cards')}</section>

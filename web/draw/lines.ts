@@ -1,6 +1,7 @@
 // Curves over time.
 import { Moments, Track } from "../data";
 import { axis, Scale } from "../scale";
+import { Level } from "../source";
 import { Colours } from "../theme";
 import { Box, rule, text } from "./axes";
 import { Context } from "./surface";
@@ -90,18 +91,32 @@ export function brush_shade(c: Context, theme: Colours, box: Box, xs: Float64Arr
   }
 }
 
+// Dashed lines at levels, with their texts. The text of a level beyond the axis stands at its end, with an arrow.
+export function level_lines(c: Context, theme: Colours, box: Box, y: Scale, levels: Level[]): void {
+  const [low, high] = y.domain();
+  const labels = levels.map(({ value, text }) => {
+    const at = y(Math.max(low, Math.min(high, value))), beyond = value > high ? "↑ " : value < low ? "↓ " : "";
+    c.setLineDash([4, 4]);
+    if (!beyond) rule(c, box.left, at, box.right, at, theme.soft);
+    c.setLineDash([]);
+    return { y: at - 8, text: beyond + text, colour: theme.soft };
+  });
+  end_labels(c, labels, box.left + 4, box, { size: 11, weight: 400, halo: theme.paper });
+}
+
 // Labels at the right end of curves, moved apart so that none covers another.
-export function end_labels(c: Context, labels: { y: number; text: string; colour: string }[], x: number, box: Box): void {
+export function end_labels(c: Context, labels: { y: number; text: string; colour: string }[], x: number, box: Box,
+                           style: { size: number; weight: number; halo?: string } = { size: 12, weight: 600 }): void {
   const sorted = [...labels].sort((a, b) => a.y - b.y);
   let last = box.top - 8;
   for (const label of sorted) {
-    label.y = Math.max(label.y, last + 14);
+    label.y = Math.max(label.y, last + style.size + 2);
     last = label.y;
   }
   let over = Math.max(0, last - box.bottom);
   for (let i = sorted.length - 1; i >= 0 && over > 0; --i) {
     sorted[i].y -= over;
-    if (i > 0) over = Math.max(0, sorted[i - 1].y - (sorted[i].y - 14));
+    if (i > 0) over = Math.max(0, sorted[i - 1].y - (sorted[i].y - style.size - 2));
   }
-  for (const label of sorted) text(c, label.text, x, label.y, label.colour, { size: 12, weight: 600 });
+  for (const label of sorted) text(c, label.text, x, label.y, label.colour, style);
 }

@@ -1,8 +1,9 @@
 // A map of layers × heads: one cell for each head.
 import { Field, share_of } from "../data";
 import { number, text_on } from "../scale";
+import { Level } from "../source";
 import { Colours } from "../theme";
-import { rule, text } from "./axes";
+import { font, rule, text } from "./axes";
 import { Context } from "./surface";
 
 export interface Grid { left: number; top: number; cell: number; high: number; layers: number; heads: number }
@@ -96,6 +97,24 @@ export function outline(c: Context, grid: Grid, mark: Mark, theme: Colours, widt
   c.strokeRect(x, y, grid.cell, grid.high);
 }
 
+// Ticks of levels on the bar, each with its text on a line of its own. The text of a level beyond the bar stands at its end, with an arrow.
+export const level_height = 15;
+export function bar_levels(c: Context, field: Field, theme: Colours, x: number, y: number, width: number, height: number, levels: Level[]): void {
+  const placed = levels.map(({ value, text: words }, i) => {
+    const share = share_of(field, value), inside = share >= 0 && share <= 1, left = share < 0.5;
+    const at = x + width * Math.max(0, Math.min(1, share)), line = y + height + 26 + i * level_height;
+    if (inside) for (const [colour, size] of [[theme.paper, 3], [theme.ink, 1]] as [string, number][]) rule(c, at, y - 3, at, line + 4, colour, size);
+    return { words: inside ? words : left ? `← ${words}` : `${words} →`, at: inside ? at + (left ? 5 : -4) : at, line, align: left ? "left" as const : "right" as const };
+  });
+  for (const { words, at, line, align } of placed) {      // a text covers the ticks of other levels
+    c.font = `11px ${font}`;
+    const wide = c.measureText(words).width + 2;
+    c.fillStyle = theme.paper;
+    c.fillRect(align === "left" ? at : at - wide, line - 7, wide, 14);
+    text(c, words, at, line, theme.soft, { size: 11, align });
+  }
+}
+
 // The key of the colours: a bar with the ends, the middle and a mark at the head under the pointer.
 export function colour_bar(c: Context, field: Field, theme: Colours, x: number, y: number, width: number, height: number, value: number | null): void {
   const ramp = field.diverging ? theme.divergence : theme.sequence;
@@ -108,7 +127,7 @@ export function colour_bar(c: Context, field: Field, theme: Colours, x: number, 
     : [field.low, field.log ? Math.sqrt(field.low * field.high) : (field.low + field.high) / 2, field.high];
   stops.forEach((stop, i) => {
     const label = field.diverging && stop > 0 ? `+${number(stop, 3)}` : number(stop, 3);
-    text(c, label, x + (width * i) / 2, y + height + 11, theme.soft, { size: 11, align: i === 0 ? "left" : i === 1 ? "center" : "right" });
+    text(c, label, x + (width * i) / 2, y + height + 11, theme.soft, { size: 11, align: i === 0 ? "left" : i === 1 ? "center" : "right", halo: theme.paper });
   });
   if (value === null || !Number.isFinite(value)) return;
   const share = share_of(field, value), at = x + width * Math.max(0, Math.min(1, share));

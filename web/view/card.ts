@@ -8,8 +8,8 @@ import { image } from "../draw/image";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
 import { dots, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
-import { axis, extent, faded, number } from "../scale";
-import { Run, Score, Test } from "../source";
+import { axis, extent, faded, number, Scale, widened } from "../scale";
+import { Level, Roles, Run, Score, Test } from "../source";
 import { head_name, Pin } from "../state";
 import { attention } from "./attention";
 import { examples } from "./examples";
@@ -42,6 +42,10 @@ export function card(app: App): void {
     if (opened.length) app.say(`${opened.join(", ")} pinned. A link below the map goes to the card.`);
     else if (closed.length) app.say(`${closed.join(", ")} unpinned`);
   };
+  document.querySelectorAll<HTMLElement>(".nearest tr[data-head], .transitions tr[data-head]").forEach((row) => {
+    const [layer, head] = row.dataset.head!.slice(1).split(".").map(Number);
+    row.addEventListener("click", () => app.store.pin({ layer, head }));
+  });
   app.store.on(["pinned", "run"], update);
   app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));
   app.store.on(["metric"], () => open.forEach((one) => one.draw()));
@@ -66,7 +70,7 @@ class Card {
     this.box.style.setProperty("--mark", `var(--category-${pin.slot})`);
     this.box.append(this.head(run), this.curves());
     const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
-    if (score) this.box.append(tests(app, score));
+    if (run.roles && score) this.box.append(tests(app, run.roles, score));
     const gain = this.gain(run);
     if (gain) this.box.append(gain);
     const found = examples(app, run, pin);
@@ -109,7 +113,7 @@ class Card {
     const moments = () => app.data.tracked(app.data.run(), app.store.state.source)?.step.length ?? 0;
     const shape = (width: number) => {
       const columns = Math.max(2, Math.floor(width / 150));
-      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: moments() > 1 ? 78 : 46 };
+      return { columns, rows: Math.ceil(names().length / columns), wide: width / columns, high: moments() > 1 ? 90 : 60 };
     };
     const surface = new Surface(box, {
       label: `All metrics of ${head_name(pin)} over time, against the other heads of layer ${pin.layer}. The list of metrics above chooses one.`,
@@ -166,10 +170,11 @@ function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, tr
   text(c, name, left, top + 9, chosen ? theme.ink : theme.soft, { size: 11, weight: chosen ? 700 : 400 });
   if (!track) return;
   if (track.moments === 1) return one_moment(c, app, pin, track, left, top, width);
-  const box = { left, top: top + 20, right: left + width, bottom: top + high - 10 };
+  const box = { left, top: top + 20, right: left + width, bottom: top + high - 22 };
   const xs = positions(track.tokens, time_scale(track.tokens, box, app.store.state.time === "log"));
   const first = pin.layer * track.heads * track.moments;
-  const [low, high_value] = extent(track.values.subarray(first, first + track.heads * track.moments));
+  const level = baseline(track);
+  const [low, high_value] = widened(extent(track.values.subarray(first, first + track.heads * track.moments)), level ? [level.value] : [], track.log);
   const y = axis(low, high_value, [box.bottom, box.top], track.log);
   const own = place_of(track.run, track.heads, pin.layer, pin.head);
   rule(c, box.left, box.bottom + 2, box.right, box.bottom + 2, theme.grid);
@@ -182,57 +187,75 @@ function small(c: CanvasRenderingContext2D, app: App, pin: Pin, name: string, tr
     c.stroke();
   }
   strong_curve(c, theme, xs, track.values, own * track.moments, y, theme.categories[pin.slot], 1.8);
+  if (level) baseline_mark(c, app, y, level, box.left, top + high - 10, (at) => rule(c, box.left, at, box.right, at, theme.soft));
   text(c, number(track.values[(own + 1) * track.moments - 1], 3), box.right, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
+}
+
+// What a head that does nothing gives. What roles ask for stands in the tests.
+function baseline(track: Track): Level | undefined {
+  return track.series.levels?.find((level) => !level.role);
+}
+// A dashed line, where it is within the scale, and its text below.
+function baseline_mark(c: CanvasRenderingContext2D, app: App, scale: Scale, level: Level, left: number, below: number, line: (at: number) => void): void {
+  const [low, high] = scale.domain(), inside = level.value >= low && level.value <= high;
+  c.setLineDash([3, 3]);
+  if (inside) line(scale(level.value));
+  c.setLineDash([]);
+  text(c, `${inside ? "┄" : level.value > high ? "↑" : "↓"} ${level.text}`, left, below, app.theme().soft, { size: 10 });
 }
 
 // One moment has no curve: the heads of the layer as dots on a line.
 function one_moment(c: CanvasRenderingContext2D, app: App, pin: Pin, track: Track, left: number, top: number, width: number): void {
   const theme = app.theme(), first = pin.layer * track.heads, y = top + 27;
   const own = place_of(track.run, track.heads, pin.layer, pin.head);
-  const x = axis(track.low, track.high, [left + 6, left + width - 6], track.log);
+  const level = baseline(track), range = widened([track.low, track.high], level ? [level.value] : [], track.log);
+  const x = axis(range[0], range[1], [left + 6, left + width - 6], track.log);
   rule(c, left, y, left + width, y, theme.grid);
   const others = Array.from({ length: track.heads }, (_, i) => first + i).filter((head) => head !== own && Number.isFinite(track.values[head]));
   dots(c, others.map((head) => ({ x: x(track.values[head]), y: y + 0.5, colour: theme.muted })), 3, 0.8);
+  if (level) baseline_mark(c, app, x, level, left, top + 43, (at) => rule(c, at, y - 7, at, y + 8, theme.soft));
   if (Number.isFinite(track.values[own])) ring(c, theme, x(track.values[own]), y + 0.5, theme.categories[pin.slot], 6);
   text(c, number(track.values[own], 3), left + width, top + 9, theme.ink, { size: 11, align: "right", weight: 600 });
 }
 
-// How far a value is from its bound, in words.
-function margin(test: Test): string {
-  if (test.value === null) return "not measured";
-  const bound = test.minimum !== null ? test.minimum : test.maximum;
-  if (bound === null) return "";
-  return `by ${number(Math.abs(test.value - bound), 2)}`;
+interface Tried { role: number; tests: { test: Test; value: number | null }[]; gap: number }      // the largest one to a minimum; not above 0: all passed
+
+// What a head scores in the tests of each role: roles that it passes first, then by how near it comes.
+function tried(roles: Roles, score: Score): Tried[] {
+  const all = new Map<number, Tried>();
+  roles.tests.forEach((test, i) => {
+    const one = all.get(test.role) ?? { role: test.role, tests: [], gap: -Infinity };
+    const value = score.values[i];
+    one.tests.push({ test, value });
+    one.gap = Math.max(one.gap, value === null ? Infinity : test.minimum - value);
+    all.set(test.role, one);
+  });
+  return Array.from(all.values()).sort((a, b) => (a.gap <= 0 && b.gap <= 0 ? 0 : a.gap - b.gap));      // that it passes: in the order of the definition
 }
 
-function tests(app: App, score: Score): HTMLElement {
-  const rows = score.tests.map((test) => {
-    const bound = [test.minimum !== null ? `≥ ${number(test.minimum, 3)}` : "", test.maximum !== null ? `≤ ${number(test.maximum, 3)}` : ""].filter(Boolean).join(", ");
-    const role = app.data.index.roles[test.role];
-    return element("tr", { class: test.passed ? "passed" : "failed" }, element("th", { scope: "row" }, role?.text ?? ""), element("td", { title: test.metric }, test.score ?? test.metric),
-                   element("td", { class: "number" }, meter(test), number(test.value, 3)), element("td", { class: "number" }, bound),
-                   element("td", { class: "result" }, `${test.passed ? "✓ passed" : "✗ failed"} ${margin(test)}`));
+function tests(app: App, roles: Roles, score: Score): HTMLElement {
+  const box = element("div", { class: "tests" }, element("h4", {}, "Tests of the roles"));
+  tried(roles, score).forEach(({ role, tests: list, gap }, i) => {
+    const name = app.data.index.roles[role]?.text ?? "", passed = list.filter(({ test, value }) => value !== null && value >= test.minimum).length;
+    const rows = list.map(({ test, value }) => {
+      const good = value !== null && value >= test.minimum;
+      return element("tr", { class: good ? "passed" : "failed" }, element("th", { scope: "row", title: test.metric }, test.score),
+                     element("td", { class: "number" }, meter(test, value), number(value, 3)), element("td", { class: "number" }, `≥ ${number(test.minimum, 3)}`),
+                     element("td", { class: "result" }, value === null ? "not measured" : `${good ? "✓ passed" : "✗ failed"} by ${number(Math.abs(value - test.minimum), 2)}`));
+    });
+    const result = gap > 0 ? `${passed} of ${list.length} passed${gap < Infinity ? `, short by ${number(gap, 2)}` : ", not all measured"}` : role === score.role ? "its role" : "passed, but another role comes first";
+    const names = ["score", "value", "minimum", "result"].map((word, k) => element("th", { scope: "col", class: k === 1 || k === 2 ? "number" : "" }, word));
+    const frame = element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": `Tests of ${name}` },
+                          element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows)));
+    box.append(element("details", { open: i === 0 }, element("summary", {}, element("b", {}, name), `: ${result}`), frame, sideways(frame)));
   });
-  let role = -1;
-  score.tests.forEach((test, i) => {      // the name of a role is seen once, and read out each time
-    const name = rows[i].cells[0];
-    if (test.role === role) name.replaceChildren(element("span", { class: "unseen" }, name.textContent ?? ""));
-    role = test.role;
-  });
-  const names = ["role", "score", "value", "bound", "result"].map((name) => element("th", { scope: "col", class: name === "value" || name === "bound" ? "number" : "" }, name));
-  const frame = element("div", { class: "frame", tabindex: 0, role: "group", "aria-label": "Tests of the roles" },
-                        element("table", {}, element("thead", {}, element("tr", {}, ...names)), element("tbody", {}, ...rows)));
-  return element("details", { class: "tests", open: score.tests.length <= 12 }, element("summary", {}, `Tests of the roles: ${score.tests.filter((test) => test.passed).length} of ${score.tests.length} passed`),
-                 frame, sideways(frame));
+  return box;
 }
 
-// A bar of the value with a tick at its bound; values beyond 0 to 1 make the bar's end twice the bound.
-function meter(test: Test): HTMLElement {
-  const bound = test.minimum ?? test.maximum ?? 0;
-  const top = Math.max(1, bound, test.value ?? 0);
+// A bar of the value with a tick at its minimum. Scores are 0 to 1.
+function meter(test: Test, value: number | null): HTMLElement {
   const bar = element("span", { class: "meter", "aria-hidden": "true" }, element("span", { class: "filled" }), element("span", { class: "bound" }));
-  (bar.children[0] as HTMLElement).style.width = `${(100 * Math.max(0, test.value ?? 0)) / top}%`;
-  (bar.children[1] as HTMLElement).style.left = `${(100 * bound) / top}%`;
+  (bar.children[0] as HTMLElement).style.width = `${100 * (value ?? 0)}%`;
+  (bar.children[1] as HTMLElement).style.left = `${100 * test.minimum}%`;
   return bar;
 }
-

@@ -1,6 +1,6 @@
 // Compare: runs beside each other on one scale, their difference, head against head; the effects of a study.
 import { App } from "../app";
-import { corresponds, Field, layer_means, place_of, run_label, third, values_of } from "../data";
+import { corresponds, Field, layer_means, place_of, third, values_of } from "../data";
 import { button, element, figure, select, sideways, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { band, curve, positions, time_scale } from "../draw/lines";
@@ -67,7 +67,7 @@ function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
 }
 
 function why(a: Run, b: Run): string {
-  const names = `${run_label(a)} and ${run_label(b)}`;
+  const names = `${a.label} and ${b.label}`;
   if (corresponds(a, b)) return `${names} began with the same weights, so a head of one corresponds to the same head of the other. Maps share one scale.`;
   const shape = a.layers !== b.layers || a.heads.q !== b.heads.q || a.heads.k !== b.heads.k;
   return shape ? `${names} have different shapes (${a.layers} × ${a.heads.q} and ${b.layers} × ${b.heads.q} heads). Heads do not correspond: only layers and distributions are compared.`
@@ -91,7 +91,7 @@ function panel(title: string): HTMLElement {
 }
 
 function map_of(app: App, a: Run, b: Run, which: "a" | "b" | "difference", surfaces: Surface[]): HTMLElement {
-  const title = which === "a" ? run_label(a) : which === "b" ? run_label(b) : `${run_label(a)} minus ${run_label(b)}`;
+  const title = which === "a" ? a.label : which === "b" ? b.label : `${a.label} minus ${b.label}`;
   const box = panel(title), frame = element("div", { class: "map-frame" }), key = element("div", {});
   box.append(frame, sideways(frame), key);
   let now: Grid = grid_of(a.layers, a.heads.q, 300, least_cell());
@@ -123,7 +123,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
   box.append(body, note);
   let list: Dot[] = [], heads: Head[] = [];
   const surface = new Surface(body, {
-    label: `Each head: its value in ${run_label(b)} against ${run_label(a)}`, height: (width) => Math.min(380, width * 0.85),
+    label: `Each head: its value in ${b.label} against ${a.label}`, height: (width) => Math.min(380, width * 0.85),
     base: (c, width, height) => {
       const fields = pair_fields(app, a, b), theme = app.theme();
       list = [];
@@ -133,8 +133,8 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
       const range = extent([...fields.a.values, ...fields.b.values]);
       const x = axis(range[0], range[1], [area.left + 6, area.right - 6], fields.a.log), y = axis(range[0], range[1], [area.bottom - 6, area.top + 6], fields.a.log);
       y_axis(c, theme, area, y);
-      x_axis(c, theme, area, x, `${app.store.state.metric}, ${run_label(a)}`, number);
-      text(c, run_label(b), 4, 8, theme.soft, { size: 11 });
+      x_axis(c, theme, area, x, `${app.store.state.metric}, ${a.label}`, number);
+      text(c, b.label, 4, 8, theme.soft, { size: 11 });
       diagonal(c, x, y, theme.soft);
       let above = 0;
       for (let i = 0; i < fields.a.values.length; ++i) {
@@ -145,7 +145,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
         heads.push({ layer, head: Math.floor(((i % fields.a.heads) * a.heads.q) / fields.a.heads) });
       }
       dots(c, list, list.length > 300 ? 2.4 : 4, 0.65);
-      note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${run_label(b)}.`;
+      note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${b.label}.`;
     },
     top: (c) => {
       const theme = app.theme();
@@ -172,9 +172,9 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 // Layer means of both runs over relative depth, with the range of the heads.
 function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [run_label(a), run_label(b)]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [a.label, b.label]));
   surfaces.push(new Surface(body, {
-    label: `Layer means of ${run_label(a)} and ${run_label(b)} over depth`, height: () => 280,
+    label: `Layer means of ${a.label} and ${b.label} over depth`, height: () => 280,
     top: (c, width, height) => {
       const theme = app.theme(), area = { left: left_margin, top: 20, right: width - 12, bottom: height - 40 };
       const tracks = [a, b].map((run) => app.data.track(run, app.store.state.source, app.store.state.metric));
@@ -206,7 +206,7 @@ function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLEleme
   const box = panel("Distribution of the heads"), body = element("div", {});
   box.append(element("p", { class: "note" }, "A tick is a head, the bar holds the middle half, the dark mark is the median."), body);
   surfaces.push(new Surface(body, {
-    label: `Values of all heads of ${run_label(a)} and ${run_label(b)}`, height: () => 200,
+    label: `Values of all heads of ${a.label} and ${b.label}`, height: () => 200,
     top: (c, width, height) => {
       const theme = app.theme(), area = { left: 12, top: 14, right: width - 12, bottom: height - 40 };
       const tracks = [a, b].map((run) => app.data.track(run, app.store.state.source, app.store.state.metric));
@@ -217,7 +217,7 @@ function distributions(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLEleme
       x_axis(c, theme, area, x, app.store.state.metric, number);
       all.forEach((values, i) => {
         const middle = area.top + ((i + 0.6) * (area.bottom - area.top)) / 2;
-        text(c, run_label(i ? b : a), area.left, middle - 24, theme.soft, { size: 11 });
+        text(c, (i ? b : a).label, area.left, middle - 24, theme.soft, { size: 11 });
         c.strokeStyle = faded(theme.categories[i], 0.5);
         c.lineWidth = 1;
         for (const value of values) {
@@ -276,7 +276,7 @@ function losses(app: App, place: HTMLElement): void {
       c.setLineDash([]);
     },
   });
-  shown.box.append(line_key(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map(run_label)));
+  shown.box.append(line_key(app, letters ? letters.map((letter) => `${letter}: ${condition_name(app, letter)}`) : runs.map((run) => run.label)));
   app.store.on(["theme", "data", "time"], () => surface.draw());
 }
 

@@ -1,6 +1,6 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
-import { corresponds, moments_of, other_of, place_of, run_label } from "../data";
+import { corresponds, moments_of, other_of, place_of } from "../data";
 import { button, Choice, element, fill, select, swatch, view } from "../dom";
 import { count, number, signed, tokens } from "../scale";
 import { Head, head_name, is_pinned, Mode, State } from "../state";
@@ -19,7 +19,7 @@ export function metric_choices(app: App, state: State): Choice[] {
     .sort((a, b) => a.group.localeCompare(b.group));
 }
 export function run_choices(app: App): Choice[] {
-  return app.data.index.runs.map((run, i) => ({ value: String(i), text: run_label(run) }));
+  return app.data.index.runs.map((run, i) => ({ value: String(i), text: run.label }));
 }
 function mode_choices(app: App, state: State): Choice[] {
   const run = app.data.run(state), other = app.data.index.runs[state.other];

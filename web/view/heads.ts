@@ -3,11 +3,11 @@ import { App } from "../app";
 import { Field, place_of, third, two_metrics } from "../data";
 import { element, figure, fill, select, sideways, view } from "../dom";
 import { Box, text, x_axis, y_axis } from "../draw/axes";
-import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, outline } from "../draw/map";
+import { bar_levels, cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, level_height, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
 import { axis, extent, number, Scale } from "../scale";
-import { Run } from "../source";
+import { Level, Run } from "../source";
 import { Head, head_name, marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
 import { card_links } from "./card";
@@ -104,6 +104,7 @@ function map_view(app: App): void {
   const run = () => data.run();
   let now: Grid = grid_of(run().layers, run().heads.q, 600, least_cell());
   const field = () => data.field(run(), store.state.metric, store.state.mode);
+  const levels = () => (store.state.mode === "value" ? data.levels(run(), store.state.metric) : []);
   const surface = new Surface(frame, {
     label: "", role: "application",
     width: (available) => grid_width((now = grid_of(run().layers, run().heads.q, available, least_cell()))),
@@ -118,11 +119,13 @@ function map_view(app: App): void {
     top: (c) => draw_marks(c, now, store.state, app.theme()),
   });
   const bar = new Surface(key, {
-    label: "Key of the colours", height: () => 40,
+    label: "Key of the colours", height: () => 40 + level_height * levels().length,
     top: (c, width) => {
       const values = field(), hover = store.state.hover;
       const wide = Math.min(320, width - 40);
-      if (values) colour_bar(c, values, app.theme(), 34, 12, wide, 12, hover ? values.values[place_of(run(), values.heads, hover.layer, hover.head)] : null);
+      if (!values) return;
+      bar_levels(c, values, app.theme(), 34, 12, wide, 12, levels());
+      colour_bar(c, values, app.theme(), 34, 12, wide, 12, hover ? values.values[place_of(run(), values.heads, hover.layer, hover.head)] : null);
     },
   });
   letters.addEventListener("change", () => surface.draw());
@@ -139,7 +142,7 @@ function map_view(app: App): void {
     const { metric, mode, brush } = store.state;
     const values = field();
     shown.note.textContent = `${metric}${mode === "value" ? "" : `, ${mode_name(mode)}`}. A row is a layer, a column a query head${values && values.heads !== run().heads.q
-      ? `; a cell is a key head, read by ${run().heads.q / values.heads} query heads` : ""}.`;
+      ? `; a cell is a key head, read by ${run().heads.q / values.heads} query heads` : ""}.${values ? compared(values, levels()) : ""}`;
     const range = values ? extent(values.values) : [NaN, NaN];
     surface.label(`Map of ${metric}, ${run().layers} layers by ${run().heads.q} heads, ${number(range[0])} to ${number(range[1])}${brush
       ? `, steps ${brush[0]} to ${brush[1]}` : ", last moment"}. Arrow keys walk, Enter pins.`);
@@ -155,6 +158,13 @@ function map_view(app: App): void {
   });
   describe();
   add_role_key(app, shown.box);
+}
+
+// " To compare: uniform attention 0.0201 (0 of 16 heads above), static sink ≥ 0.3 (0 above)."
+function compared(field: Field, levels: Level[]): string {
+  const known = Array.from(field.values).filter(Number.isFinite);
+  const parts = levels.map(({ value, text: words }, i) => `${words} (${known.filter((one) => one > value).length}${i ? "" : ` of ${known.length} heads`} above)`);
+  return parts.length ? ` To compare: ${parts.join(", ")}.` : "";
 }
 
 function role_letter(app: App, role: number): string {

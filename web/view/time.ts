@@ -3,10 +3,10 @@ import { App } from "../app";
 import { moments_of, place_of, third, Track } from "../data";
 import { element, figure, select, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
-import { all_curves, brush_shade, curve, end_labels, positions, strong_curve, time_scale } from "../draw/lines";
+import { all_curves, brush_shade, curve, end_labels, level_lines, positions, strong_curve, time_scale } from "../draw/lines";
 import { order_of, strips } from "../draw/strip";
 import { Surface } from "../draw/surface";
-import { axis, faded, nearest, number, Scale, tokens } from "../scale";
+import { axis, faded, nearest, number, Scale, tokens, widened } from "../scale";
 import { Head, head_name, is_pinned, marked } from "../state";
 import { head_colour } from "../theme";
 import { depth_items, key_of, role_items, role_look } from "./keys";
@@ -58,7 +58,8 @@ function curves_of(app: App, width: number, height: number): Curves | null {
   if (!track) return null;
   const box = { left: left_margin, top: 10, right: width - 58, bottom: height - 38 };
   const x = time_scale(track.tokens, box, app.store.state.time === "log");
-  const y = axis(track.low, track.high, [box.bottom - 4, box.top + 4], track.log);
+  const range = widened([track.low, track.high], (track.series.levels ?? []).map((level) => level.value), track.log);
+  const y = axis(range[0], range[1], [box.bottom - 4, box.top + 4], track.log);
   return { track, box, x, y, xs: positions(track.tokens, x) };
 }
 
@@ -107,6 +108,7 @@ function curves_view(app: App): void {
       const alpha = (track.layers * track.heads > 200 ? 0.3 : 0.7) * (store.state.pinned.length ? 0.5 : 1);
       const depth = theme.depth.map((colour) => faded(colour, alpha));
       yield* all_curves(c, track, xs, y, (layer) => depth[third(layer, track.layers)]);
+      level_lines(c, theme, box, y, track.series.levels ?? []);
     },
     top: (c, width, height) => {
       const drawn = curves_of(app, width, height);
