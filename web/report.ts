@@ -27,9 +27,10 @@ function first_state(source: Source): State {
   const has = (name: string) => tracked?.series.some((series) => series.metric === name);
   const metrics = tracked?.series.map((series) => series.metric) ?? [];
   const choose = (...names: string[]) => names.find(has) ?? metrics[0] ?? "";
+  const x = choose("sink", "k_norm");
   return {
     run: 0, other: other_run(source.index.runs), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
-    x: choose("sink", "k_norm"), y: choose("entropy", "q_norm"), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
+    x, y: choose("entropy", "q_norm", ...metrics.filter((name) => name !== x)), colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
   };
 }
 
