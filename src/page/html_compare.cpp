@@ -18,8 +18,9 @@ std::string runs_table_html(const ReportData& data) {
   for (const ReportRun& run : data.runs) {
     const auto last = last_moment(run);
     const double loss = training_loss(run), val_loss = validation_loss(run);
-    table.rows.push_back({run.name, run.command, status_text(run), run.seed ? fmt::format("{}", *run.seed) : "–",
-                          last ? moment_text(*last) : "–", std::isfinite(loss) ? fixed_text(loss, 4) : "–",
+    table.rows.push_back({label_of(data, run), run.command, status_text(run),
+                          run.seed ? fmt::format("{}", *run.seed) : "–", last ? moment_text(*last) : "–",
+                          std::isfinite(loss) ? fixed_text(loss, 4) : "–",
                           std::isfinite(val_loss) ? fixed_text(val_loss, 4) : "–"});
   }
   return table_html(table);

@@ -29,18 +29,26 @@ std::string levels_note(const ReportRun& run, const std::vector<const Metric*>& 
                      escaped(fmt::format("{}", fmt::join(parts, "; "))));
 }
 
-std::string heads_table_html(const ReportRun& run, const Choice& choice) {
+// The role of a query head by name.
+std::string role_of_head(const RolesResult& roles, std::int64_t layer, std::int64_t head) {
+  const auto place = static_cast<std::size_t>(layer * roles.counts.query_heads + head);
+  return place < roles.heads.size() ? std::string(roles.definition.name_of(roles.heads[place].label)) : "–";
+}
+
+std::string heads_table_html(const ReportData& data, const ReportRun& run, const Choice& choice) {
   const Tracks& tracks = run.tracks.probe.moments.empty() ? run.tracks.train : run.tracks.probe;
   if (tracks.counts.query_heads == 0 && tracks.counts.key_heads == 0) return "";
   TextTable table{
       "heads",
       fmt::format("Query heads of {}{}, measured on {}; values of keys are those of the key head that it reads",
-                  run.name,
+                  label_of(data, run),
                   says_its_training(run, tracks.moments.back()) ? " at " + moment_text(tracks.moments.back()) : "",
                   source_text(tracks.source)),
-      {"head", "role"},
+      {"head"},
       {},
       0};
+  const bool of_queries = tracks.counts.query_heads > 0, with_roles = run.roles && of_queries;
+  if (with_roles) table.head.emplace_back("role");
   std::vector<const Metric*> metrics;
   for (const std::string_view name : shown_metrics)
     if (tracks.has(name) && choice.has_metric(name)) {
@@ -49,19 +57,13 @@ std::string heads_table_html(const ReportRun& run, const Choice& choice) {
     }
   std::vector<std::string> attributes;
   std::vector<std::vector<double>> columns(metrics.size());
-  const bool of_queries = tracks.counts.query_heads > 0;
   const std::int64_t heads = of_queries ? tracks.counts.query_heads : tracks.counts.key_heads;
   const std::size_t last = tracks.moments.size() - 1;
   for (std::int64_t layer = 0; layer < tracks.counts.layers; ++layer)
     for (std::int64_t head = 0; head < heads; ++head) {
       if (of_queries && !choice.has_head(layer, head)) continue;
-      std::string role = "–";
-      if (run.roles && of_queries) {
-        const RolesResult& roles = run.roles->roles;
-        const auto place = static_cast<std::size_t>(layer * heads + head);
-        if (place < roles.heads.size()) role = roles.definition.name_of(roles.heads[place].label);
-      }
-      std::vector<std::string> cells = {head_text(of_queries ? HeadKind::query : HeadKind::key, layer, head), role};
+      std::vector<std::string> cells = {head_text(of_queries ? HeadKind::query : HeadKind::key, layer, head)};
+      if (with_roles) cells.push_back(role_of_head(run.roles->roles, layer, head));
       for (std::size_t i = 0; i < metrics.size(); ++i) {
         const bool of_its_key = metrics[i]->kind == HeadKind::key && of_queries;
         const auto read = static_cast<std::size_t>(of_its_key ? tracks.key_head_of(head) : head);
@@ -87,8 +89,9 @@ const ReportRun* first_tracked(const ReportData& data) {
 
 std::string heads_html(const ReportData& data, const Choice& choice) {
   const ReportRun* run = first_tracked(data);
-  return run == nullptr ? ""
-                        : view("map") + view("scatter") + nearest_html(data, *run) + heads_table_html(*run, choice);
+  return run == nullptr
+             ? ""
+             : view("map") + view("scatter") + nearest_html(data, *run) + heads_table_html(data, *run, choice);
 }
 
 }  // namespace headscope

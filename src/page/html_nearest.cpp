@@ -100,7 +100,7 @@ std::string nearest_html(const ReportData& data, const ReportRun& run) {
   TextTable table{"nearest",
                   fmt::format("For each role of the definition {}, in {}: the clearest head that has it, or the head "
                               "that comes nearest to it",
-                              definition.id, run.name),
+                              definition.id, label_of(data, run)),
                   {"role", "heads", "head", "passes", "fails", "since step"},
                   {},
                   0};

@@ -49,13 +49,18 @@ bool is_number(std::string_view cell) {
   return true;
 }
 
-// The columns of numbers. The first names the rows, whatever it holds.
+// The columns of numbers: at least one, and nothing else. The first column names the rows, whatever it holds.
 std::vector<bool> number_columns(const TextTable& table) {
   std::vector<bool> numbers(table.head.size());
-  for (std::size_t column = 1; column < numbers.size(); ++column)
-    numbers[column] = std::ranges::all_of(table.rows, [&](const std::vector<std::string>& row) {
-      return column >= row.size() || is_number(row[column]);
-    });
+  for (std::size_t column = 1; column < numbers.size(); ++column) {
+    bool any = false, all = true;
+    for (const std::vector<std::string>& row : table.rows) {
+      if (column >= row.size()) continue;
+      any = any || row[column].find_first_of("0123456789") != std::string::npos;
+      all = all && is_number(row[column]);
+    }
+    numbers[column] = any && all;
+  }
   return numbers;
 }
 

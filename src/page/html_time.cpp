@@ -10,15 +10,15 @@ namespace {
 
 constexpr std::size_t most_transition_rows = 200;
 
-std::string transitions_html(const ReportRun& run, const Choice& choice) {
+std::string transitions_html(const ReportData& data, const ReportRun& run, const Choice& choice) {
   if (!run.roles) return "";
   const RolesResult& roles = run.roles->roles;
   auto transitions = roles.timeline.transitions;
   std::erase_if(transitions, [&](const RoleTransition& one) { return !choice.has_head(one.layer, one.head); });
   if (transitions.empty())
-    return fmt::format("<p class=\"note\">{}: no head changed its role.</p>\n", escaped(run.name));
+    return fmt::format("<p class=\"note\">{}: no head changed its role.</p>\n", escaped(label_of(data, run)));
   TextTable table{"transitions",
-                  fmt::format("Changes of roles in {}, by the definition {}", run.name, roles.definition.id),
+                  fmt::format("Changes of roles in {}, by the definition {}", label_of(data, run), roles.definition.id),
                   {"head", "step", "tokens", "from", "to"},
                   {},
                   0};
@@ -44,7 +44,8 @@ std::string time_html(const ReportData& data, const Choice& choice) {
   const bool course =
       std::ranges::any_of(data.runs, [](const ReportRun& one) { return one.tracks.finest().moments.size() > 1; });
   if (!course) return "";
-  return view("curves") + view("strips") + (run->roles ? view("role-timeline") : "") + transitions_html(*run, choice);
+  return view("curves") + view("strips") + (run->roles ? view("role-timeline") : "") +
+         transitions_html(data, *run, choice);
 }
 
 }  // namespace headscope

@@ -180,6 +180,9 @@ ordered_json places_json(std::span<const Moment> moments, const Places& places, 
 }
 
 std::string label_of(const ReportData& data, const ReportRun& run) {
+  const auto same_name = [&](const ReportRun& one) { return one.name == run.name; };
+  if ((!run.condition || data.studies.size() > 1) && std::ranges::count_if(data.runs, same_name) > 1)
+    return fmt::format("{} ({})", run.name, &run - data.runs.data() + 1);
   if (!run.condition || data.studies.size() > 1) return run.name;
   return run.seed ? fmt::format("{}, seed {}", run.condition->letter, *run.seed) : run.condition->letter;
 }

@@ -46,7 +46,8 @@ struct PageContent {
 
 inline constexpr std::size_t no_role = 255;  // in blocks
 
-// What the page calls a run: "A, seed 42" of a condition of its one study; otherwise the name of the run.
+// What the page calls a run: "A, seed 42" of a condition of its one study; otherwise the name of the run, with
+// its number where others have the same name.
 std::string label_of(const ReportData& data, const ReportRun& run);
 
 // The effects as the page lists them: the total of QK-Norm, then its parts and the others.

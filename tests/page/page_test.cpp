@@ -126,14 +126,15 @@ TEST(WithCode, NamesBetweenBackticksAreCode) {
 TEST(TableHtml, ColumnsOfNumbersAreMarked) {
   const TextTable table{"x",
                         "",
-                        {"1", "number", "interval", "mean", "words", "gaps"},
-                        {{"7", "−0.5", "−2.91 to +0.32", "1.50 ± 0.20", "4 layers", "–"},
-                         {"8", "< 0.001", "–", "1.50 (all equal)", "5", "12,345"}},
+                        {"1", "number", "interval", "mean", "words", "gaps", "none"},
+                        {{"7", "−0.5", "−2.91 to +0.32", "1.50 ± 0.20", "4 layers", "–", "–"},
+                         {"8", "< 0.001", "–", "1.50 (all equal)", "5", "12,345", "–"}},
                         0};
   const std::string html = table_html(table);
   for (const char* cell : {"number", "interval", "mean", "gaps"})
     EXPECT_THAT(html, ::testing::HasSubstr(fmt::format("<th scope=\"col\" class=\"number\">{}</th>", cell)));
-  EXPECT_THAT(html, ::testing::HasSubstr("<th scope=\"col\">words</th>"));
+  for (const char* cell : {"words", "none"})
+    EXPECT_THAT(html, ::testing::HasSubstr(fmt::format("<th scope=\"col\">{}</th>", cell)));
   EXPECT_THAT(html, ::testing::HasSubstr("<th scope=\"col\">1</th>"));  // names the rows
   EXPECT_THAT(html, ::testing::HasSubstr("<td class=\"number\">1.50 ± 0.20</td>"));
   EXPECT_THAT(html, ::testing::HasSubstr("<td>4 layers</td>"));
