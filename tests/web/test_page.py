@@ -814,7 +814,7 @@ class Whole(PageTest):
                 if width == 390:
                     self.assertTrue(frames[0][0])      # 32 heads of 24 pixels
                     page.evaluate("document.querySelector('.map-frame').scrollLeft = 1e6")
-                    page.wait_for_function("!document.querySelector('.map-frame').classList.contains('wide')")
+                    page.wait_for_selector('.map-frame:not(.wide)')
 
     def test_Labels_DoNotCoverEachOther(self):
         for width in (390, 768, 1280):
