@@ -1,24 +1,4 @@
-/*! Every page holds parts of d3, by Mike Bostock.
-d3-array: Copyright 2010-2021 Mike Bostock. ISC licence:
-Permission to use, copy, modify, and/or distribute this software for any purpose with or without fee is hereby granted, provided that the above copyright notice and this permission notice appear in all copies.
-THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-d3-scale, d3-color: Copyright 2017 Mike Bostock. d3-interpolate, d3-collection: Copyright 2010-2016 Mike Bostock. d3-format: Copyright 2010-2015 Mike Bostock. All rights reserved. BSD licence:
-Redistribution and use in source and binary forms, with or without modification, are permitted provided that the following conditions are met:
-1. Redistributions of source code must retain the above copyright notice, this list of conditions and the following disclaimer.
-2. Redistributions in binary form must reproduce the above copyright notice, this list of conditions and the following disclaimer in the documentation and/or other materials provided with the distribution.
-3. Neither the name of the author nor the names of contributors may be used to endorse or promote products derived from this software without specific prior written permission.
-THIS SOFTWARE IS PROVIDED BY THE COPYRIGHT HOLDERS AND CONTRIBUTORS "AS IS" AND ANY EXPRESS OR IMPLIED WARRANTIES, INCLUDING, BUT NOT LIMITED TO, THE IMPLIED WARRANTIES OF MERCHANTABILITY AND FITNESS FOR A PARTICULAR PURPOSE ARE DISCLAIMED.  IN NO EVENT SHALL THE HOLDERS OR CONTRIBUTORS BE LIABLE FOR ANY DIRECT, INDIRECT, INCIDENTAL, SPECIAL, EXEMPLARY, OR CONSEQUENTIAL DAMAGES (INCLUDING, BUT NOT LIMITED TO, PROCUREMENT OF SUBSTITUTE GOODS OR SERVICES; LOSS OF USE, DATA, OR PROFITS; OR BUSINESS INTERRUPTION) HOWEVER CAUSED AND ON ANY THEORY OF LIABILITY, WHETHER IN CONTRACT, STRICT LIABILITY, OR TORT (INCLUDING NEGLIGENCE OR OTHERWISE) ARISING IN ANY WAY OUT OF THE USE OF THIS SOFTWARE, EVEN IF ADVISED OF THE POSSIBILITY OF SUCH DAMAGE.
-*/
 // Scales, colours and numbers as text.
-import { bisectLeft } from "d3-array";
-import { rgb } from "d3-color";
-import { format } from "d3-format";
-import interpolateRgb from "d3-interpolate/src/rgb";
-// The package as a whole would bring scales of dates: 30 kB.
-import scaleLinear, { Scale } from "d3-scale/src/linear";
-import scaleLog from "d3-scale/src/log";
-
-export type { Scale };
 
 // A value in four digits, with a true minus sign.
 export function number(value: number | null | undefined, digits = 4): string {
@@ -30,9 +10,8 @@ export function number(value: number | null | undefined, digits = 4): string {
 export function signed(value: number): string {
   return value > 0 ? `+${number(value)}` : number(value);
 }
-const thousands = format(",d");
 export function count(value: number): string {
-  return thousands(Math.round(value));
+  return Math.round(value).toLocaleString("en-US");
 }
 // 4915200 as "4.92 M".
 export function tokens(value: number): string {
@@ -41,12 +20,38 @@ export function tokens(value: number): string {
   return String(Math.round(value));
 }
 
+export interface Scale {
+  (value: number): number;
+  domain(): [number, number];
+  ticks(many: number): number[];
+}
 // A scale of an axis. Equal ends are moved apart so that a constant curve lies in the middle.
 export function axis(low: number, high: number, range: [number, number], log = false): Scale {
   if (!(low <= high)) [low, high] = [0, 1];
   if (low === high) [low, high] = log ? [low / 2, high * 2] : [low - (Math.abs(low) || 1) * 0.1, high + (Math.abs(high) || 1) * 0.1];
-  const scale: Scale = log && low > 0 ? scaleLog() : scaleLinear();
-  return scale.domain([low, high]).range(range);
+  const on_log = log && low > 0, place = on_log ? Math.log : Number;
+  const start = place(low), per = (range[1] - range[0]) / (place(high) - start);
+  const scale = (value: number) => range[0] + (place(value) - start) * per;
+  return Object.assign(scale, { domain: (): [number, number] => [low, high], ticks: (many: number) => (on_log ? log_ticks : ticks)(low, high, many) });
+}
+
+// Multiples of 1, 2 or 5 times a power of ten, about so many.
+export function ticks(low: number, high: number, many: number): number[] {
+  const raw = (high - low) / many, power = 10 ** Math.floor(Math.log10(raw)), over = raw / power;
+  const step = power * (over >= Math.sqrt(50) ? 10 : over >= Math.sqrt(10) ? 5 : over >= Math.SQRT2 ? 2 : 1);
+  const list: number[] = [];
+  for (let i = Math.ceil(low / step - 1e-9); i <= high / step + 1e-9; ++i) list.push(Number((i * step).toPrecision(12)));
+  return list;
+}
+// 1 to 9 times powers of ten; powers alone where these are many, and round numbers where they are few.
+export function log_ticks(low: number, high: number, many: number): number[] {
+  const [first, last] = [Math.log10(low), Math.log10(high)];
+  if (last - first >= many) return ticks(first, last, many).map((power) => Number(`1e${power}`));
+  const list: number[] = [];
+  for (let power = Math.floor(first); power <= last; ++power)
+    for (let i = 1; i < 10; ++i) list.push(Number(`${i}e${power}`));
+  const inside = list.filter((tick) => tick >= low && tick <= high);
+  return inside.length * 2 < many ? ticks(low, high, many) : inside;
 }
 
 // The range with the values that lie near it, within half of its width.
@@ -69,10 +74,13 @@ export function extent(values: ArrayLike<number | null>): [number, number] {
 
 // Index of the value nearest to x in a sorted list.
 export function nearest(values: ArrayLike<number>, x: number): number {
-  const i = bisectLeft(values, x);
-  if (i <= 0) return 0;
-  if (i >= values.length) return values.length - 1;
-  return x - values[i - 1] < values[i] - x ? i - 1 : i;
+  let low = 0, high = values.length - 1;
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (values[middle] <= x) low = middle;
+    else high = middle;
+  }
+  return x - values[low] < values[high] - x ? low : high;
 }
 
 // 1,024 colours between the stops, straight lines in RGB, as figures have them.
@@ -85,7 +93,7 @@ export class Ramp {
     for (let i = 0; i < size; ++i) {
       const at = (i / (size - 1)) * (stops.length - 1);
       const k = Math.min(stops.length - 2, Math.floor(at));
-      const text = interpolateRgb(stops[k], stops[k + 1])(at - k);
+      const text = mix(stops[k], stops[k + 1], at - k);
       this.texts.push(text);
       this.words[i] = word(text);
     }
@@ -95,24 +103,28 @@ export class Ramp {
   }
 }
 
+// Red, green and blue of "#rrggbb" or "rgb(1, 2, 3)".
+function rgb(text: string): number[] {
+  return text[0] === "#" ? [1, 3, 5].map((i) => parseInt(text.slice(i, i + 2), 16)) : text.match(/\d+/g)!.map(Number);
+}
 // A colour as the bytes of ImageData.
 export function word(text: string): number {
-  const { r, g, b } = rgb(text);
-  return ((255 << 24) | (Math.round(b) << 16) | (Math.round(g) << 8) | Math.round(r)) >>> 0;
+  const [r, g, b] = rgb(text);
+  return ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 }
 export function mix(a: string, b: string, t: number): string {
-  return interpolateRgb(a, b)(t);
+  const to = rgb(b);
+  return `rgb(${rgb(a).map((from, i) => Math.round(from + (to[i] - from) * t)).join(", ")})`;
 }
 export function faded(colour: string, alpha: number): string {
-  const { r, g, b } = rgb(colour);
-  return `rgba(${r},${g},${b},${alpha})`;
+  return `rgba(${rgb(colour)},${alpha})`;
 }
 function channel(value: number): number {
   const share = value / 255;
   return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
 }
 function luminance(colour: string): number {
-  const { r, g, b } = rgb(colour);
+  const [r, g, b] = rgb(colour);
   return 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
 }
 // Black or white, what is easier to read on the colour.

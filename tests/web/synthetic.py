@@ -240,8 +240,7 @@ def bundle(folder):
     """report.js and style.css, as cmake/Web.cmake makes them."""
     command = ["esbuild", "web/report.ts", "web/style.css", "--bundle", "--minify", "--target=es2020", "--format=iife", "--charset=utf8",
                "--log-level=warning", f"--outdir={folder}"]
-    nodes = os.environ.get("HEADSCOPE_NODE_MODULES", "/usr/share/nodejs")
-    subprocess.run(command, cwd=ROOT, check=True, env={**os.environ, "NODE_PATH": nodes})
+    subprocess.run(command, cwd=ROOT, check=True)
     return (pathlib.Path(folder) / "report.js").read_text(), (pathlib.Path(folder) / "style.css").read_text()
 
 
