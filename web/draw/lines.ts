@@ -99,7 +99,7 @@ export function level_lines(c: Context, theme: Colours, box: Box, y: Scale, leve
     c.setLineDash([4, 4]);
     if (!beyond) rule(c, box.left, at, box.right, at, theme.soft);
     c.setLineDash([]);
-    return { y: at - 8, text: beyond + text, colour: theme.soft };
+    return { y: at < box.top + 16 ? at + 9 : at - 8, text: beyond + text, colour: theme.soft };
   });
   end_labels(c, labels, box.left + 4, box, { size: 11, weight: 400, halo: theme.paper });
 }
