@@ -1,7 +1,7 @@
 # The web code of a report: TypeScript and style of web/, bundled by esbuild into one script, become the bytes that src/page writes
-# into every page (page/web_files.h). d3's modules come from Debian and lie beside no package.json of ours: NODE_PATH names their folder.
+# into every page (page/web_files.h). d3-array comes from Debian and lies beside no package.json of ours: NODE_PATH names its folder.
 find_program(HEADSCOPE_ESBUILD esbuild REQUIRED DOC "Bundles the web code")
-find_path(HEADSCOPE_NODE_MODULES d3-scale/package.json PATH_SUFFIXES share/nodejs REQUIRED DOC "Folder that holds d3-scale, d3-array, …")
+find_path(HEADSCOPE_NODE_MODULES d3-array/package.json PATH_SUFFIXES share/nodejs REQUIRED DOC "Folder that holds d3-array")
 file(GLOB_RECURSE web_sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/web/*.ts" "${CMAKE_SOURCE_DIR}/web/*.css")
 list(FILTER web_sources EXCLUDE REGEX "/web/tests/")
 set(web "${CMAKE_BINARY_DIR}/web")

@@ -17,7 +17,7 @@ STUBS = Path(__file__).resolve().parent / "stubs"
 TOOLS = """basename bash cat chmod cp cut dirname env find flock grep ln mkdir mktemp mv paste readlink realpath rm rmdir sed
 sha256sum sleep sort tail timeout touch uname""".split()
 PACKAGES = """fonts-dejavu-core libcli11-dev libeigen3-dev libfmt-dev libpcre2-dev libutf8proc-dev libxxhash-dev libyaml-cpp-dev
-nlohmann-json3-dev node-d3-array node-d3-color node-d3-format node-d3-interpolate node-d3-scale zlib1g-dev""".split()
+nlohmann-json3-dev node-d3-array zlib1g-dev""".split()
 PROGRAMS = ["g++", "esbuild", "gnuplot", "tsc"]
 
 

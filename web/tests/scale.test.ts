@@ -11,7 +11,7 @@ test("Ticks_AreRoundEvenAndInside", () => {
       const step = ticks[1] - ticks[0];
       assert.match(step.toExponential(6), /^[125]\.0+e/);
       ticks.forEach((tick, i) => {
-        const little = 1e-8 * (high - low);      // rounding of the ticks to 12 digits
+        const little = 1e-8 * (high - low);      // rounding
         assert.ok(tick > low - little && tick < high + little);
         assert.ok(Math.abs(tick - ticks[0] - i * step) < little);
       });
