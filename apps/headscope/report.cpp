@@ -5,10 +5,8 @@
 namespace headscope {
 namespace {
 
-void warn_of_size(const ReportOutcome& outcome, double max_size, Console& console) {
-  if (outcome.too_large)
-    console.warn(
-        fmt::format("the file is larger than {} MB; --metrics, --heads or --moments make it smaller", max_size));
+void warn_of_size(const ReportOutcome& outcome, Console& console) {
+  if (!outcome.too_large.empty()) console.warn(outcome.too_large);
 }
 
 }  // namespace
@@ -27,7 +25,7 @@ void finish_with_report(const std::filesystem::path& run, bool no_report, const 
     const ReportOptions options{.runs = {run}};
     const ReportOutcome outcome = write_report(options);
     Console console(common.console);
-    warn_of_size(outcome, options.max_size, console);  // its notes are what the command itself has said
+    warn_of_size(outcome, console);  // its notes are what the command itself has said
     if (!common.json && !common.console.quiet) fmt::print("{}\n", to_terminal(outcome));
   } catch (const std::exception& error) {
     Console(common.console).warn(fmt::format("the run is complete, but has no report: {}", error.what()));
@@ -54,7 +52,7 @@ void add_report(CLI::App& app, CommonFlags& common, Command& chosen) {
     const ReportOutcome outcome = write_report(*options);
     Console console(common.console);
     for (const std::string& note : outcome.notes) console.warn(note);
-    warn_of_size(outcome, options->max_size, console);
+    warn_of_size(outcome, console);
     if (common.json)
       fmt::print("{}", json_text(to_json(outcome)));
     else if (!common.console.quiet)

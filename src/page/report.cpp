@@ -12,8 +12,10 @@
 #include "core/bounds.h"
 #include "core/config.h"
 #include "core/error.h"
+#include "core/json_text.h"
 #include "core/lists.h"
 #include "page/html.h"
+#include "page/texts.h"
 #include "run/manifest.h"
 #include "run/names.h"
 
@@ -22,7 +24,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double bytes_of_a_megabyte = 1e6;
+std::string megabytes_text(std::size_t bytes) {
+  const double megabytes = static_cast<double>(bytes) / bytes_of_a_megabyte;
+  return fmt::format("{:.{}f} MB", megabytes, megabytes < 1 ? 2 : 1);
+}
 
 std::vector<std::string> chosen_metrics(const std::string& text) {
   std::vector<std::string> names;
@@ -124,24 +129,71 @@ std::size_t most_read(const ReportOptions& options) {
   return options.exact ? std::numeric_limits<std::size_t>::max() : most_kept_moments;
 }
 
+// What makes most of a page: its name, its bytes, and how to get less of it.
+struct Part {
+  std::string name;
+  std::size_t bytes = 0;
+  std::string advice;
+};
+
+Part largest_part(const PageContent& content) {
+  Part values{"values over time", 0, "--metrics, --heads or --moments make them fewer"},
+      attention{"attention on texts", 0, "--heads keeps that of some heads; inspect fewer --tokens"},
+      examples{"examples", 0, "--heads keeps those of some heads; inspect with fewer --examples"},
+      text{"text and tables", json_line(content.index).size(), "give fewer runs"};
+  const auto size = [&](const nlohmann::ordered_json& name) {
+    return name.is_string() ? content.blocks[std::stoul(name.get<std::string>().substr(1))].size() : 0;
+  };
+  for (const nlohmann::ordered_json& run : content.index["runs"]) {
+    for (const auto& source : run["sources"])
+      for (const auto& series : source["series"]) values.bytes += size(series["block"]);
+    if (!run["attention"].is_null()) {
+      for (const auto& of_text : run["attention"]["blocks"])
+        for (const auto& block : of_text) attention.bytes += size(block);
+      attention.bytes += json_line(run["attention"]["texts"]).size();
+    }
+    if (!run["examples"].is_null())
+      for (const auto& [layer, block] : run["examples"]["blocks"].items()) examples.bytes += size(block);
+  }
+  return std::ranges::max({values, attention, examples, text}, {}, &Part::bytes);
+}
+
+// What values and code leave to attention and examples; half of the page at least.
+double room_for_texts(const ReportData& data, double limit) {
+  // With 8 bits and 100 moments; exact last values, scores of roles and a row of the table for each head.
+  constexpr double code = 2e5, of_a_moment = 28, of_a_head = 1500;
+  double others = code;
+  for (const ReportRun& run : data.runs)
+    for (const Tracks* tracks : {&run.tracks.probe, &run.tracks.train})
+      others += static_cast<double>(tracks->counts.layers * tracks->counts.query_heads) *
+                (of_a_head + of_a_moment * static_cast<double>(std::min<std::size_t>(tracks->moments.size(), 100)));
+  return std::max(limit / 2, 0.9 * (limit - others));
+}
+
 // The first detail whose page is small enough; the last one otherwise.
 struct Fitted {
   std::string html;
   std::vector<std::string> left_out;
+  Part largest;  // where it is too large
 };
 
-Fitted fitted_page(const ReportData& data, const Choice& choice, const ReportOptions& options) {
+Fitted fitted_page(ReportData& data, const Choice& choice, const ReportOptions& options) {
   const std::string created = utc_now();
   const double limit = options.max_size * bytes_of_a_megabyte;
   const auto moments = options.moments ? std::optional(static_cast<std::size_t>(*options.moments)) : std::nullopt;
+  std::vector<std::string> thinned;
+  if (!options.exact && choice.heads.empty()) thinned = thin_texts(data, room_for_texts(data, limit));
   Fitted fitted;
   const std::vector<Detail> levels = details(options.exact, moments);
   for (const Detail& detail : levels) {
-    const PageContent content = page_content(data, choice, detail, options.max_size, created);
+    PageContent content = page_content(data, choice, detail, options.max_size, created);
     if (static_cast<double>(content.bytes()) > limit && &detail != &levels.back())
       continue;  // and so would be the page
-    fitted = {page_html(data, content, choice), content.left_out};
+    content.left_out.insert(content.left_out.end(), thinned.begin(), thinned.end());
+    content.index["reduced"]["left_out"] = content.left_out;
+    fitted = {page_html(data, content, choice), content.left_out, {}};
     if (static_cast<double>(fitted.html.size()) <= limit) break;
+    fitted.largest = largest_part(content);
   }
   return fitted;
 }
@@ -155,25 +207,26 @@ ReportOutcome write_report(const ReportOptions& options) {
   if (options.moments) check_size("--moments", *options.moments, 2, 1'000'000);
   const Choice choice = choice_of(options);
   const fs::path out = out_file(options);
-  const ReportData data = read_report(options.runs, most_read(options));
+  ReportData data = read_report(options.runs, most_read(options));
   check_choice(choice, data);
   const Fitted page = fitted_page(data, choice, options);
   remove_leftovers(out);
   write_file(out, page.html);
-  ReportOutcome outcome{out, page.html.size(), page.left_out, data.notes, false, data.runs.size()};
-  outcome.too_large = static_cast<double>(outcome.bytes) > options.max_size * bytes_of_a_megabyte;
+  ReportOutcome outcome{out, page.html.size(), page.left_out, data.notes, {}, data.runs.size()};
+  if (static_cast<double>(outcome.bytes) > options.max_size * bytes_of_a_megabyte)
+    outcome.too_large =
+        fmt::format("the file has {}, more than {:g} MB; most of it: {} ({}); {}", megabytes_text(outcome.bytes),
+                    options.max_size, page.largest.name, megabytes_text(page.largest.bytes), page.largest.advice);
   return outcome;
 }
 
 nlohmann::ordered_json to_json(const ReportOutcome& outcome) {
   return {{"report", outcome.out.string()}, {"bytes", outcome.bytes}, {"runs", outcome.runs},
-          {"left_out", outcome.left_out},   {"notes", outcome.notes}, {"too_large", outcome.too_large}};
+          {"left_out", outcome.left_out},   {"notes", outcome.notes}, {"too_large", !outcome.too_large.empty()}};
 }
 
 std::string to_terminal(const ReportOutcome& outcome) {
-  const double megabytes = static_cast<double>(outcome.bytes) / bytes_of_a_megabyte;
-  std::string line =
-      fmt::format("report: {} ({:.{}f} MB", on_one_line(outcome.out.string()), megabytes, megabytes < 1 ? 2 : 1);
+  std::string line = fmt::format("report: {} ({}", on_one_line(outcome.out.string()), megabytes_text(outcome.bytes));
   if (!outcome.left_out.empty()) line += fmt::format("; reduced: {}", fmt::join(outcome.left_out, "; "));
   return line + ")";
 }

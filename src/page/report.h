@@ -27,7 +27,7 @@ struct ReportOutcome {
   std::size_t bytes = 0;
   std::vector<std::string> left_out;  // sentences
   std::vector<std::string> notes;     // what could not be read
-  bool too_large = false;             // above max_size, with everything reduced that can be
+  std::string too_large;              // above max_size, with everything reduced that can be: by what; empty: it is not
   std::size_t runs = 0;
 };
 

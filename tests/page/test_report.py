@@ -290,6 +290,107 @@ class Budget(Reports):
         self.assertEqual(sizes, sorted(sizes, reverse=True))
 
 
+class LargeTexts(Reports):
+    """Attention and examples that do not fit."""
+
+    LAYERS, HEADS, TOKENS, EXAMPLES = 4, 10, 150, 40
+
+    def made(self, *, with_tracks: bool) -> Path:
+        model = {"layers": self.LAYERS, "heads": self.HEADS}
+        sizes = {"layers": self.LAYERS, "q": self.HEADS, "k": 2, "moments": 1}
+        run = make_run(self.folder / "run", **sizes, command="inspect", config={"preset": "tiny", "model": model})
+        if not with_tracks:
+            shutil.rmtree(run / "heads.parquet")
+        rng = np.random.default_rng(0)
+        rows, examples = [], []
+        for layer, head in np.ndindex(self.LAYERS, self.HEADS):
+            for query in range(self.TOKENS):
+                weights = rng.dirichlet(np.full(query + 1, 0.3)).astype(np.float32)
+                rows.append({"text": 0, "layer": layer, "head": head, "query": query, "weights": weights.tolist()})
+            for i in range(self.EXAMPLES):
+                pieces = ["".join(map(chr, rng.integers(97, 123, 5))) for _ in range(33)]
+                examples.append({"layer": layer, "head": head, "quantile": 0.5, "strength": 1 - i / 100, "document": 0, "sequence": 0,
+                                 "query": i, "key": 0, "pieces": pieces, "weights": rng.random(33).tolist(), "query_at": 3, "key_at": 0})
+        pq.write_table(pa.Table.from_pylist(rows), run / "attention.parquet")
+        pq.write_table(pa.Table.from_pylist([{"text": 0, "position": i, "piece": f"p{i}"} for i in range(self.TOKENS)]), run / "tokens.parquet")
+        pq.write_table(pa.Table.from_pylist(examples), run / "examples.parquet")
+        self.rows = rows
+        return run
+
+    def fitted(self, run: Path, limit: float) -> tuple[Page, dict]:
+        said = json.loads(self.report(run, "--max-size", limit, "--json").stdout)
+        page = Page((run / "report.html").read_text(encoding="utf-8"))
+        check_report.check_alone(page)
+        self.assertFalse(said["too_large"])
+        self.assertLessEqual(said["bytes"], limit * 1e6)
+        for sentence in said["left_out"]:
+            self.assertIn(sentence, page.text)
+        self.assertEqual(page.index["reduced"]["left_out"], said["left_out"])
+        return page, said
+
+    def shown_heads(self, page: Page) -> set:
+        attention = page.index["runs"][0]["attention"]
+        for head, block in zip(attention["heads"], attention["blocks"][0], strict=True):
+            expected = [w for r in self.rows if [r["layer"], r["head"]] == head for w in r["weights"]]
+            self.assertEqual(list(page.bytes(block)), [math.floor(255 * math.sqrt(w) + 0.5) for w in expected])
+        return {tuple(head) for head in attention["heads"]}
+
+    def shown_examples(self, page: Page) -> dict[tuple, list]:
+        examples = {}
+        for layer, block in page.index["runs"][0]["examples"]["blocks"].items():
+            for one in json.loads(page.bytes(block)):
+                examples.setdefault((int(layer), one["head"]), []).append(one["query"])
+        return examples
+
+    def test_fewer_heads_and_examples_are_kept(self) -> None:
+        run = self.made(with_tracks=True)
+        page, said = self.fitted(run, 5)
+        self.assertEqual(said["left_out"], [])
+        self.assertEqual(len(self.shown_heads(page)), 40)
+        page, said = self.fitted(run, 0.9)
+        heads, examples = self.shown_heads(page), self.shown_examples(page)
+        self.assertIn(f"run (tiny): attention of {len(heads)} of 40 heads is kept", said["left_out"])
+        self.assertIn(len(heads), range(2, 40))
+        kept = {len(queries) for queries in examples.values()}
+        self.assertEqual((len(examples), len(kept)), (40, 1))
+        self.assertIn(f"run (tiny): {kept.pop()} of 40 examples of each head are kept", said["left_out"])
+        for queries in examples.values():
+            self.assertEqual((queries[0], queries[-1], queries), (0, self.EXAMPLES - 1, sorted(queries)))
+        self.assertGreater(said["bytes"], 0.6e6)  # room is used
+        roles = {(s["layer"], s["head"]): s["role"] for s in page.index["runs"][0]["roles"]["scores"]}
+        with_role = {head for head, role in roles.items() if role is not None}
+        self.assertLessEqual(heads, with_role if len(with_role) >= len(heads) else set(roles))
+
+    def test_without_measurements_texts_have_the_whole_page(self) -> None:
+        run = self.made(with_tracks=False)
+        (run / "examples.parquet").unlink()
+        page, said = self.fitted(run, 0.6)
+        self.assertGreater(said["bytes"], 0.45e6)
+        heads = self.shown_heads(page)
+        self.assertEqual(min(heads)[0], 0)
+        self.assertEqual(max(heads)[0], self.LAYERS - 1)
+
+    def test_one_head_that_does_not_fit_is_said_with_a_way_out(self) -> None:
+        self.TOKENS, self.LAYERS, self.HEADS = 800, 1, 2
+        run = self.made(with_tracks=False)
+        page, said = self.fitted(run, 0.2)
+        self.assertIsNone(page.index["runs"][0]["attention"])
+        [sentence] = [sentence for sentence in said["left_out"] if "attention" in sentence]
+        self.assertRegex(sentence, r"that of one head has 0\.\d+ MB: inspect fewer --tokens, or give a larger --max-size")
+        done = self.report(run, "--max-size", "0.2", "--heads", "L0H0")  # what was named is there
+        page = Page((run / "report.html").read_text(encoding="utf-8"))
+        self.assertEqual(page.index["runs"][0]["attention"]["heads"], [[0, 0]])
+        self.assertRegex(done.stderr, r"the file has 0\.\d+ MB, more than 0\.2 MB; most of it: attention on texts \(0\.\d+ MB\); --heads keeps")
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertTrue(json.loads(self.report(run, "--max-size", "0.2", "--heads", "L0H0", "--json").stdout)["too_large"])
+
+    def test_the_largest_part_is_named(self) -> None:
+        run = make_run(self.folder / "values", layers=8, q=16, k=16, moments=30)
+        self.assertIn("values over time", self.report(run, "--max-size", "0.2", "--exact").stderr)
+        run = make_run(self.folder / "text", command_line="x" * 999_999)
+        self.assertIn("text and tables", self.report(run, "--max-size", "0.5").stderr)
+
+
 class Folders(Reports):
     def test_hostile_names_stay_text(self) -> None:
         run = make_run(self.folder / "<img src=x onerror=alert(1)>", title=HOSTILE, command_line=HOSTILE, device=HOSTILE)

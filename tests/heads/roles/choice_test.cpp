@@ -42,6 +42,13 @@ TEST(HeadChoice, FillsUpWithOthersAtEqualDistances) {
   EXPECT_THAT(choose_heads(with_labels({}), 64).heads, IsEmpty());
 }
 
+TEST(HeadChoice, IsMadeAmongTheHeadsThatAreGiven) {
+  const RolesResult roles = with_labels({{x, 0.9}, {x, 0.5}, {y, 0.5}, {mixed, missing}, {mixed, missing}});
+  const std::size_t among[] = {1, 3, 4};
+  EXPECT_THAT(choose_heads(roles, among, 2).heads, ElementsAre(1, 4));
+  EXPECT_EQ(choose_heads(roles, among, 2).all_with_role, 1U);
+}
+
 TEST(HeadChoice, OfEquallyClearHeadsTakesTheFirst) {
   EXPECT_THAT(choose_heads(with_labels({{mixed, missing}, {x, 0.5}, {x, 0.5}, {y, 0.5}}), 2).heads, ElementsAre(1, 3));
 }
