@@ -30,6 +30,7 @@ std::string policy() {
 std::string page_html(const ReportData& data, const PageContent& content, const Choice& choice) {
   std::string page =
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"generator\" content=\"headscope\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
   page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy());
   page += element("title", data.title + " – headscope") + "\n<style>" + std::string(web_style()) +
@@ -43,7 +44,7 @@ std::string page_html(const ReportData& data, const PageContent& content, const 
   const ReportRun* first = first_tracked(data);
   const std::string run = first != nullptr && data.runs.size() > 1 ? label_of(data, *first) : "";
   if (!data.studies.empty()) page += compared;  // what a study is for
-  page += section("what", "What happened?", what_html(data));
+  page += section("what", "What happened?", what_html(data, content));
   page += section("heads", "Which heads?", heads_html(data, choice), run);
   page += section("time", "When?", time_html(data, choice), run);
   page += section("why", "Why?", why_html(data), run);

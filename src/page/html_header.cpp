@@ -1,6 +1,7 @@
 // The header: name, verdict, facts.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "core/console.h"
 #include "core/json_text.h"
@@ -65,7 +66,7 @@ std::string roles_sentence(const ReportRun& run) {
 
 // What happened, in one or two sentences.
 std::string verdict_text(const ReportData& data) {
-  if (!data.studies.empty()) return study_summary(data.studies.front().result.verdict);
+  if (!data.studies.empty()) return study_summary(data.studies.front().result);
   const ReportRun& run = data.runs.front();
   std::string text;
   const std::optional<Moment> last = last_moment(run);
@@ -78,10 +79,31 @@ std::string verdict_text(const ReportData& data) {
                                   : fmt::format("{} validation loss is {}", when, fixed_text(val_loss, 3));
     text += ". ";
   }
-  if (data.runs.size() > 1) text = fmt::format("{}: {}", run.name, text);
+  if (data.runs.size() > 1) text = fmt::format("{}: {}", label_of(data, run), text);
   if (!run.comparison.is_null() || !run.surgery.is_null() || !run.plasticity.is_null())
     for (const TextTable& table : run.tables) text += table.caption + ". ";
   return text + roles_sentence(run);
+}
+
+// What all runs have in common; empty where they differ.
+template <typename Text>
+std::string common_text(const ReportData& data, Text text) {
+  std::set<std::string> texts;
+  for (const ReportRun& run : data.runs) texts.insert(text(run));
+  return texts.size() == 1 ? *texts.begin() : "";
+}
+
+// "attention of 64 heads on one text, 20 examples of a head"
+std::string texts_text(const ReportRun& run) {
+  std::vector<std::string> parts;
+  std::set<std::pair<std::int64_t, std::int64_t>> shown, with_examples;
+  for (const ShownAttention& one : run.attention.heads) shown.insert({one.layer, one.head});
+  for (const ShownExample& one : run.examples) with_examples.insert({one.layer, one.head});
+  if (!shown.empty())
+    parts.push_back(fmt::format("attention of {} on {}", counted(shown.size(), "head"),
+                                counted(run.attention.texts.size(), "text")));
+  if (!with_examples.empty()) parts.push_back(fmt::format("examples of {}", counted(with_examples.size(), "head")));
+  return parts.empty() ? "" : joined(parts) + ": pin a head to see them";
 }
 
 std::vector<Fact> facts_of(const ReportData& data, const ordered_json& index) {
@@ -97,9 +119,12 @@ std::vector<Fact> facts_of(const ReportData& data, const ordered_json& index) {
     for (const auto& [state, count] : states)
       parts.push_back(data.runs.size() == 1 ? state : fmt::format("{} {}", count, state));
     add("status", joined(parts));
-    add("command", run.command);
-    add("model", model_text(run));
-    if (const auto last = last_moment(run); last && says_its_training(run, *last)) add("trained", moment_text(*last));
+    add("command", common_text(data, [](const ReportRun& one) { return one.command; }));
+    add("model", common_text(data, model_text));
+    add("trained", common_text(data, [](const ReportRun& one) {
+          const std::optional<Moment> last = last_moment(one);
+          return last && says_its_training(one, *last) ? moment_text(*last) : "";
+        }));
     const double val_loss = validation_loss(run);
     if (data.runs.size() == 1 && std::isfinite(training_loss(run)))
       add("training loss", fixed_text(training_loss(run), 4));
@@ -108,11 +133,12 @@ std::vector<Fact> facts_of(const ReportData& data, const ordered_json& index) {
   if (!data.studies.empty()) {
     add("seeds", seeds_text(data.studies.front().result.verdict));
     add("conclusion", conclusion_text(data.studies.front().result.verdict));
-  } else if (!data.runs.empty() && data.runs.front().seed) {
-    add("seed", fmt::format("{}", *data.runs.front().seed));
+  } else {
+    add("seed", common_text(data, [](const ReportRun& one) { return one.seed ? fmt::format("{}", *one.seed) : ""; }));
   }
   if (!data.runs.empty()) {
-    add("device", data.runs.front().device);
+    add("on texts", common_text(data, texts_text));
+    add("device", common_text(data, [](const ReportRun& one) { return one.device; }));
     add("started", data.runs.front().started);
     std::string ended;  // the times sort as texts; none while a run goes on
     for (const ReportRun& run : data.runs) ended = std::max(ended, run.ended.value_or("\x7f"));

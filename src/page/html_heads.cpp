@@ -91,7 +91,8 @@ std::string heads_html(const ReportData& data, const Choice& choice) {
   const ReportRun* run = first_tracked(data);
   return run == nullptr
              ? ""
-             : view("map") + view("scatter") + nearest_html(data, *run) + heads_table_html(data, *run, choice);
+             : view("map") + view("scatter") + (choice.heads.empty() ? nearest_html(data, *run) : "") +
+                   heads_table_html(data, *run, choice);
 }
 
 }  // namespace headscope

@@ -11,7 +11,7 @@
 namespace headscope {
 
 std::string header_html(const ReportData& data, const nlohmann::ordered_json& index);
-std::string what_html(const ReportData& data);                               // What happened?
+std::string what_html(const ReportData& data, const PageContent& content);   // What happened?
 std::string heads_html(const ReportData& data, const Choice& choice);        // Which heads?
 std::string time_html(const ReportData& data, const Choice& choice);         // When?
 std::string why_html(const ReportData& data);                                // Why?
@@ -22,7 +22,7 @@ std::string trust_html(const ReportData& data, const PageContent& content);  // 
 std::string nearest_html(const ReportData& data, const ReportRun& run);
 
 // Of a study, in html_study.cpp.
-std::string study_summary(const Verdict& verdict);  // in one or two sentences: the total effect, then its parts
+std::string study_summary(const StudyResult& result);  // in one or two sentences: the total effect, then its parts
 std::string legend_html(const Verdict& verdict);    // the letters of its conditions
 std::string study_html(const ReportStudy& report);  // the tables of the verdict
 

@@ -43,7 +43,7 @@ std::string difference_of(const Verdict& verdict, const Effect& effect) {
 std::string part_text(const Verdict& verdict, const Effect& effect) {
   const std::string found = verdict.descriptive      ? ""
                             : effect.is_different()  ? fmt::format(" {} it", effect.word())
-                            : effect.is_equivalent() ? " does nothing"
+                            : effect.is_equivalent() ? fmt::format(" changes it by less than τ = {:g}", verdict.tau)
                                                      : " is undecided";
   const std::string interval = difference_interval(effect, verdict.tau);
   return fmt::format("{}{}, {}{}", effect.contrast.cause, found, difference_of(verdict, effect),
@@ -65,7 +65,7 @@ std::string total_text(const Verdict& verdict, const Effect& total) {
   sure.push_back(total.pairs() == 1 ? "one seed" : fmt::format("{} seeds", total.pairs()));
   if (!std::isnan(p)) sure.push_back((total.is_equivalent() ? "equivalence " : "") + p_text(p));
   const std::string found = total.is_different()    ? fmt::format("{} {} rank", cause, total.word())
-                            : total.is_equivalent() ? fmt::format("{} does nothing to rank", cause)
+                            : total.is_equivalent() ? fmt::format("{} changes rank by less than τ = {:g}", cause, verdict.tau)
                                                     : fmt::format("What {} does to rank is undecided", cause);
   return fmt::format("{}: {} ({}).", found, difference, fmt::join(sure, ", "));
 }
@@ -73,8 +73,9 @@ std::string total_text(const Verdict& verdict, const Effect& total) {
 TextTable conditions_table(const StudyResult& result) {
   const Verdict& verdict = result.verdict;
   TextTable table{"conditions",
-                  fmt::format("Mean key PR of each condition after {}, with its 95 % interval over seeds",
-                              tokens_text(result.tokens)),
+                  fmt::format("Mean key PR of each condition after {}{}; collapse is its fall since the untrained model",
+                              tokens_text(result.tokens),
+                              verdict.descriptive ? "" : ", with its 95 % interval over seeds"),
                   {"condition", "what it is", "mean PR", "collapse", "validation loss", "runs"},
                   {},
                   0};
@@ -92,10 +93,21 @@ TextTable conditions_table(const StudyResult& result) {
   return table;
 }
 
+std::string rule_of_outcomes(const Verdict& verdict) {
+  if (verdict.descriptive)
+    return fmt::format("Differences of final mean key PR, first − second, of one seed: nothing is tested; τ = {:g}",
+                       verdict.tau);
+  return fmt::format(
+      "Differences of final mean key PR, first − second, over seeds. Different: p (Holm) below 0.05 and at least τ = "
+      "{0:g} in size. Equivalent: smaller than τ = {0:g} with p (equivalence) below 0.05, which need not be zero. "
+      "Otherwise undecided. Holm's adjustment is within A, B and C, and within the controls; intervals are not adjusted",
+      verdict.tau);
+}
+
 TextTable effects_table(const Verdict& verdict) {
   TextTable table{
       "effects",
-      fmt::format("Differences of mean PR over seeds. Below τ = {:g} a difference does not matter", verdict.tau),
+      rule_of_outcomes(verdict),
       {"effect of", "pair", "difference", "95 % interval", "p (Holm)", "p (equivalence)", "seeds", "outcome"},
       {},
       0};
@@ -113,10 +125,16 @@ TextTable effects_table(const Verdict& verdict) {
   return table;
 }
 
+// Whether the total effect of another measure has the sign of that of the key PR.
+bool has_sign_of_total(const Verdict& verdict, const Verdict& measure) {
+  const Effect *total = verdict.find("total"), *other = measure.find("total");
+  return total != nullptr && other != nullptr && total->difference() * other->difference() > 0;
+}
+
 TextTable measures_table(const StudyResult& result) {
   TextTable table{"measures",
                   "The conclusion, and the effect of QK-Norm as a whole, by other measures of rank",
-                  {"measure", "conclusion", "the same", "A − C", "95 % interval", "τ"},
+                  {"measure", "conclusion", "the same", "A − C", "95 % interval", "same sign", "τ"},
                   {},
                   0};
   for (const MeasureVerdict& measure : result.measures) {
@@ -126,20 +144,34 @@ TextTable measures_table(const StudyResult& result) {
     table.rows.push_back({measure.name, std::string(conclusion_name(measure.verdict.conclusion)),
                           measure.holds ? (*measure.holds ? "yes" : "no") : "–",
                           known ? difference_text(total->difference(), tau) : "–",
-                          known ? difference_interval(*total, tau) : "–", fixed_text(tau, 2)});
+                          known ? difference_interval(*total, tau) : "–",
+                          !known                                                 ? "–"
+                          : has_sign_of_total(result.verdict, measure.verdict) ? "yes"
+                                                                                 : "no",
+                          fixed_text(tau, 2)});
   }
   return table;
 }
 
 }  // namespace
 
-std::string study_summary(const Verdict& verdict) {
+std::string study_summary(const StudyResult& result) {
+  const Verdict& verdict = result.verdict;
   const Effect *total = verdict.find("total"), *gamma = verdict.find("gamma"), *norm = verdict.find("norm");
   if (total == nullptr || !std::isfinite(total->difference())) return verdict.sentence;
   std::vector<std::string> parts;
   for (const Effect* part : {gamma, norm})
     if (part != nullptr && std::isfinite(part->difference())) parts.push_back(part_text(verdict, *part));
-  return total_text(verdict, *total) + (parts.empty() ? "" : fmt::format(" Its parts: {}.", fmt::join(parts, "; ")));
+  std::string text = total_text(verdict, *total);
+  if (!parts.empty()) text += fmt::format(" Its parts: {}.", fmt::join(parts, "; "));
+  if (!result.measures.empty() && total->is_different())
+    text += fmt::format(" {} of {} other measures of rank give {} the same sign.",
+                        std::ranges::count_if(result.measures,
+                                              [&](const MeasureVerdict& measure) {
+                                                return has_sign_of_total(verdict, measure.verdict);
+                                              }),
+                        result.measures.size(), pair_text(verdict, total->contrast));
+  return text;
 }
 
 std::string legend_html(const Verdict& verdict) {

@@ -108,7 +108,13 @@ void say_what_is_left_out(IndexParts& parts) {
   if (parts.attention_dropped)
     parts.say(parts.choice.heads.empty() ? "attention of heads without a role"
                                          : "attention of heads that were not chosen");
-  if (!parts.choice.metrics.empty()) parts.say("metrics that were not chosen");
+  const auto is_left_out = [&](const Metric& metric) {
+    return !parts.choice.has_metric(metric.name) && std::ranges::any_of(parts.data.runs, [&](const ReportRun& run) {
+      return run.tracks.probe.has(metric.name) || run.tracks.train.has(metric.name);
+    });
+  };
+  if (std::ranges::any_of(head_metrics(), is_left_out))
+    parts.say("metrics that were not chosen");
   if (!parts.choice.heads.empty()) parts.say("heads that were not chosen");
 }
 
@@ -197,9 +203,8 @@ PageContent page_content(const ReportData& data, const Choice& choice, const Det
                          const std::string& created) {
   IndexParts parts(data, choice, detail);
   SameHeads same_heads;
-  ordered_json runs = ordered_json::array(), studies = ordered_json::array();
+  ordered_json runs = ordered_json::array();
   for (const ReportRun& run : data.runs) runs.push_back(run_json(run, same_heads.of(run), parts));
-  for (const ReportStudy& study : data.studies) studies.push_back(study_json(study));
   say_what_is_left_out(parts);
   PageContent& content = parts.content;
   content.exact_last = parts.exact_last;
@@ -211,14 +216,13 @@ PageContent page_content(const ReportData& data, const Choice& choice, const Det
                    {"metrics", metrics_json(parts)},
                    {"roles", role_names_json(parts)},
                    {"runs", std::move(runs)},
-                   {"study", studies.empty() ? ordered_json() : studies[0]},
+                   {"study", data.studies.empty() ? ordered_json() : study_json(data.studies.front())},
                    {"reduced",
                     {{"bits", detail.precision.exact ? 32 : detail.precision.bits},
                      {"moments", parts.most_kept},
                      {"left_out", content.left_out},
                      {"max_size", max_size},
                      {"exact", detail.precision.exact}}}};
-  if (studies.size() > 1) content.index["studies"] = std::move(studies);
   return std::move(content);
 }
 

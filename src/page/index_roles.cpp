@@ -49,6 +49,7 @@ ordered_json roles_json(const ReportRun& run, IndexParts& parts) {
   for (std::size_t i = 0; i < roles.heads.size(); ++i) {
     const std::optional<Moment> since = role_since(course, i);
     const auto heads = static_cast<std::size_t>(roles.counts.query_heads);
+    if (!parts.choice.has_head(static_cast<std::int64_t>(i / heads), static_cast<std::int64_t>(i % heads))) continue;
     scores.push_back({{"layer", i / heads},
                       {"head", i % heads},
                       {"role", or_null(parts.role_place(roles.definition, roles.heads[i].label))},
@@ -58,6 +59,7 @@ ordered_json roles_json(const ReportRun& run, IndexParts& parts) {
   ordered_json transitions = ordered_json::array();
   constexpr std::size_t most_transitions = 500;  // more would make most of the index
   for (const RoleTransition& change : roles.timeline.transitions) {
+    if (!parts.choice.has_head(change.layer, change.head)) continue;
     if (transitions.size() == most_transitions) {
       parts.say(fmt::format("changes of roles after the first {}", most_transitions));
       break;

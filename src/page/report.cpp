@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <limits>
 
 #include "core/atomic_file.h"
@@ -84,6 +85,15 @@ void check_place(const fs::path& file, const std::string& named) {
                folder.string(), std::strerror(errno));
 }
 
+// Whether a file is a page of ours, or empty.
+bool is_page(const fs::path& file) {
+  std::string start(4096, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(in.gcount()));
+  return start.empty() || (start.starts_with("<!doctype html>") && start.find("headscope") != std::string::npos);
+}
+
 // Inside a run only the name that is ours: other files there would be taken for the user's.
 fs::path out_file(const ReportOptions& options) {
   std::error_code error;
@@ -120,6 +130,8 @@ fs::path out_file(const ReportOptions& options) {
   }
   if (!fs::is_directory(folder, error)) fail_input("{}: the folder {} is not there", named, excerpt(folder.string()));
   check_place(file, named);
+  if (fs::exists(there) && !is_page(file))
+    fail_input("{}: is there and is no report; name another file, or remove it", named);
   return file;
 }
 
@@ -213,7 +225,7 @@ ReportOutcome write_report(const ReportOptions& options) {
   remove_leftovers(out);
   write_file(out, page.html);
   ReportOutcome outcome{out, page.html.size(), page.left_out, data.notes, {}, data.runs.size()};
-  if (static_cast<double>(outcome.bytes) > options.max_size * bytes_of_a_megabyte)
+  if (!options.exact && static_cast<double>(outcome.bytes) > options.max_size * bytes_of_a_megabyte)
     outcome.too_large =
         fmt::format("the file has {}, more than {:g} MB; most of it: {} ({}); {}", megabytes_text(outcome.bytes),
                     options.max_size, page.largest.name, megabytes_text(page.largest.bytes), page.largest.advice);

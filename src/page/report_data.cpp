@@ -187,6 +187,10 @@ void add_training(const fs::path& place, std::size_t most, bool find_answers, Re
     run.probes = has_table(place, probes_table) ? read_losses(place) : std::vector<ProbeLosses>();
     for (ProbeLosses& probe : run.probes) probe = {probe.moment, shown(probe.train), shown(probe.validation)};
   });
+  std::error_code error;
+  for (const char* name : tables_of_a_training)
+    if (fs::exists(fs::symlink_status(place / name, error)) && !has_table(place, name))
+      run.notes.push_back(fmt::format("{}: is no table; left out", (place / name).string()));
   if (run.d_k == 0)
     for (const LayerGains& gains : run.tracks.gains) run.d_k = static_cast<std::int64_t>(gains.k.size());
   if (run.has_tracks()) add_roles(place, facts, run);
@@ -221,8 +225,6 @@ ReportRun described_run(std::string title, const ordered_json& manifest) {
   run.status = text_at(manifest, "status");
   run.started = text_at(manifest, "started");
   if (const std::string ended = text_at(manifest, "ended"); !ended.empty()) run.ended = ended;
-  run.version = text_at(manifest, "version");
-  run.command_line = text_at(manifest, "command_line");
   run.device = text_at(manifest, "device");
   const ordered_json seeds = manifest.value("seeds", ordered_json());
   if (seeds.is_array() && seeds.size() == 1) run.seed = whole_number(seeds[0]);
@@ -395,9 +397,11 @@ void join_studies(const std::vector<fs::path>& folders, ReportData& data) {
   try {
     Study study = load_study(folders);
     StudyResult result = analyze(study, tau);
+    for (const std::string& warning : result.warnings)
+      if (std::ranges::find(data.notes, warning) == data.notes.end()) data.notes.push_back(warning);
     data.studies = {{data.studies.front().name, std::move(study), std::move(result)}};
-  } catch (
-      const Error&) {  // runs of different depth, or the same condition of the same seed twice: each has its verdict
+  } catch (const Error& error) {  // runs of different depth, or the same condition of the same seed twice
+    data.notes.push_back(fmt::format("each study has its own verdict, and the page shows the first: {}", error.what()));
   }
 }
 
@@ -448,7 +452,11 @@ ReportData read_report(const std::vector<fs::path>& folders, std::size_t most) {
     if (run.has_tracks())
       run.metric_levels = levels_of(run.shape, run.roles ? &run.roles->roles.definition : nullptr, baselines);
   for (const ReportRun& run : data.runs) data.notes.insert(data.notes.end(), run.notes.begin(), run.notes.end());
-  if (data.runs.empty() && data.studies.empty())
+  const auto shows_something = [](const ReportRun& run) {
+    return run.has_tracks() || !run.steps.empty() || !run.probes.empty() || !run.answers.empty() ||
+           !run.tables.empty() || run.has_attention();
+  };
+  if (data.studies.empty() && std::ranges::none_of(data.runs, shows_something))
     fail_input("{}: has nothing to show yet; wait for the run's first tables", folders.front().string());
   data.title = !data.studies.empty() ? data.studies.front().name : data.runs.front().name;
   if (folders.size() > 1) data.title += fmt::format(" and {} more", folders.size() - 1);

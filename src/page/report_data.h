@@ -93,7 +93,7 @@ struct TextTable {
 // One model that was trained or measured: a run, or one condition of a study.
 struct ReportRun {
   std::string name, command, status, started;
-  std::string version, command_line, device;
+  std::string device;
   std::optional<std::string> ended;
   std::optional<Condition> condition;
   std::optional<std::int64_t> seed;

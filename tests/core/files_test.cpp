@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/atomic_file.h"
 #include "core/regular_file.h"
@@ -56,8 +57,8 @@ TEST(AtomicFile, IsThereOnlyOnceCommitted) {
 
 TEST(AtomicFile, TakesAnotherNameWhereAKilledProcessHadItsNumber) {
   const TemporaryFolder folder;
-  for (int number = 0; number < 99; ++number)  // this process may have written some files before
-    write_file(folder / fmt::format(".file.{}.{}.tmp", ::getpid(), number), "half");
+  for (int number = 0; number < 2000; ++number)  // this process has written some files before
+    std::ofstream(folder / fmt::format(".file.{}.{}.tmp", ::getpid(), number)) << "half";
   write_file(folder / "file", "whole");
   EXPECT_EQ(read_file(folder / "file"), "whole");
 }

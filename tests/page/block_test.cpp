@@ -111,15 +111,6 @@ TEST(Base64, EqualsTheVectorsOfTheStandard) {
   EXPECT_EQ(base64("foobar"), "Zm9vYmFy");
 }
 
-TEST(Block, DamagedTextIsRefused) {
-  const std::string text = block_text(std::string(1000, 'x') + "and more");
-  EXPECT_EQ(bytes_of_block(text), std::string(1000, 'x') + "and more");
-  for (std::size_t i = 0; i < text.size(); ++i) EXPECT_THROW(bytes_of_block(text.substr(0, i)), Error) << i;
-  std::string other = text;
-  other[text.size() / 2] = other[text.size() / 2] == 'A' ? 'B' : 'A';
-  EXPECT_THROW(bytes_of_block(other), Error);
-}
-
 std::string hex(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));

@@ -169,6 +169,17 @@ class Values(Reports):
                 chosen = place == series["heads"] + head
                 self.assertEqual(chosen, any(value is not None for value in curve))
         self.assertTrue(page.index["reduced"]["left_out"])
+        scores = page.index["runs"][0]["roles"]["scores"]
+        self.assertEqual([(one["layer"], one["head"]) for one in scores], [(1, 2)])
+        self.assertNotIn("nearest", page.cells)  # they could be other heads
+        self.assertNotIn("metrics that were not chosen", self.report(run, "--metrics", "all").stdout)
+
+    def test_answers_lead_to_metrics_that_the_page_has(self) -> None:
+        run = make_run(self.folder / "run")
+        shown = lambda *flags: re.findall(r'data-go="([^"]*)"', (self.report(run, *flags), (run / "report.html").read_text())[1])  # noqa: E731
+        self.assertTrue(any("m=qk_ratio" in view for view in shown()))
+        for view in shown("--metrics", "k_norm"):
+            self.assertRegex(view, r"^m=k_norm(&amp;h=[0-9.,]+)?$")
 
 
 class AtTheEnd(Reports):
@@ -385,8 +396,9 @@ class LargeTexts(Reports):
         self.assertTrue(json.loads(self.report(run, "--max-size", "0.2", "--heads", "L0H0", "--json").stdout)["too_large"])
 
     def test_the_largest_part_is_named(self) -> None:
-        run = make_run(self.folder / "values", layers=8, q=16, k=16, moments=30)
-        self.assertIn("values over time", self.report(run, "--max-size", "0.2", "--exact").stderr)
+        run = make_run(self.folder / "values", layers=16, q=16, k=16, moments=100)
+        self.assertIn("values over time", self.report(run, "--max-size", "0.3", "--moments", "100").stderr)
+        self.assertEqual("", self.report(run, "--max-size", "0.3", "--exact").stderr)
         run = make_run(self.folder / "text", command_line="x" * 999_999)
         self.assertIn("text and tables", self.report(run, "--max-size", "0.5").stderr)
 
@@ -479,6 +491,24 @@ class Folders(Reports):
         part.write_bytes(part.read_bytes()[:-100])
         self.assertIn("heads.parquet", self.refused(run))
         self.assertFalse((run / "report.html").exists())
+
+    def test_out_replaces_reports_alone(self) -> None:
+        run, mine = make_run(self.folder / "run"), self.folder / "mine.txt"
+        mine.write_text("my notes about headscope")
+        self.assertIn("is there and is no report", self.refused(run, "--out", mine))
+        self.assertEqual(mine.read_text(), "my notes about headscope")
+        for _ in range(2):  # an empty file, then a report
+            mine.write_text("") if mine.stat().st_size < 100 else None
+            self.report(run, "--out", mine)
+        self.assertTrue(mine.read_text().startswith("<!doctype html>"))
+
+    def test_what_is_no_table_is_named(self) -> None:
+        run = make_run(self.folder / "run", updates=5)
+        shutil.rmtree(run / "steps.parquet")
+        os.mkfifo(run / "steps.parquet")
+        self.assertIn("steps.parquet: is no table; left out", self.report(run).stderr)
+        shutil.rmtree(run / "heads.parquet")
+        self.assertIn("has nothing that a page shows", self.refused(run))
 
     def test_out_never_replaces_what_is_read_or_what_is_no_file(self) -> None:
         run, other = make_run(self.folder / "run"), make_run(self.folder / "other")
