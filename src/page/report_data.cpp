@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include "core/atomic_file.h"
 #include "core/json_text.h"
@@ -388,6 +390,59 @@ void add_folder(const fs::path& given, ReportData& data) {
   if (data.studies.size() == before) fail_input("{}: {}", given.string(), data.notes.back());
 }
 
+// Which run a folder holds.
+struct RunInPlace {
+  std::string which;         // empty: none
+  bool is_replaced = false;  // another one is taking its place (run/replacement.h)
+};
+
+RunInPlace run_in_place(const fs::path& folder) {
+  const fs::path root = run_around(folder);
+  if (root.empty()) return {};
+  std::error_code error;
+  const bool moves =
+      fs::exists(root / publishing_name, error) ||
+      (fs::exists(root / replaced_name, error) &&
+       (!fs::exists(root / manifest_name, error) || !fs::exists(root / replaced_name / manifest_name, error)));
+  try {
+    const ordered_json manifest = read_manifest(root);
+    return {text_at(manifest, "started") + " " + text_at(manifest, "command_line"), moves};
+  } catch (const Error&) {
+    return {"", moves};
+  }
+}
+
+// Reads again where another run took the place of the one that is read: a page must not mix them.
+void add_one_run(const fs::path& folder, ReportData& data) {
+  constexpr int most_tries = 5;
+  constexpr auto pause = std::chrono::milliseconds(100);  // files are renamed in less
+  const std::size_t runs = data.runs.size(), studies = data.studies.size(), manifests = data.manifests.size(),
+                    notes = data.notes.size();
+  for (int attempt = 1;; ++attempt) {
+    const RunInPlace before = run_in_place(folder);
+    const auto is_the_same = [&] {
+      const RunInPlace after = run_in_place(folder);
+      return !before.is_replaced && !after.is_replaced && before.which == after.which;
+    };
+    try {
+      add_folder(folder, data);
+      if (is_the_same()) return;
+    } catch (const Error&) {
+      if (is_the_same()) throw;
+    }
+    if (attempt == most_tries)
+      fail_input(
+          "{}: another run takes its place; try again. If no process writes it, one was killed: the next command that "
+          "writes to this folder repairs it",
+          folder.string());
+    data.runs.resize(runs);
+    data.studies.resize(studies);
+    data.manifests.resize(manifests);
+    data.notes.resize(notes);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 // Studies that were named together are one, where they can be: more seeds, or other conditions of the same seeds.
 void join_studies(const std::vector<fs::path>& folders, ReportData& data) {
   if (data.studies.size() < 2 || data.studies.size() != folders.size()) return;
@@ -444,7 +499,7 @@ ReportData read_report(const std::vector<fs::path>& folders, std::size_t most) {
     std::error_code error;
     const fs::path real = fs::weakly_canonical(folder, error);
     if (!seen.insert(real).second) fail_input("{}: is named twice", folder.string());
-    add_folder(folder, data);
+    add_one_run(folder, data);
   }
   join_studies(folders, data);
   Baselines baselines;
