@@ -105,6 +105,11 @@ function set_last(values: Float32Array, last: (number | null)[], moments: number
   last.forEach((value, head) => (values[(head + 1) * moments - 1] = value ?? NaN));
 }
 
+// Place of the run that the page starts with, and of which C++ wrote the tables: the first that has tracks.
+export function first_tracked(runs: Run[]): number {
+  return Math.max(0, runs.findIndex((run) => run.sources.length > 0));
+}
+
 // Whether a head of one run is the same head of the other: the same shape and the same initial weights.
 export function corresponds(a: Run, b: Run): boolean {
   return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;

@@ -5,14 +5,14 @@ import { head_name, is_pinned, Mode, most_pins, Pin, State } from "./state";
 
 const modes: Mode[] = ["value", "layer", "change", "run"];
 
-export function write_fragment(state: State, first_source = state.source): string {
+export function write_fragment(state: State, first_source = state.source, first_run = 0): string {
   const parts: string[] = [];
   const add = (key: string, value: string) => value && parts.push(`${key}=${encodeURIComponent(value)}`);
   add("m", state.metric);
   if (state.pinned.length) parts.push(`h=${state.pinned.map((pin) => `${pin.layer}.${pin.head}`).join(",")}`);
   if (state.brush) parts.push(`s=${state.brush[0]}-${state.brush[1]}`);
   if (state.source !== first_source) add("f", state.source);
-  if (state.run) parts.push(`r=${state.run}`);
+  if (state.run !== first_run) parts.push(`r=${state.run}`);
   if (state.mode === "run") parts.push(`o=${state.other}`);
   if (state.mode !== "value") parts.push(`c=${state.mode}`);
   if (state.time !== "linear") parts.push(`t=${state.time}`);

@@ -219,6 +219,17 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
         "plasticity": None, "comparison": None, "surgery": None}
 
 
+def measured_plasticity(random, options):
+    """A run without tracks."""
+    places = [(layer, head) for layer in range(options.layers) for head in range(options.heads)]
+    ap = random.random(len(places)) * 0.5
+    return {"name": "plasticity", "label": "plasticity", "command": "plasticity", "status": "complete", "condition": None, "seed": None, "layers": options.layers,
+            "heads": {"q": options.heads, "k": options.key_heads}, "d_k": 64, "same_heads": 99, "sources": [], "roles": None, "steps": None, "probes": None,
+            "levels": None, "events": None, "gains": None, "attention": None, "examples": None, "comparison": None, "surgery": None,
+            "plasticity": {"heads": {"layer": [p[0] for p in places], "head": [p[1] for p in places], "ap": ap.tolist(), "low": (ap - 0.05).tolist(),
+                                     "high": (ap + 0.05).tolist()}, "cells": None}}
+
+
 def study(random, tokens, more_effects):
     effects, over = [], {"tokens": tokens, "effects": {}, "conclusion": []}
     more = [(f"more_{i}", f"A − {i}", math.sin(i), 0.4) for i in range(more_effects)]
@@ -258,7 +269,7 @@ def static_html(index, truth):
     if not index["runs"]:
         return f"""<header><h1>{html.escape(index['title'])}</h1><button id="theme" type="button">Theme</button></header>{view('controls')}
 <main><section id="compare"><h2>Compare</h2>{view('compare')}</section></main>"""
-    first = index["runs"][0]
+    first = next(run for run in index["runs"] if run["sources"])
     head_rows = []
     named = lambda role: "–" if role is None else index["roles"][role]["text"]
     for layer in range(first["layers"]):
@@ -299,7 +310,8 @@ def static_html(index, truth):
 
 
 def options_of(**given):
-    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, seed=1)
+    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, plasticity_first=False,
+                    seed=1)
     return argparse.Namespace(**{**defaults, **given})
 
 
@@ -311,6 +323,8 @@ def write(path, web=None, **given):
     evil = "</script><img src=x onerror=alert(1)>"
     names = [evil if options.hostile else "first (tiny)", "frozen gain", "no norm", *(f"run {i}" for i in range(3, options.runs))][: options.runs]
     runs = [run(blocks, truth, random, name, options, string.ascii_uppercase[i], i if options.other_seed else 0, 0.4 * i) for i, name in enumerate(names)]
+    if options.plasticity_first:
+        runs.insert(0, measured_plasticity(random, options))
     tokens = [4096 * step for step in range(0, 10 * options.moments, 10 * max(1, options.moments // 20))]
     index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0] if names else "a study", "themes": {n: theme(n) for n in ("light", "dark")},
              "metrics": [{"name": n, "group": g, "kind": k, "unit": u, "meaning": evil if options.hostile and n == "sink" else m, "averaged": n != "k_top_dim",

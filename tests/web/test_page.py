@@ -308,6 +308,18 @@ class Map(PageTest):
         self.assertEqual(page.locator(".card").count(), 6)
 
 
+class Runs(PageTest):
+    """Pages of several runs: which one is shown, and what the tables are of."""
+
+    def test_TheFirstRunWithTracks_IsShownFirst(self):
+        page = self.open("plasticity-first", plasticity_first=True)
+        self.assertEqual(page.input_value("label:has-text('Run') select >> nth=0"), "1")
+        self.assertEqual(page.inner_text("#heads .of-run"), " — A, first (tiny)")
+        self.expect_cells(self.truth[("first (tiny)", "k_norm")][:, -1])
+        page.locator("label:has-text('Run') select >> nth=0").select_option("0")
+        page.wait_for_function("location.hash.includes('r=0')")      # the link leads back to the run that was chosen
+
+
 class Scatter(PageTest):
     def axes(self):
         selects = self.page.locator('[data-view="scatter"] select')
