@@ -317,7 +317,33 @@ class Runs(PageTest):
         self.assertEqual(page.inner_text("#heads .of-run"), " — A, first (tiny)")
         self.expect_cells(self.truth[("first (tiny)", "k_norm")][:, -1])
         page.locator("label:has-text('Run') select >> nth=0").select_option("0")
-        page.wait_for_function("location.hash.includes('r=0')")      # the link leads back to the run that was chosen
+        page.wait_for_timeout(400)
+        self.assertIn("r=0", page.url)      # the link leads back to the run that was chosen
+
+
+    def test_TablesOfTheFirstRun_SaySoWhileAnotherIsShown(self):
+        page = self.open()
+        notes = page.locator(".of-first")
+        shown = lambda: [notes.nth(i).inner_text() for i in range(notes.count()) if notes.nth(i).is_visible()]
+        self.assertEqual(shown(), [])
+        page.locator("label:has-text('Run') select >> nth=0").select_option("1")
+        page.wait_for_selector("#heads .of-run:has-text('frozen gain')")
+        self.assertEqual(shown(), ["This table is of A, first (tiny)."] * 3)      # nearest, heads, transitions
+        for table in ("nearest", "heads", "transitions"):
+            above = page.locator(f"table.{table}").evaluate("(table) => [table.closest('.frame').previousElementSibling, table.closest('.frame').previousElementSibling?.previousElementSibling].some((one) => one?.matches('.of-first'))")
+            self.assertTrue(above, table)
+        self.assertIn("k_norm of B, frozen gain", page.inner_text(".table-tools"))      # the last column follows the map
+
+    def test_ARowOfTheFirstRun_ShowsThatRun(self):
+        for row, name in (("table.heads tbody tr:nth-child(6)", "L1H1"), ("table.nearest tr[data-head]", "L2H3")):
+            with self.subTest(row):
+                page = self.open(fragment="#r=1&h=1.1")
+                page.wait_for_selector("#heads .of-run:has-text('frozen gain')")
+                page.click(row)
+                page.wait_for_selector("#heads .of-run:has-text('first (tiny)')")
+                page.wait_for_selector(f".card h3:has-text('{name}')")      # a head that was pinned already stays pinned
+                page.click(row)
+                page.wait_for_selector(f".card h3:has-text('{name}')", state="detached")
 
 
 class Scatter(PageTest):

@@ -12,6 +12,7 @@ import { axis, extent, faded, number, Scale, widened } from "../scale";
 import { Level, Roles, Run, Score, Test } from "../source";
 import { head_name, Pin } from "../state";
 import { attention } from "./attention";
+import { pin_row } from "./controls";
 import { examples } from "./examples";
 
 export function card(app: App): void {
@@ -44,7 +45,7 @@ export function card(app: App): void {
   };
   document.querySelectorAll<HTMLElement>(".nearest tr[data-head], .transitions tr[data-head]").forEach((row) => {
     const [layer, head] = row.dataset.head!.slice(1).split(".").map(Number);
-    row.addEventListener("click", () => app.store.pin({ layer, head }));
+    row.addEventListener("click", () => pin_row(app, { layer, head }));
   });
   app.store.on(["pinned", "run"], update);
   app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));

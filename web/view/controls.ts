@@ -1,6 +1,6 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
-import { corresponds, moments_of, other_of, place_of } from "../data";
+import { corresponds, first_tracked, moments_of, other_of, place_of } from "../data";
 import { button, Choice, element, fill, select, swatch, view } from "../dom";
 import { count, number, signed, tokens } from "../scale";
 import { Head, head_name, is_pinned, Mode, State } from "../state";
@@ -74,6 +74,13 @@ function choose_run(app: App, run: number): void {
   const source = data.tracked(chosen, store.state.source)?.name ?? "";
   const metric = data.has(chosen, source, store.state.metric) ? store.state.metric : data.tracked(chosen, source)?.series[0]?.metric ?? "";
   store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(data.index.runs, run, store.state.other) });
+}
+
+// Rows that C++ wrote are of the first run that has tracks. A click on one shows that run.
+export function pin_row(app: App, head: Head): void {
+  const { store, data } = app, first = first_tracked(data.index.runs), same = store.state.run === first;
+  if (!same) choose_run(app, first);
+  if (same || !is_pinned(store.state.pinned, head)) store.pin(head);
 }
 
 // "3.1", "L3H1" or "3 1" as a head.

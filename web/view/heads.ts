@@ -13,7 +13,7 @@ import { Colours, head_colour } from "../theme";
 import { card_links } from "./card";
 import { head_words, metric_choices, mode_name, typing } from "./controls";
 import { depth_items, key_of, mark, role_items, role_look } from "./keys";
-import { table } from "./table";
+import { name_tables, table } from "./table";
 
 // Cells can be hit by a finger where the screen is small.
 export function least_cell(): number {
@@ -86,6 +86,7 @@ export function heads(app: App): void {
   map_view(app);
   scatter_view(app);
   table(app);
+  name_tables(app);
 }
 
 function map_view(app: App): void {
