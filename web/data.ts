@@ -1,5 +1,6 @@
 // Tracks of the page, decoded when first asked for, and the number of each head that the map, the scatter and the table show.
 import { decode } from "./block";
+import { problem } from "./dom";
 import { extent, nearest } from "./scale";
 import { Index, Level, Metric, Run, Series, Source, Tracked } from "./source";
 import { Mode, State, Store } from "./state";
@@ -17,8 +18,9 @@ export interface Moments { first: number; last: number }
 
 export class Data {
   readonly index: Index;
-  private tracks = new Map<string, Track | null>();
+  private tracks = new Map<string, Track | null>();            // null: asked for, not there yet, or damaged
   private blocks = new Map<string, Uint8Array | null>();
+  private damaged = new Map<string, string>();                 // what cannot be read, and why
   private fields = new Map<string, Field>();
   constructor(private source: Source, private store: Store) {
     this.index = source.index;
@@ -54,7 +56,7 @@ export class Data {
       this.tracks.set(key, { metric: this.metric(metric), run, series, layers: run.layers, heads: series.heads, moments, step: tracked.step,
                              tokens: tracked.tokens, values, low, high, log: series.scale === "log" });
       this.touch();
-    }).catch((error) => console.error(`${metric}: ${error}`));
+    }).catch((error) => this.fail(series.block, `${metric} of ${run.label}`, error));
     return undefined;
   }
   block(name: string | null): Uint8Array | undefined {
@@ -65,8 +67,18 @@ export class Data {
     this.source.block(name).then((bytes) => {
       this.blocks.set(name, bytes);
       this.touch();
-    }).catch((error) => console.error(`${name}: ${error}`));
+    }).catch((error) => this.fail(name, `block ${name}`, error));
     return undefined;
+  }
+  private fail(block: string, what: string, error: unknown): void {
+    this.damaged.set(block, `${what} (${error instanceof Error ? error.message : error})`);
+    problem("data", `Some data in this page are damaged and cannot be shown: ${Array.from(this.damaged.values()).join("; ")}.`);
+    this.touch();
+  }
+  // Why there is no track.
+  why_empty(run: Run, source: string, metric: string): string {
+    const series = this.tracked(run, source)?.series.find((one) => one.metric === metric);
+    return !series ? "not measured here" : this.damaged.has(series.block) ? "its data in this page are damaged" : "…";
   }
   private touch(): void {
     this.store.set({ data: this.store.state.data + 1 });

@@ -310,7 +310,7 @@ def static_html(index, truth):
 
 
 def options_of(**given):
-    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, plasticity_first=False,
+    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, plasticity_first=False, damaged=(),
                     seed=1)
     return argparse.Namespace(**{**defaults, **given})
 
@@ -339,6 +339,10 @@ def write(path, web=None, **given):
     policy = (f"default-src 'none'; script-src 'sha256-{sha(script)}'; style-src 'sha256-{sha(style)}'; img-src data: blob:; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'")
     text = json.dumps(index, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    for series in [one for run in runs[:1] for source in run["sources"] for one in source["series"]]:
+        if series["metric"] in options.damaged:      # the second half of its block is lost
+            kept = blocks.texts[series["block"]]
+            blocks.texts[series["block"]] = kept[:len(kept) // 8 * 4]
     data = "\n".join(f'<script type="application/x-headscope" id="{name}">{value}</script>' for name, value in blocks.texts.items())
     pathlib.Path(path).write_text(f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">

@@ -783,6 +783,39 @@ class Whole(PageTest):
         self.assertEqual(self.messages, [])
         self.assertEqual(len(self.requests), 1)
 
+    def canvas_texts(self, name, fragment, **options):
+        page = self.page_of(bypass=True)
+        page.add_init_script(TEXTS)
+        address, self.index, self.truth = made(name, **options)
+        page.goto(address + fragment)
+        page.wait_for_selector("html[data-ready]")
+        self.scroll_through()
+        return lambda view: page.evaluate("(view) => Array.from(texts).filter(([canvas]) => canvas.closest(`[data-view=${view}]`)).flatMap(([, list]) => list.map((one) => one.text))", view)
+
+    def test_DamagedData_AreNamed(self):
+        texts = self.canvas_texts("damaged", "#m=entropy", damaged=("entropy",))
+        self.page.wait_for_selector(".problem[data-kind=data]")
+        for view in ("map", "curves"):
+            self.assertIn("its data in this page are damaged", texts(view))
+            self.assertNotIn("…", texts(view))
+        self.assertEqual(self.page.locator(".problem").count(), 1)
+        self.assertIn("entropy of A, first (tiny)", self.page.inner_text(".problem"))
+        self.page.select_option("#metric", "k_norm")      # the others are there
+        self.page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
+        self.assertEqual(self.messages, [])
+        self.expect_cells(self.truth[(self.run_name(), "k_norm")][:, -1])
+
+    def test_APictureThatCannotBeDrawn_IsNamed_AndLeavesTheOthers(self):
+        page = self.open(fragment="#m=entropy")
+        page.evaluate("""() => { const kind = CanvasRenderingContext2D.prototype, { fillText } = kind;
+          kind.fillText = function (text, ...rest) { if (text === 'events') throw new Error('no events today'); fillText.call(this, text, ...rest); }; }""")
+        page.locator('[data-view="loss"]').scroll_into_view_if_needed()
+        page.click("#theme")
+        page.click("#theme")
+        page.wait_for_selector(".problem:has-text('Training and validation loss'):has-text('no events today')")
+        self.assertEqual(self.messages, [])
+        self.expect_cells(self.truth[(self.run_name(), "entropy")][:, -1])
+
     def test_HostileNames_StayText(self):
         page = self.open("hostile", fragment="#m=sink&h=1.1,0.0", hostile=True)
         page.set_viewport_size({"width": 1280, "height": page.evaluate("document.documentElement.scrollHeight")})

@@ -1,7 +1,7 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
 import { corresponds, first_tracked, moments_of, other_of, place_of } from "../data";
-import { button, Choice, element, fill, select, swatch, view } from "../dom";
+import { button, Choice, element, fill, problem, select, swatch, view } from "../dom";
 import { count, number, signed, tokens } from "../scale";
 import { Head, head_name, is_pinned, Mode, State } from "../state";
 
@@ -259,7 +259,7 @@ function add_keys(app: App): void {
     } else if (event.key === "/") document.getElementById("find")!.focus();      // scrolls to it
     else if (event.key === "Escape") {
       app.store.set({ pinned: [], brush: null, hover: null });
-      document.querySelector(".problem")?.remove();
+      problem("link", "");
     }
     else return;
     event.preventDefault();

@@ -105,6 +105,10 @@ function map_view(app: App): void {
   const run = () => data.run();
   let now: Grid = grid_of(run().layers, run().heads.q, 600, least_cell());
   const field = () => data.field(run(), store.state.metric, store.state.mode);
+  const why_empty = () => {
+    const { source, metric, mode, other } = store.state, own = data.why_empty(run(), source, metric);
+    return mode === "run" && data.current() && data.index.runs[other] ? data.why_empty(data.index.runs[other], source, metric) : own;
+  };
   const levels = () => (store.state.mode === "value" ? data.levels(run(), store.state.metric) : []);
   const surface = new Surface(frame, {
     label: "", role: "application",
@@ -115,7 +119,7 @@ function map_view(app: App): void {
       const values = field(), roles = letters.checked ? roles_shown(app, store.state, run()) : null;
       const letter = roles && ((layer: number, head: number) => role_letter(app, roles(layer, head)));
       if (values) cells(c, now, values, app.theme(), letter);
-      else text(c, why_empty(app), now.left, now.top + 14, app.theme().soft);
+      else text(c, why_empty(), now.left, now.top + 14, app.theme().soft);
     },
     top: (c) => draw_marks(c, now, store.state, app.theme()),
   });
@@ -170,12 +174,6 @@ function compared(field: Field, levels: Level[]): string {
 
 function role_letter(app: App, role: number): string {
   return app.data.index.roles[role]?.letter ?? "";
-}
-
-function why_empty(app: App): string {
-  const { state } = app.store;
-  if (!app.data.has(app.data.run(), state.source, state.metric)) return "not measured here";
-  return "…";
 }
 
 function add_role_key(app: App, place: HTMLElement): void {

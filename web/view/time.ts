@@ -99,7 +99,7 @@ function curves_view(app: App): void {
       now = curves_of(app, width, height);
       const theme = app.theme();
       if (!now) {
-        text(c, data.has(data.run(), store.state.source, store.state.metric) ? "…" : "not measured here", left_margin, 30, theme.soft);
+        text(c, data.why_empty(data.run(), store.state.source, store.state.metric), left_margin, 30, theme.soft);
         return;
       }
       const { track, box, xs, y } = now;
