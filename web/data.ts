@@ -122,9 +122,9 @@ export function first_tracked(runs: Run[]): number {
   return Math.max(0, runs.findIndex((run) => run.sources.length > 0));
 }
 
-// Whether a head of one run is the same head of the other: the same shape and the same initial weights.
+// Whether a head of one run is the same head of the other: the same shape, and the same initial weights or the same model.
 export function corresponds(a: Run, b: Run): boolean {
-  return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
+  return a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
 }
 
 // Two different metrics of those that are there: the ones asked for, or others that say much about heads. Empty where there is none.

@@ -34,7 +34,7 @@ export interface Surgery {
 }
 export interface Run {
   name: string; label: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
-  layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number | null; sources: Tracked[]; roles: Roles | null;
+  layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number; sources: Tracked[]; roles: Roles | null;
   steps: { block: string; rows: number; columns: string[] } | null;
   probes: { step: number[]; tokens: number[]; loss: (number | null)[]; val_loss: (number | null)[] } | null;
   levels: { name: string; value: number }[] | null;

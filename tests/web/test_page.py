@@ -714,7 +714,7 @@ class Compare(PageTest):
     def test_RunsOfOtherSeeds_AreNot_AndThePageSaysWhy(self):
         page = self.open("seeds", other_seed=True)
         self.assertEqual(page.locator('[data-view="compare"] .map-frame').count(), 0)
-        self.assertIn("not known to have begun with the same weights", page.inner_text('[data-view="compare"]'))
+        self.assertIn("not known to have the same weights at the start or to be the same model", page.inner_text('[data-view="compare"]'))
         self.assertTrue(page.locator('#mode option[value="run"]').is_disabled())
 
 

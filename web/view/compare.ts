@@ -68,10 +68,10 @@ function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
 
 function why(a: Run, b: Run): string {
   const names = `${a.label} and ${b.label}`;
-  if (corresponds(a, b)) return `${names} began with the same weights, so a head of one corresponds to the same head of the other. Maps share one scale.`;
+  if (corresponds(a, b)) return `${names} have the same weights at the start or are the same model, so a head of one corresponds to the same head of the other. Maps share one scale.`;
   const shape = a.layers !== b.layers || a.heads.q !== b.heads.q || a.heads.k !== b.heads.k;
   return shape ? `${names} have different shapes (${a.layers} × ${a.heads.q} and ${b.layers} × ${b.heads.q} heads). Heads do not correspond: only layers and distributions are compared.`
-    : `${names} are not known to have begun with the same weights, so head 3 of one may have nothing to do with head 3 of the other: only layers and distributions are compared.`;
+    : `${names} are not known to have the same weights at the start or to be the same model, so head 3 of one may have nothing to do with head 3 of the other: only layers and distributions are compared.`;
 }
 
 // The two values of each head, on one scale.
