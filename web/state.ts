@@ -21,8 +21,13 @@ export class Store {
   private waiting = false;
   constructor(public state: State) {}
 
-  on(keys: Key[], call: Listener): void {
-    this.listeners.push({ keys, call });
+  // Returns what ends it.
+  on(keys: Key[], call: Listener): () => void {
+    const listener = { keys, call };
+    this.listeners.push(listener);
+    return () => {
+      this.listeners = this.listeners.filter((one) => one !== listener);
+    };
   }
   set(change: Partial<State>): void {
     const state = this.state as unknown as Record<string, unknown>;

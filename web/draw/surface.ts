@@ -44,7 +44,9 @@ export class Surface {
   }
   remove(): void {
     surfaces.delete(this);
-    owners.set(this.parent, (owners.get(this.parent) ?? []).filter((one) => one !== this));
+    const left = (owners.get(this.parent) ?? []).filter((one) => one !== this);
+    owners.set(this.parent, left);
+    if (!left.length) sizes.unobserve(this.parent);
     views.unobserve(this.box);
     this.box.remove();
   }
@@ -155,8 +157,8 @@ function paint_all(): void {
   if (left) schedule();
 }
 
-const owners = new Map<Element, Surface[]>();
-const boxes = new Map<Element, Surface>();
+const owners = new WeakMap<Element, Surface[]>();
+const boxes = new WeakMap<Element, Surface>();
 const sizes = new ResizeObserver((entries) => {
   for (const entry of entries) for (const surface of owners.get(entry.target) ?? []) surface.resized(entry.contentRect.width);
 });

@@ -27,11 +27,13 @@ export function compare(app: App): void {
   if (!index.runs.some((run) => run.sources.length)) return;
   const pair = element("div", {});
   place.append(pair);
-  let surfaces: Surface[] = [];
+  let surfaces: Surface[] = [], ends: (() => void)[] = [];
   const update = () => {
     surfaces.forEach((surface) => surface.remove());
+    ends.forEach((end) => end());
     surfaces = [];
-    pair.replaceChildren(...pair_views(app, surfaces));
+    ends = [];
+    pair.replaceChildren(...pair_views(app, surfaces, ends));
     name();
   };
   const name = () => {
@@ -48,7 +50,7 @@ export function compare(app: App): void {
   update();
 }
 
-function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
+function pair_views(app: App, surfaces: Surface[], ends: (() => void)[]): HTMLElement[] {
   const { data, store } = app;
   const a = data.run(), b = data.index.runs[store.state.other] ?? data.index.runs.find((run) => run !== a)!;
   const shown = figure("Two runs");
@@ -61,7 +63,7 @@ function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
   if (corresponds(a, b)) {
     grid.append(map_of(app, a, b, "a", surfaces), map_of(app, a, b, "b", surfaces), map_of(app, a, b, "difference", surfaces), head_scatter(app, a, b, surfaces));
   } else {
-    grid.append(layer_plot(app, a, b, surfaces), distributions(app, a, b, surfaces));
+    grid.append(layer_plot(app, a, b, surfaces, ends), distributions(app, a, b, surfaces));
   }
   return [shown.box];
 }
@@ -170,9 +172,9 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 }
 
 // Layer means of both runs over relative depth, with the range of the heads.
-function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
+function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[], ends: (() => void)[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [a.label, b.label]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [a.label, b.label], false, ends));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${a.label} and ${b.label} over depth`, height: () => 280,
     top: (c, width, height) => {
