@@ -76,16 +76,21 @@ function why(a: Run, b: Run): string {
     : `${names} are not known to have the same weights at the start or to be the same model, so head 3 of one may have nothing to do with head 3 of the other: only layers and distributions are compared.`;
 }
 
-// The two values of each head, on one scale.
-function pair_fields(app: App, a: Run, b: Run): { a: Field; b: Field; difference: Field } | null {
+// The two values of each head, on one scale. Four pictures ask for them at every move of the pointer: the last are kept.
+interface Pair { a: Field; b: Field; difference: Field }
+let last: { first: Field; second: Field; pair: Pair } | null = null;
+function pair_fields(app: App, a: Run, b: Run): Pair | null {
   const { state } = app.store;
   const first = app.data.field(a, state.metric, "value"), second = app.data.field(b, state.metric, "value");
   if (!first || !second) return null;
+  if (last?.first === first && last.second === second) return last.pair;
   const low = Math.min(first.low, second.low), high = Math.max(first.high, second.high);
   const log = first.log && second.log;
   const values = first.values.map((value, i) => value - second.values[i]);
   const most = Math.max(...extent(values).map(Math.abs)) || 1;
-  return { a: { ...first, low, high, log }, b: { ...second, low, high, log }, difference: { ...first, values, diverging: true, log: false, low: -most, high: most } };
+  const pair = { a: { ...first, low, high, log }, b: { ...second, low, high, log }, difference: { ...first, values, diverging: true, log: false, low: -most, high: most } };
+  last = { first, second, pair };
+  return pair;
 }
 
 function panel(title: string): HTMLElement {
