@@ -55,7 +55,7 @@ export interface Study {
   conditions: { tag: string; letter: string; name: string; mean: number | null; low: number | null; high: number | null; values: (number | null)[] }[];
   effects: Effect[];
   over_time: { tokens: number[]; effects: { [name: string]: { difference: (number | null)[]; low: (number | null)[]; high: (number | null)[] } } } | null;
-  by_layer: { [name: string]: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] } } | null;
+  by_layer: { [name: string]: { difference: (number | null)[]; low: (number | null)[]; high: (number | null)[] } } | null;
 }
 export interface Index {
   format: number; version: string; title: string; themes: { light: Theme; dark: Theme }; metrics: Metric[]; roles: Role[]; runs: Run[];

@@ -230,6 +230,10 @@ def measured_plasticity(random, options):
                                      "high": (ap + 0.05).tolist()}, "cells": None}}
 
 
+def by_layer(difference):
+    return {"difference": difference.tolist(), "error": [0.2] * 6, "low": (difference - 0.4).tolist(), "high": (difference + 0.4).tolist()}
+
+
 def study(random, tokens, more_effects):
     effects, over = [], {"tokens": tokens, "effects": {}, "conclusion": []}
     more = [(f"more_{i}", f"A − {i}", math.sin(i), 0.4) for i in range(more_effects)]
@@ -247,7 +251,7 @@ def study(random, tokens, more_effects):
                             "values": (m + random.normal(size=4) * 0.4).tolist()} for tag, letter, name, m in
                            [("QK", "A", "QK-Norm, γ learned", 11.2), ("QK_frozen", "B", "QK-Norm, γ frozen", 11.3), ("NoQK", "C", "no QK-Norm", 9.4)]],
             "effects": effects, "over_time": over,
-            "by_layer": {e["name"]: {"difference": (e["difference"] + random.normal(size=6) * 0.3).tolist(), "error": [0.2] * 6} for e in effects},
+            "by_layer": {e["name"]: by_layer(e["difference"] + random.normal(size=6) * 0.3) for e in effects},
             "measures": [{"name": "k_pr_centred", "effects": {e["name"]: e for e in effects}, "holds": True}]}
 
 

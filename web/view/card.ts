@@ -48,8 +48,7 @@ export function card(app: App): void {
     row.addEventListener("click", () => pin_row(app, { layer, head }));
   });
   app.store.on(["pinned", "run"], update);
-  app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));
-  app.store.on(["metric"], () => open.forEach((one) => one.draw()));
+  app.store.on(["theme", "data", "source", "time", "metric"], () => open.forEach((one) => one.draw()));
   update();
 }
 

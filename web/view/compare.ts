@@ -336,7 +336,7 @@ function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<num
   const given = app.data.index.study!, theme = app.theme(), box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
   const shown = Array.from(chosen).sort((a, b) => a - b).flatMap((i) => {
     const one = given.by_layer![given.effects[i].name];
-    return one ? [{ i, ...intervals(one) }] : [];
+    return one ? [{ i, difference: finite(one.difference), low: finite(one.low), high: finite(one.high) }] : [];
   });
   const layers = Math.max(1, ...shown.map((one) => one.difference.length));
   const range = roomy(extent(shown.flatMap((one) => [...one.difference, ...one.low, ...one.high]).concat(0)));
@@ -363,11 +363,8 @@ function roomy([low, high]: [number, number]): [number, number] {
   return [low - room, high + room];
 }
 
-// Intervals of the layers; where the page has errors only, two of them on each side.
-function intervals(one: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] }): { difference: number[]; low: number[]; high: number[] } {
-  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
-  const difference = finite(one.difference), error = finite(one.error ?? []);
-  return { difference, low: one.low ? finite(one.low) : difference.map((value, i) => value - 2 * error[i]), high: one.high ? finite(one.high) : difference.map((value, i) => value + 2 * error[i]) };
+function finite(list: (number | null)[]): number[] {
+  return list.map((value) => value ?? NaN);
 }
 
 function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
@@ -405,7 +402,6 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
 function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<number>, width: number, height: number): void {
   const given = app.data.index.study!, over = given.over_time!, theme = app.theme();
   const box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
-  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
   const lines = given.effects.map((effect, i) => (chosen.has(i) ? over.effects[effect.name] : undefined)).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
   const range = roomy(extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]));
   const x = time_scale(over.tokens, box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);

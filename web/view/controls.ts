@@ -157,7 +157,7 @@ function add_steps(app: App, place: HTMLElement): void {
     const many = end - first + 1;
     words.textContent = !store.state.brush ? `last moment: step ${count(list[last])}`
       : many === 1 ? `step ${count(list[first])}` : `steps ${count(list[first])} – ${count(list[end])}: mean of ${many} moments`;
-    (reset as HTMLButtonElement).disabled = !store.state.brush;
+    reset.disabled = !store.state.brush;
   };
   if (steps().length > 1) place.append(element("div", { class: "step-row" }, play, slider, words, whole, reset));
   store.on(["brush", "run", "source"], update);
