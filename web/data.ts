@@ -1,6 +1,7 @@
 // Tracks of the page, decoded when first asked for, and the number of each head that the map, the scatter and the table show.
 import { decode } from "./block";
 import { problem } from "./dom";
+import { key_head } from "./head";
 import { extent, nearest } from "./scale";
 import { Index, Level, Metric, Run, Series, Source, Tracked } from "./source";
 import { Mode, State, Store } from "./state";
@@ -232,7 +233,7 @@ export function share_of(field: Field, value: number): number {
 
 // Place of a query head in values of a track that may have fewer (key) heads.
 export function place_of(run: Run, heads: number, layer: number, head: number): number {
-  return layer * heads + (heads === run.heads.q ? head : Math.floor((head * heads) / run.heads.q));
+  return layer * heads + key_head(head, heads, run.heads.q);
 }
 
 export function third(layer: number, layers: number): number {

@@ -1,7 +1,8 @@
 // The view as the URL's fragment: "#m=k_norm&h=3.1,5.0&s=100-900".
 import { corresponds, other_of, two_metrics } from "./data";
+import { head_name, parse_head } from "./head";
 import { Index, Run } from "./source";
-import { head_name, is_pinned, Mode, most_pins, Pin, State } from "./state";
+import { is_pinned, Mode, most_pins, Pin, State } from "./state";
 
 const modes: Mode[] = ["value", "layer", "change", "run"];
 
@@ -76,8 +77,8 @@ export function read_fragment(text: string, index: Index, state: State): { chang
   take("h", (value) => {
     const pins: Pin[] = [], wrong: string[] = [];
     for (const one of value.split(",").filter(Boolean)) {
-      const found = /^L?(\d+)[.H](\d+)$/.exec(one), pin = { layer: Number(found?.[1]), head: Number(found?.[2]), slot: pins.length };
-      if (!found) wrong.push(`head “${one}”, which is not a head such as 3.1`);
+      const found = parse_head(one), pin = found && { ...found, slot: pins.length };
+      if (!pin) wrong.push(`head “${one}”, which is not a head such as 3.1`);
       else if (!run || pin.layer >= run.layers || pin.head >= run.heads.q) wrong.push(absent("head", head_name(pin)));
       else if (!is_pinned(pins, pin)) pins.push(pin);
     }

@@ -7,9 +7,10 @@ import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
 import { diagonal, Dot, dots, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
+import { Head, head_name, key_head, query_head } from "../head";
 import { axis, extent, faded, number, signed } from "../scale";
 import { Run } from "../source";
-import { Head, head_name, marked } from "../state";
+import { marked } from "../state";
 import { head_colour, look } from "../theme";
 import { draw_marks, least_cell, map_input } from "./heads";
 import { run_choices } from "./controls";
@@ -149,7 +150,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
         const layer = Math.floor(i / fields.a.heads);
         if (fields.b.values[i] > fields.a.values[i]) ++above;
         list.push({ x: x(fields.a.values[i]), y: y(fields.b.values[i]), colour: theme.depth[third(layer, a.layers)] });
-        heads.push({ layer, head: Math.floor(((i % fields.a.heads) * a.heads.q) / fields.a.heads) });
+        heads.push({ layer, head: query_head(i % fields.a.heads, fields.a.heads, a.heads.q) });
       }
       dots(c, list, list.length > 300 ? 2.4 : 4, 0.65);
       note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${b.label}.`;
@@ -157,8 +158,8 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
     top: (c) => {
       const theme = app.theme();
       for (const mark of marked(app.store.state)) {
-        const per = a.heads.q / (pair_fields(app, a, b)?.a.heads ?? a.heads.q);
-        const i = heads.findIndex((head) => head.layer === mark.layer && head.head === Math.floor(mark.head / per) * per);
+        const many = pair_fields(app, a, b)?.a.heads ?? a.heads.q, first = query_head(key_head(mark.head, many, a.heads.q), many, a.heads.q);
+        const i = heads.findIndex((head) => head.layer === mark.layer && head.head === first);
         if (i < 0) continue;
         ring(c, theme, list[i].x, list[i].y, head_colour(theme, mark), 7.5);
         text(c, head_name(mark), list[i].x + 10, list[i].y, theme.ink, { size: 11, weight: 600, halo: theme.paper });

@@ -6,9 +6,10 @@ import { Box, text, x_axis, y_axis } from "../draw/axes";
 import { bar_levels, cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, level_height, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
+import { Head, head_name, no_role } from "../head";
 import { axis, extent, number, Scale } from "../scale";
 import { Level, Run } from "../source";
-import { Head, head_name, marked, State } from "../state";
+import { marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
 import { card_links } from "./card";
 import { head_words, metric_choices, mode_name, typing } from "./controls";
@@ -31,8 +32,8 @@ function roles_shown(app: App, state: State, run: Run): ((layer: number, head: n
     const start = moment * run.layers * run.heads.q;
     return (layer, head) => bytes[start + layer * run.heads.q + head];
   }
-  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role ?? 255]));
-  return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
+  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role ?? no_role]));
+  return (layer, head) => last.get(layer * run.heads.q + head) ?? no_role;
 }
 
 // Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins. Returns what takes a key.

@@ -2,8 +2,9 @@
 import { App } from "../app";
 import { first_tracked, place_of } from "../data";
 import { button, element } from "../dom";
+import { Head, parse_head } from "../head";
 import { number } from "../scale";
-import { Head, is_pinned } from "../state";
+import { is_pinned } from "../state";
 import { mode_name, pin_row } from "./controls";
 
 // Whether another run is shown than the one of which C++ wrote the tables.
@@ -129,8 +130,7 @@ class Column {
 }
 
 function head_of(row: HTMLTableRowElement): Head | null {
-  const found = /^q?(\d+)\.(\d+)$/.exec(row.dataset.head ?? "");
-  return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
+  return parse_head(row.dataset.head ?? "");
 }
 
 function mark_rows(app: App, rows: HTMLTableRowElement[]): void {
