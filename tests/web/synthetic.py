@@ -208,7 +208,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
                   "columns": ["step", "tokens", "loss", "loss_min", "loss_max", "lr", "adamw_lr", "grad_norm", "tokens_per_s"]},
         "probes": {"step": step[::every].tolist(), "tokens": tokens[::every].tolist(), "loss": [None] * len(step[::every]),
                    "val_loss": [None] + (2.7 + 3 * np.exp(-6 * step[every::every] / step[-1]) + shift * 0.05).tolist()},
-        "levels": [{"name": "unigram entropy", "value": 3.9}, {"name": "true entropy", "value": 2.55}],
+        "levels": [{"name": "unigram entropy", "value": options.unigram}, {"name": "true entropy", "value": 2.55}],
         "events": [{"time": None, "step": int(x), "tokens": int(x) * 4096, "kind": kind, "text": text} for x, kind, text in
                    [(step[-1] // 3, "checkpoint", "checkpoint"), (step[-1] // 2, "spike", "loss rose by 1.8"), (step[-1] * 2 // 3, "checkpoint", "checkpoint"),
                     (step[-1] * 3 // 4, "resume", "resumed after a stop"), (step[-1], "end", "complete")]],
@@ -314,7 +314,7 @@ def static_html(index, truth):
 
 
 def options_of(**given):
-    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, plasticity_first=False, damaged=(),
+    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, plasticity_first=False, damaged=(), unigram=3.9,
                     seed=1)
     return argparse.Namespace(**{**defaults, **given})
 

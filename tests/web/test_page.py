@@ -816,6 +816,9 @@ class Whole(PageTest):
         self.assertEqual(self.messages, [])
         self.expect_cells(self.truth[(self.run_name(), "entropy")][:, -1])
 
+    def test_ScriptAndStyle_StaySmall(self):
+        self.assertLess(sum(len(text.encode()) for text in web), 120_000)
+
     def test_HostileNames_StayText(self):
         page = self.open("hostile", fragment="#m=sink&h=1.1,0.0", hostile=True)
         page.set_viewport_size({"width": 1280, "height": page.evaluate("document.documentElement.scrollHeight")})
@@ -892,7 +895,7 @@ class Whole(PageTest):
             with self.subTest(width):
                 page = self.page_of(width=width)
                 page.add_init_script(TEXTS)
-                address, self.index, _ = made("deep", layers=12)
+                address, self.index, _ = made("deep", layers=12, unigram=2.6)      # near the other level of the loss
                 page.goto(address + "#h=1.1,10.2")
                 page.wait_for_selector("html[data-ready]")
                 self.scroll_through()
