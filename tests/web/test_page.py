@@ -799,7 +799,7 @@ class Whole(PageTest):
             self.assertIn("its data in this page are damaged", texts(view))
             self.assertNotIn("…", texts(view))
         self.assertEqual(self.page.locator(".problem").count(), 1)
-        self.assertIn("entropy of A, first (tiny)", self.page.inner_text(".problem"))
+        self.assertIn("entropy of A, first (tiny) (cannot be inflated)", self.page.inner_text(".problem"))
         self.page.select_option("#metric", "k_norm")      # the others are there
         self.page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
         self.assertEqual(self.messages, [])
