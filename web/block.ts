@@ -20,7 +20,9 @@ function from_base64(text: string): Uint8Array {
 // base64(zlib(bytes)) as bytes.
 export async function inflate(text: string): Promise<Uint8Array> {
   const stream = new Blob([from_base64(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  return new Uint8Array(await new Response(stream).arrayBuffer().catch(() => {
+    throw new Error("cannot be inflated");      // browsers say "Failed to fetch", though nothing is fetched
+  }));
 }
 
 // Codes [head][moment] from differences along the moments.

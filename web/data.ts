@@ -1,5 +1,7 @@
 // Tracks of the page, decoded when first asked for, and the number of each head that the map, the scatter and the table show.
 import { decode } from "./block";
+import { problem } from "./dom";
+import { key_head } from "./head";
 import { extent, nearest } from "./scale";
 import { Index, Level, Metric, Run, Series, Source, Tracked } from "./source";
 import { Mode, State, Store } from "./state";
@@ -17,8 +19,9 @@ export interface Moments { first: number; last: number }
 
 export class Data {
   readonly index: Index;
-  private tracks = new Map<string, Track | null>();
+  private tracks = new Map<string, Track | null>();            // null: asked for, not there yet, or damaged
   private blocks = new Map<string, Uint8Array | null>();
+  private damaged = new Map<string, string>();                 // what cannot be read, and why
   private fields = new Map<string, Field>();
   constructor(private source: Source, private store: Store) {
     this.index = source.index;
@@ -54,7 +57,7 @@ export class Data {
       this.tracks.set(key, { metric: this.metric(metric), run, series, layers: run.layers, heads: series.heads, moments, step: tracked.step,
                              tokens: tracked.tokens, values, low, high, log: series.scale === "log" });
       this.touch();
-    }).catch((error) => console.error(`${metric}: ${error}`));
+    }).catch((error) => this.fail(series.block, `${metric} of ${run.label}`, error));
     return undefined;
   }
   block(name: string | null): Uint8Array | undefined {
@@ -65,8 +68,18 @@ export class Data {
     this.source.block(name).then((bytes) => {
       this.blocks.set(name, bytes);
       this.touch();
-    }).catch((error) => console.error(`${name}: ${error}`));
+    }).catch((error) => this.fail(name, `block ${name}`, error));
     return undefined;
+  }
+  private fail(block: string, what: string, error: unknown): void {
+    this.damaged.set(block, `${what} (${error instanceof Error ? error.message : error})`);
+    problem("data", `Some data in this page are damaged and cannot be shown: ${Array.from(this.damaged.values()).join("; ")}.`);
+    this.touch();
+  }
+  // Why there is no track.
+  why_empty(run: Run, source: string, metric: string): string {
+    const series = this.tracked(run, source)?.series.find((one) => one.metric === metric);
+    return !series ? "not measured here" : this.damaged.has(series.block) ? "its data in this page are damaged" : "…";
   }
   private touch(): void {
     this.store.set({ data: this.store.state.data + 1 });
@@ -105,9 +118,14 @@ function set_last(values: Float32Array, last: (number | null)[], moments: number
   last.forEach((value, head) => (values[(head + 1) * moments - 1] = value ?? NaN));
 }
 
-// Whether a head of one run is the same head of the other: the same shape and the same initial weights.
+// Place of the run that the page starts with, and of which C++ wrote the tables: the first that has tracks.
+export function first_tracked(runs: Run[]): number {
+  return Math.max(0, runs.findIndex((run) => run.sources.length > 0));
+}
+
+// Whether a head of one run is the same head of the other: the same shape, and the same initial weights or the same model.
 export function corresponds(a: Run, b: Run): boolean {
-  return a.same_heads !== null && a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
+  return a.same_heads === b.same_heads && a.layers === b.layers && a.heads.q === b.heads.q && a.heads.k === b.heads.k;
 }
 
 // Two different metrics of those that are there: the ones asked for, or others that say much about heads. Empty where there is none.
@@ -215,7 +233,7 @@ export function share_of(field: Field, value: number): number {
 
 // Place of a query head in values of a track that may have fewer (key) heads.
 export function place_of(run: Run, heads: number, layer: number, head: number): number {
-  return layer * heads + (heads === run.heads.q ? head : Math.floor((head * heads) / run.heads.q));
+  return layer * heads + key_head(head, heads, run.heads.q);
 }
 
 export function third(layer: number, layers: number): number {

@@ -75,6 +75,14 @@ export function button(text: string, click: () => void, attributes: Attributes =
   return element("button", { type: "button", click, ...attributes }, text);
 }
 
+// A line on top of the page about what is wrong. Another of its kind takes its place; no text takes it away.
+export function problem(kind: string, text: string): void {
+  document.querySelector(`.problem[data-kind="${kind}"]`)?.remove();
+  if (!text) return;
+  const line: HTMLElement = element("p", { class: "problem", role: "alert", "data-kind": kind }, `${text} `, button("Close", () => line.remove(), { class: "quiet" }));
+  view("controls")?.prepend(line);
+}
+
 // A title, a line of explanation, a line that reads out what is under the pointer, and what follows.
 interface Figure { box: HTMLElement; title: HTMLElement; note: HTMLElement; readout: HTMLElement; tools: HTMLElement; body: HTMLElement }
 export function figure(title: string): Figure {

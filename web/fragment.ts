@@ -1,18 +1,19 @@
 // The view as the URL's fragment: "#m=k_norm&h=3.1,5.0&s=100-900".
 import { corresponds, other_of, two_metrics } from "./data";
+import { head_name, parse_head } from "./head";
 import { Index, Run } from "./source";
-import { head_name, is_pinned, Mode, most_pins, Pin, State } from "./state";
+import { is_pinned, Mode, most_pins, Pin, State } from "./state";
 
 const modes: Mode[] = ["value", "layer", "change", "run"];
 
-export function write_fragment(state: State, first_source = state.source): string {
+export function write_fragment(state: State, first_source = state.source, first_run = 0): string {
   const parts: string[] = [];
   const add = (key: string, value: string) => value && parts.push(`${key}=${encodeURIComponent(value)}`);
   add("m", state.metric);
   if (state.pinned.length) parts.push(`h=${state.pinned.map((pin) => `${pin.layer}.${pin.head}`).join(",")}`);
   if (state.brush) parts.push(`s=${state.brush[0]}-${state.brush[1]}`);
   if (state.source !== first_source) add("f", state.source);
-  if (state.run) parts.push(`r=${state.run}`);
+  if (state.run !== first_run) parts.push(`r=${state.run}`);
   if (state.mode === "run") parts.push(`o=${state.other}`);
   if (state.mode !== "value") parts.push(`c=${state.mode}`);
   if (state.time !== "linear") parts.push(`t=${state.time}`);
@@ -76,8 +77,8 @@ export function read_fragment(text: string, index: Index, state: State): { chang
   take("h", (value) => {
     const pins: Pin[] = [], wrong: string[] = [];
     for (const one of value.split(",").filter(Boolean)) {
-      const found = /^L?(\d+)[.H](\d+)$/.exec(one), pin = { layer: Number(found?.[1]), head: Number(found?.[2]), slot: pins.length };
-      if (!found) wrong.push(`head “${one}”, which is not a head such as 3.1`);
+      const found = parse_head(one), pin = found && { ...found, slot: pins.length };
+      if (!pin) wrong.push(`head “${one}”, which is not a head such as 3.1`);
       else if (!run || pin.layer >= run.layers || pin.head >= run.heads.q) wrong.push(absent("head", head_name(pin)));
       else if (!is_pinned(pins, pin)) pins.push(pin);
     }

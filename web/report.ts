@@ -1,6 +1,6 @@
 // Start of the page: reads the index, makes the store from the URL's fragment and fills the views.
 import { App } from "./app";
-import { Data, other_of, two_metrics } from "./data";
+import { Data, first_tracked, other_of, two_metrics } from "./data";
 import { element, view } from "./dom";
 import { write_fragment } from "./fragment";
 import { embedded, Source } from "./source";
@@ -17,13 +17,13 @@ import { surgery } from "./view/surgery";
 import { time } from "./view/time";
 
 function first_state(source: Source): State {
-  const run = source.index.runs[0];
-  const tracked = run?.sources[0];
+  const { runs } = source.index, run = first_tracked(runs);
+  const tracked = runs[run]?.sources[0];
   const metrics = tracked?.series.map((series) => series.metric) ?? [];
   const choose = (...names: string[]) => names.find((name) => metrics.includes(name)) ?? metrics[0] ?? "";
   const [x, y] = two_metrics(metrics);
   return {
-    run: 0, other: other_of(source.index.runs, 0, 1), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
+    run, other: other_of(runs, run, 1), source: tracked?.name ?? "", metric: choose("k_norm", "entropy"), mode: "value", fit: "shown", brush: null, pinned: [], hover: null, step: null,
     x, y, colour: "depth", order: "layer", time: "linear", theme: prefers_dark() ? "dark" : "light", data: 0,
   };
 }
@@ -34,7 +34,7 @@ function follow_fragment(app: App): void {
   app.store.on(["metric", "pinned", "brush", "run", "other", "mode", "x", "y", "time", "source"], () => {
     window.clearTimeout(timer);
     timer = window.setTimeout(() => {
-      written = write_fragment(app.store.state, app.data.run().sources[0]?.name);
+      written = write_fragment(app.store.state, app.data.run().sources[0]?.name, first_tracked(app.data.index.runs));
       history.replaceState(null, "", written);
     }, 250);
   });

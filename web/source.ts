@@ -34,7 +34,7 @@ export interface Surgery {
 }
 export interface Run {
   name: string; label: string; command: string; status: string; condition: { tag: string; letter: string } | null; seed: number | null;
-  layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number | null; sources: Tracked[]; roles: Roles | null;
+  layers: number; heads: { q: number; k: number }; d_k: number; same_heads: number; sources: Tracked[]; roles: Roles | null;
   steps: { block: string; rows: number; columns: string[] } | null;
   probes: { step: number[]; tokens: number[]; loss: (number | null)[]; val_loss: (number | null)[] } | null;
   levels: { name: string; value: number }[] | null;
@@ -55,7 +55,7 @@ export interface Study {
   conditions: { tag: string; letter: string; name: string; mean: number | null; low: number | null; high: number | null; values: (number | null)[] }[];
   effects: Effect[];
   over_time: { tokens: number[]; effects: { [name: string]: { difference: (number | null)[]; low: (number | null)[]; high: (number | null)[] } } } | null;
-  by_layer: { [name: string]: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] } } | null;
+  by_layer: { [name: string]: { difference: (number | null)[]; low: (number | null)[]; high: (number | null)[] } } | null;
 }
 export interface Index {
   format: number; version: string; title: string; themes: { light: Theme; dark: Theme }; metrics: Metric[]; roles: Role[]; runs: Run[];

@@ -1,6 +1,6 @@
 // One store for all views. A change is told once a frame, with the names of what changed.
+import { Head } from "./head";
 
-export interface Head { layer: number; head: number }
 export interface Pin extends Head { slot: number }        // the slot is the place of its colour
 export type Mode = "value" | "layer" | "change" | "run";
 export interface State {
@@ -21,8 +21,13 @@ export class Store {
   private waiting = false;
   constructor(public state: State) {}
 
-  on(keys: Key[], call: Listener): void {
-    this.listeners.push({ keys, call });
+  // Returns what ends it.
+  on(keys: Key[], call: Listener): () => void {
+    const listener = { keys, call };
+    this.listeners.push(listener);
+    return () => {
+      this.listeners = this.listeners.filter((one) => one !== listener);
+    };
   }
   set(change: Partial<State>): void {
     const state = this.state as unknown as Record<string, unknown>;
@@ -64,7 +69,4 @@ export function is_pinned(pinned: Pin[], head: Head): Pin | undefined {
 export function marked(state: State): (Head & { slot?: number })[] {
   const { pinned, hover } = state;
   return hover && !is_pinned(pinned, hover) ? [...pinned, hover] : pinned;
-}
-export function head_name(head: Head): string {
-  return `L${head.layer}H${head.head}`;
 }

@@ -8,9 +8,9 @@ const made = new Map<Theme, Colours>();
 export function colours(theme: Theme, dark: boolean): Colours {
   let found = made.get(theme);
   if (!found) {
-    // "muted" is too pale for text (3.2 : 1 on paper).
     // Yellow is too pale for a line on white.
     const lines = theme.categories.filter((colour) => contrast(colour, theme.paper) >= 1.5);
+    // "muted" is too pale for text (3.2 : 1 on paper): "soft" is for text.
     found = { ...theme, soft: mix(theme.ink, theme.muted, 0.45), lines, sequence: new Ramp(theme.sequential), divergence: new Ramp(theme.diverging), dark };
     made.set(theme, found);
   }

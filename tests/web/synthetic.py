@@ -208,7 +208,7 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
                   "columns": ["step", "tokens", "loss", "loss_min", "loss_max", "lr", "adamw_lr", "grad_norm", "tokens_per_s"]},
         "probes": {"step": step[::every].tolist(), "tokens": tokens[::every].tolist(), "loss": [None] * len(step[::every]),
                    "val_loss": [None] + (2.7 + 3 * np.exp(-6 * step[every::every] / step[-1]) + shift * 0.05).tolist()},
-        "levels": [{"name": "unigram entropy", "value": 3.9}, {"name": "true entropy", "value": 2.55}],
+        "levels": [{"name": "unigram entropy", "value": options.unigram}, {"name": "true entropy", "value": 2.55}],
         "events": [{"time": None, "step": int(x), "tokens": int(x) * 4096, "kind": kind, "text": text} for x, kind, text in
                    [(step[-1] // 3, "checkpoint", "checkpoint"), (step[-1] // 2, "spike", "loss rose by 1.8"), (step[-1] * 2 // 3, "checkpoint", "checkpoint"),
                     (step[-1] * 3 // 4, "resume", "resumed after a stop"), (step[-1], "end", "complete")]],
@@ -217,6 +217,21 @@ def run(blocks, truth, random, name, options, letter, same_heads, shift):
                       "blocks": [[blocks.add(truth[(name, "attention")][(l, h)]) for l, h in some]]} if options.attention else None,
         "examples": {"blocks": {str(layer): blocks.add(json.dumps(examples(random, pieces, heads)).encode()) for layer in range(min(layers, 4))}},
         "plasticity": None, "comparison": None, "surgery": None}
+
+
+def measured_plasticity(random, options):
+    """A run without tracks."""
+    places = [(layer, head) for layer in range(options.layers) for head in range(options.heads)]
+    ap = random.random(len(places)) * 0.5
+    return {"name": "plasticity", "label": "plasticity", "command": "plasticity", "status": "complete", "condition": None, "seed": None, "layers": options.layers,
+            "heads": {"q": options.heads, "k": options.key_heads}, "d_k": 64, "same_heads": 99, "sources": [], "roles": None, "steps": None, "probes": None,
+            "levels": None, "events": None, "gains": None, "attention": None, "examples": None, "comparison": None, "surgery": None,
+            "plasticity": {"heads": {"layer": [p[0] for p in places], "head": [p[1] for p in places], "ap": ap.tolist(), "low": (ap - 0.05).tolist(),
+                                     "high": (ap + 0.05).tolist()}, "cells": None}}
+
+
+def by_layer(difference):
+    return {"difference": difference.tolist(), "error": [0.2] * 6, "low": (difference - 0.4).tolist(), "high": (difference + 0.4).tolist()}
 
 
 def study(random, tokens, more_effects):
@@ -236,7 +251,7 @@ def study(random, tokens, more_effects):
                             "values": (m + random.normal(size=4) * 0.4).tolist()} for tag, letter, name, m in
                            [("QK", "A", "QK-Norm, γ learned", 11.2), ("QK_frozen", "B", "QK-Norm, γ frozen", 11.3), ("NoQK", "C", "no QK-Norm", 9.4)]],
             "effects": effects, "over_time": over,
-            "by_layer": {e["name"]: {"difference": (e["difference"] + random.normal(size=6) * 0.3).tolist(), "error": [0.2] * 6} for e in effects},
+            "by_layer": {e["name"]: by_layer(e["difference"] + random.normal(size=6) * 0.3) for e in effects},
             "measures": [{"name": "k_pr_centred", "effects": {e["name"]: e for e in effects}, "holds": True}]}
 
 
@@ -258,7 +273,7 @@ def static_html(index, truth):
     if not index["runs"]:
         return f"""<header><h1>{html.escape(index['title'])}</h1><button id="theme" type="button">Theme</button></header>{view('controls')}
 <main><section id="compare"><h2>Compare</h2>{view('compare')}</section></main>"""
-    first = index["runs"][0]
+    first = next(run for run in index["runs"] if run["sources"])
     head_rows = []
     named = lambda role: "–" if role is None else index["roles"][role]["text"]
     for layer in range(first["layers"]):
@@ -299,7 +314,8 @@ def static_html(index, truth):
 
 
 def options_of(**given):
-    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, seed=1)
+    defaults = dict(layers=4, heads=4, key_heads=2, moments=40, runs=2, bits=12, attention=True, study=True, hostile=False, other_seed=False, metrics=None, more_effects=0, plasticity_first=False, damaged=(), unigram=3.9,
+                    seed=1)
     return argparse.Namespace(**{**defaults, **given})
 
 
@@ -311,6 +327,8 @@ def write(path, web=None, **given):
     evil = "</script><img src=x onerror=alert(1)>"
     names = [evil if options.hostile else "first (tiny)", "frozen gain", "no norm", *(f"run {i}" for i in range(3, options.runs))][: options.runs]
     runs = [run(blocks, truth, random, name, options, string.ascii_uppercase[i], i if options.other_seed else 0, 0.4 * i) for i, name in enumerate(names)]
+    if options.plasticity_first:
+        runs.insert(0, measured_plasticity(random, options))
     tokens = [4096 * step for step in range(0, 10 * options.moments, 10 * max(1, options.moments // 20))]
     index = {"format": 1, "version": "0.1.0", "created": "2026-11-18T12:00:00Z", "title": names[0] if names else "a study", "themes": {n: theme(n) for n in ("light", "dark")},
              "metrics": [{"name": n, "group": g, "kind": k, "unit": u, "meaning": evil if options.hostile and n == "sink" else m, "averaged": n != "k_top_dim",
@@ -325,6 +343,10 @@ def write(path, web=None, **given):
     policy = (f"default-src 'none'; script-src 'sha256-{sha(script)}'; style-src 'sha256-{sha(style)}'; img-src data: blob:; base-uri 'none'; "
               "form-action 'none'; require-trusted-types-for 'script'")
     text = json.dumps(index, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    for series in [one for run in runs[:1] for source in run["sources"] for one in source["series"]]:
+        if series["metric"] in options.damaged:      # the second half of its block is lost
+            kept = blocks.texts[series["block"]]
+            blocks.texts[series["block"]] = kept[:len(kept) // 8 * 4]
     data = "\n".join(f'<script type="application/x-headscope" id="{name}">{value}</script>' for name, value in blocks.texts.items())
     pathlib.Path(path).write_text(f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">

@@ -308,6 +308,44 @@ class Map(PageTest):
         self.assertEqual(page.locator(".card").count(), 6)
 
 
+class Runs(PageTest):
+    """Pages of several runs: which one is shown, and what the tables are of."""
+
+    def test_TheFirstRunWithTracks_IsShownFirst(self):
+        page = self.open("plasticity-first", plasticity_first=True)
+        self.assertEqual(page.input_value("label:has-text('Run') select >> nth=0"), "1")
+        self.assertEqual(page.inner_text("#heads .of-run"), " — A, first (tiny)")
+        self.expect_cells(self.truth[("first (tiny)", "k_norm")][:, -1])
+        page.locator("label:has-text('Run') select >> nth=0").select_option("0")
+        page.wait_for_timeout(400)
+        self.assertIn("r=0", page.url)      # the link leads back to the run that was chosen
+
+
+    def test_TablesOfTheFirstRun_SaySoWhileAnotherIsShown(self):
+        page = self.open()
+        notes = page.locator(".of-first")
+        shown = lambda: [notes.nth(i).inner_text() for i in range(notes.count()) if notes.nth(i).is_visible()]
+        self.assertEqual(shown(), [])
+        page.locator("label:has-text('Run') select >> nth=0").select_option("1")
+        page.wait_for_selector("#heads .of-run:has-text('frozen gain')")
+        self.assertEqual(shown(), ["This table is of A, first (tiny)."] * 3)      # nearest, heads, transitions
+        for table in ("nearest", "heads", "transitions"):
+            above = page.locator(f"table.{table}").evaluate("(table) => [table.closest('.frame').previousElementSibling, table.closest('.frame').previousElementSibling?.previousElementSibling].some((one) => one?.matches('.of-first'))")
+            self.assertTrue(above, table)
+        self.assertIn("k_norm of B, frozen gain", page.inner_text(".table-tools"))      # the last column follows the map
+
+    def test_ARowOfTheFirstRun_ShowsThatRun(self):
+        for row, name in (("table.heads tbody tr:nth-child(6)", "L1H1"), ("table.nearest tr[data-head]", "L2H3")):
+            with self.subTest(row):
+                page = self.open(fragment="#r=1&h=1.1")
+                page.wait_for_selector("#heads .of-run:has-text('frozen gain')")
+                page.click(row)
+                page.wait_for_selector("#heads .of-run:has-text('first (tiny)')")
+                page.wait_for_selector(f".card h3:has-text('{name}')")      # a head that was pinned already stays pinned
+                page.click(row)
+                page.wait_for_selector(f".card h3:has-text('{name}')", state="detached")
+
+
 class Scatter(PageTest):
     def axes(self):
         selects = self.page.locator('[data-view="scatter"] select')
@@ -676,7 +714,7 @@ class Compare(PageTest):
     def test_RunsOfOtherSeeds_AreNot_AndThePageSaysWhy(self):
         page = self.open("seeds", other_seed=True)
         self.assertEqual(page.locator('[data-view="compare"] .map-frame').count(), 0)
-        self.assertIn("not known to have begun with the same weights", page.inner_text('[data-view="compare"]'))
+        self.assertIn("not known to have the same weights at the start or to be the same model", page.inner_text('[data-view="compare"]'))
         self.assertTrue(page.locator('#mode option[value="run"]').is_disabled())
 
 
@@ -744,6 +782,42 @@ class Whole(PageTest):
         page.wait_for_timeout(500)
         self.assertEqual(self.messages, [])
         self.assertEqual(len(self.requests), 1)
+
+    def canvas_texts(self, name, fragment, **options):
+        page = self.page_of(bypass=True)
+        page.add_init_script(TEXTS)
+        address, self.index, self.truth = made(name, **options)
+        page.goto(address + fragment)
+        page.wait_for_selector("html[data-ready]")
+        self.scroll_through()
+        return lambda view: page.evaluate("(view) => Array.from(texts).filter(([canvas]) => canvas.closest(`[data-view=${view}]`)).flatMap(([, list]) => list.map((one) => one.text))", view)
+
+    def test_DamagedData_AreNamed(self):
+        texts = self.canvas_texts("damaged", "#m=entropy", damaged=("entropy",))
+        self.page.wait_for_selector(".problem[data-kind=data]")
+        for view in ("map", "curves"):
+            self.assertIn("its data in this page are damaged", texts(view))
+            self.assertNotIn("…", texts(view))
+        self.assertEqual(self.page.locator(".problem").count(), 1)
+        self.assertIn("entropy of A, first (tiny) (cannot be inflated)", self.page.inner_text(".problem"))
+        self.page.select_option("#metric", "k_norm")      # the others are there
+        self.page.wait_for_selector('.view[data-view="map"]:not([data-field=""])')
+        self.assertEqual(self.messages, [])
+        self.expect_cells(self.truth[(self.run_name(), "k_norm")][:, -1])
+
+    def test_APictureThatCannotBeDrawn_IsNamed_AndLeavesTheOthers(self):
+        page = self.open(fragment="#m=entropy")
+        page.evaluate("""() => { const kind = CanvasRenderingContext2D.prototype, { fillText } = kind;
+          kind.fillText = function (text, ...rest) { if (text === 'events') throw new Error('no events today'); fillText.call(this, text, ...rest); }; }""")
+        page.locator('[data-view="loss"]').scroll_into_view_if_needed()
+        page.click("#theme")
+        page.click("#theme")
+        page.wait_for_selector(".problem:has-text('Training and validation loss'):has-text('no events today')")
+        self.assertEqual(self.messages, [])
+        self.expect_cells(self.truth[(self.run_name(), "entropy")][:, -1])
+
+    def test_ScriptAndStyle_StaySmall(self):
+        self.assertLess(sum(len(text.encode()) for text in web), 120_000)
 
     def test_HostileNames_StayText(self):
         page = self.open("hostile", fragment="#m=sink&h=1.1,0.0", hostile=True)
@@ -821,7 +895,7 @@ class Whole(PageTest):
             with self.subTest(width):
                 page = self.page_of(width=width)
                 page.add_init_script(TEXTS)
-                address, self.index, _ = made("deep", layers=12)
+                address, self.index, _ = made("deep", layers=12, unigram=2.6)      # near the other level of the loss
                 page.goto(address + "#h=1.1,10.2")
                 page.wait_for_selector("html[data-ready]")
                 self.scroll_through()

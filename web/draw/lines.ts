@@ -91,8 +91,8 @@ export function brush_shade(c: Context, theme: Colours, box: Box, xs: Float64Arr
   }
 }
 
-// Dashed lines at levels, with their texts. The text of a level beyond the axis stands at its end, with an arrow.
-export function level_lines(c: Context, theme: Colours, box: Box, y: Scale, levels: Level[]): void {
+// Dashed lines at levels, with their texts on the left or on the right. The text of a level beyond the axis stands at its end, with an arrow.
+export function level_lines(c: Context, theme: Colours, box: Box, y: Scale, levels: Level[], side: "left" | "right" = "left"): void {
   const [low, high] = y.domain();
   const labels = levels.map(({ value, text }) => {
     const at = y(Math.max(low, Math.min(high, value))), beyond = value > high ? "↑ " : value < low ? "↓ " : "";
@@ -101,12 +101,12 @@ export function level_lines(c: Context, theme: Colours, box: Box, y: Scale, leve
     c.setLineDash([]);
     return { y: at < box.top + 16 ? at + 9 : at - 8, text: beyond + text, colour: theme.soft };
   });
-  end_labels(c, labels, box.left + 4, box, { size: 11, weight: 400, halo: theme.paper });
+  end_labels(c, labels, side === "left" ? box.left + 4 : box.right - 4, box, { size: 11, weight: 400, halo: theme.paper, align: side });
 }
 
 // Labels at the right end of curves, moved apart so that none covers another.
 export function end_labels(c: Context, labels: { y: number; text: string; colour: string }[], x: number, box: Box,
-                           style: { size: number; weight: number; halo?: string } = { size: 12, weight: 600 }): void {
+                           style: { size: number; weight: number; halo?: string; align?: CanvasTextAlign } = { size: 12, weight: 600 }): void {
   const sorted = [...labels].sort((a, b) => a.y - b.y);
   let last = box.top - 8;
   for (const label of sorted) {

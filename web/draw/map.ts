@@ -1,5 +1,6 @@
 // A map of layers × heads: one cell for each head.
 import { Field, share_of } from "../data";
+import { key_head } from "../head";
 import { number, text_on } from "../scale";
 import { Level } from "../source";
 import { Colours } from "../theme";
@@ -79,7 +80,7 @@ export function cells(c: Context, grid: Grid, field: Field, theme: Colours, lett
     for (let head = 0; head < grid.heads; ++head) {
       const letter = letter_of(layer, head);
       if (!letter) continue;
-      const value = field.values[layer * field.heads + Math.floor((head * field.heads) / grid.heads)];
+      const value = field.values[layer * field.heads + key_head(head, field.heads, grid.heads)];
       text(c, letter, grid.left + (head + 0.5) * grid.cell - 0.5, grid.top + (layer + 0.5) * grid.high, text_on(colour_of(field, theme, value)),
            { align: "center", size: Math.min(12, grid.high * 0.62), weight: 600 });
     }

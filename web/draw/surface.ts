@@ -1,6 +1,6 @@
 // A canvas that stays crisp: sized in device pixels, drawn again when its size, the theme or its data change, and larger for print.
 // Two layers: the base holds what is costly (all curves), the top what follows the pointer.
-import { element } from "../dom";
+import { element, problem } from "../dom";
 
 export type Context = CanvasRenderingContext2D;
 // A painter may be a generator: it yields where it may be interrupted.
@@ -44,7 +44,9 @@ export class Surface {
   }
   remove(): void {
     surfaces.delete(this);
-    owners.set(this.parent, (owners.get(this.parent) ?? []).filter((one) => one !== this));
+    const left = (owners.get(this.parent) ?? []).filter((one) => one !== this);
+    owners.set(this.parent, left);
+    if (!left.length) sizes.unobserve(this.parent);
     views.unobserve(this.box);
     this.box.remove();
   }
@@ -85,8 +87,17 @@ export class Surface {
     return true;
   }
 
-  // Draws what is dirty. Returns whether work is left.
+  // Draws what is dirty. Returns whether work is left. One picture that fails leaves the others.
   paint(printing: boolean): boolean {
+    try {
+      return this.painted(printing);
+    } catch (error) {
+      this.work = null;
+      problem("picture", `A picture could not be drawn: ${this.canvas.getAttribute("aria-label")} (${error instanceof Error ? error.message : error})`);
+      return false;
+    }
+  }
+  private painted(printing: boolean): boolean {
     if (!(this.seen || printing) || this.available <= 0 || !(this.dirty_base || this.dirty_top || this.work)) return false;
     const blank = this.fit(printing), { width, height, ratio } = this;
     if (this.dirty_base) {
@@ -141,17 +152,13 @@ function paint_all(): void {
   frame = 0;
   let left = false;
   for (const surface of surfaces) {
-    try {
-      left = surface.paint(false) || left;
-    } catch (error) {      // one picture that fails leaves the others
-      console.error(error);
-    }
+    left = surface.paint(false) || left;
   }
   if (left) schedule();
 }
 
-const owners = new Map<Element, Surface[]>();
-const boxes = new Map<Element, Surface>();
+const owners = new WeakMap<Element, Surface[]>();
+const boxes = new WeakMap<Element, Surface>();
 const sizes = new ResizeObserver((entries) => {
   for (const entry of entries) for (const surface of owners.get(entry.target) ?? []) surface.resized(entry.contentRect.width);
 });

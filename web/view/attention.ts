@@ -4,9 +4,10 @@ import { button, element, select } from "../dom";
 import { text } from "../draw/axes";
 import { Direction, picture, shares, square_height, square_of, token_axes, uniform, visible, weight_key, weights } from "../draw/tokens";
 import { Surface } from "../draw/surface";
+import { head_name } from "../head";
 import { mix, number, text_on } from "../scale";
 import { Run } from "../source";
-import { head_name, Pin } from "../state";
+import { Pin } from "../state";
 
 // The token that was chosen, and one of those that it looks at (or that look at it).
 interface Choice { token: number | null; partner: number | null }

@@ -8,10 +8,12 @@ import { image } from "../draw/image";
 import { curve, positions, strong_curve, time_scale } from "../draw/lines";
 import { dots, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
+import { head_name, key_head, parse_head, role_of, score_of } from "../head";
 import { axis, extent, faded, number, Scale, widened } from "../scale";
 import { Level, Roles, Run, Score, Test } from "../source";
-import { head_name, Pin } from "../state";
+import { Pin } from "../state";
 import { attention } from "./attention";
+import { pin_row } from "./controls";
 import { examples } from "./examples";
 
 export function card(app: App): void {
@@ -43,12 +45,11 @@ export function card(app: App): void {
     else if (closed.length) app.say(`${closed.join(", ")} unpinned`);
   };
   document.querySelectorAll<HTMLElement>(".nearest tr[data-head], .transitions tr[data-head]").forEach((row) => {
-    const [layer, head] = row.dataset.head!.slice(1).split(".").map(Number);
-    row.addEventListener("click", () => app.store.pin({ layer, head }));
+    const head = parse_head(row.dataset.head!);
+    if (head) row.addEventListener("click", () => pin_row(app, head));
   });
   app.store.on(["pinned", "run"], update);
-  app.store.on(["theme", "data", "source", "time"], () => open.forEach((one) => one.draw()));
-  app.store.on(["metric"], () => open.forEach((one) => one.draw()));
+  app.store.on(["theme", "data", "source", "time", "metric"], () => open.forEach((one) => one.draw()));
   update();
 }
 
@@ -69,7 +70,7 @@ class Card {
     const run = app.data.run();
     this.box.style.setProperty("--mark", `var(--category-${pin.slot})`);
     this.box.append(this.head(run), this.curves());
-    const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
+    const score = score_of(run, pin);
     if (run.roles && score) this.box.append(tests(app, run.roles, score));
     const gain = this.gain(run);
     if (gain) this.box.append(gain);
@@ -96,9 +97,8 @@ class Card {
 
   private head(run: Run): HTMLElement {
     const { app, pin } = this;
-    const score = run.roles?.scores.find((one) => one.layer === pin.layer && one.head === pin.head);
-    const role = score && app.data.index.roles[score.role ?? 255];
-    const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${Math.floor((pin.head * run.heads.k) / run.heads.q)}`];
+    const score = score_of(run, pin), role = role_of(app.data.index.roles, score);
+    const facts = [`layer ${pin.layer}`, `query head ${pin.head}`, `key head ${key_head(pin.head, run.heads.k, run.heads.q)}`];
     if (score && !role) facts.push("no role");
     if (score && role) facts.push(`${role.text}${score.since !== null ? ` since step ${score.since}` : ""}`);
     return element("div", { class: "card-head" }, element("h3", { id: `card-${head_name(pin)}`, tabindex: -1 }, swatch("var(--mark)"), head_name(pin)), element("p", {}, facts.join(" · ")),

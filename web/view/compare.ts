@@ -7,9 +7,10 @@ import { band, curve, positions, time_scale } from "../draw/lines";
 import { cells, colour_bar, Grid, grid_height, grid_of, grid_width, labels } from "../draw/map";
 import { diagonal, Dot, dots, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
+import { Head, head_name, key_head, query_head } from "../head";
 import { axis, extent, faded, number, signed } from "../scale";
 import { Run } from "../source";
-import { Head, head_name, marked } from "../state";
+import { marked } from "../state";
 import { head_colour, look } from "../theme";
 import { draw_marks, least_cell, map_input } from "./heads";
 import { run_choices } from "./controls";
@@ -27,11 +28,13 @@ export function compare(app: App): void {
   if (!index.runs.some((run) => run.sources.length)) return;
   const pair = element("div", {});
   place.append(pair);
-  let surfaces: Surface[] = [];
+  let surfaces: Surface[] = [], ends: (() => void)[] = [];
   const update = () => {
     surfaces.forEach((surface) => surface.remove());
+    ends.forEach((end) => end());
     surfaces = [];
-    pair.replaceChildren(...pair_views(app, surfaces));
+    ends = [];
+    pair.replaceChildren(...pair_views(app, surfaces, ends));
     name();
   };
   const name = () => {
@@ -48,7 +51,7 @@ export function compare(app: App): void {
   update();
 }
 
-function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
+function pair_views(app: App, surfaces: Surface[], ends: (() => void)[]): HTMLElement[] {
   const { data, store } = app;
   const a = data.run(), b = data.index.runs[store.state.other] ?? data.index.runs.find((run) => run !== a)!;
   const shown = figure("Two runs");
@@ -61,29 +64,34 @@ function pair_views(app: App, surfaces: Surface[]): HTMLElement[] {
   if (corresponds(a, b)) {
     grid.append(map_of(app, a, b, "a", surfaces), map_of(app, a, b, "b", surfaces), map_of(app, a, b, "difference", surfaces), head_scatter(app, a, b, surfaces));
   } else {
-    grid.append(layer_plot(app, a, b, surfaces), distributions(app, a, b, surfaces));
+    grid.append(layer_plot(app, a, b, surfaces, ends), distributions(app, a, b, surfaces));
   }
   return [shown.box];
 }
 
 function why(a: Run, b: Run): string {
   const names = `${a.label} and ${b.label}`;
-  if (corresponds(a, b)) return `${names} began with the same weights, so a head of one corresponds to the same head of the other. Maps share one scale.`;
+  if (corresponds(a, b)) return `${names} have the same weights at the start or are the same model, so a head of one corresponds to the same head of the other. Maps share one scale.`;
   const shape = a.layers !== b.layers || a.heads.q !== b.heads.q || a.heads.k !== b.heads.k;
   return shape ? `${names} have different shapes (${a.layers} × ${a.heads.q} and ${b.layers} × ${b.heads.q} heads). Heads do not correspond: only layers and distributions are compared.`
-    : `${names} are not known to have begun with the same weights, so head 3 of one may have nothing to do with head 3 of the other: only layers and distributions are compared.`;
+    : `${names} are not known to have the same weights at the start or to be the same model, so head 3 of one may have nothing to do with head 3 of the other: only layers and distributions are compared.`;
 }
 
-// The two values of each head, on one scale.
-function pair_fields(app: App, a: Run, b: Run): { a: Field; b: Field; difference: Field } | null {
+// The two values of each head, on one scale. Four pictures ask for them at every move of the pointer: the last are kept.
+interface Pair { a: Field; b: Field; difference: Field }
+let last: { first: Field; second: Field; pair: Pair } | null = null;
+function pair_fields(app: App, a: Run, b: Run): Pair | null {
   const { state } = app.store;
   const first = app.data.field(a, state.metric, "value"), second = app.data.field(b, state.metric, "value");
   if (!first || !second) return null;
+  if (last?.first === first && last.second === second) return last.pair;
   const low = Math.min(first.low, second.low), high = Math.max(first.high, second.high);
   const log = first.log && second.log;
   const values = first.values.map((value, i) => value - second.values[i]);
   const most = Math.max(...extent(values).map(Math.abs)) || 1;
-  return { a: { ...first, low, high, log }, b: { ...second, low, high, log }, difference: { ...first, values, diverging: true, log: false, low: -most, high: most } };
+  const pair = { a: { ...first, low, high, log }, b: { ...second, low, high, log }, difference: { ...first, values, diverging: true, log: false, low: -most, high: most } };
+  last = { first, second, pair };
+  return pair;
 }
 
 function panel(title: string): HTMLElement {
@@ -142,7 +150,7 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
         const layer = Math.floor(i / fields.a.heads);
         if (fields.b.values[i] > fields.a.values[i]) ++above;
         list.push({ x: x(fields.a.values[i]), y: y(fields.b.values[i]), colour: theme.depth[third(layer, a.layers)] });
-        heads.push({ layer, head: Math.floor(((i % fields.a.heads) * a.heads.q) / fields.a.heads) });
+        heads.push({ layer, head: query_head(i % fields.a.heads, fields.a.heads, a.heads.q) });
       }
       dots(c, list, list.length > 300 ? 2.4 : 4, 0.65);
       note.textContent = `On the dashed line both runs are equal. ${above} of ${list.length} heads are higher in ${b.label}.`;
@@ -150,8 +158,8 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
     top: (c) => {
       const theme = app.theme();
       for (const mark of marked(app.store.state)) {
-        const per = a.heads.q / (pair_fields(app, a, b)?.a.heads ?? a.heads.q);
-        const i = heads.findIndex((head) => head.layer === mark.layer && head.head === Math.floor(mark.head / per) * per);
+        const many = pair_fields(app, a, b)?.a.heads ?? a.heads.q, first = query_head(key_head(mark.head, many, a.heads.q), many, a.heads.q);
+        const i = heads.findIndex((head) => head.layer === mark.layer && head.head === first);
         if (i < 0) continue;
         ring(c, theme, list[i].x, list[i].y, head_colour(theme, mark), 7.5);
         text(c, head_name(mark), list[i].x + 10, list[i].y, theme.ink, { size: 11, weight: 600, halo: theme.paper });
@@ -170,9 +178,9 @@ function head_scatter(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElemen
 }
 
 // Layer means of both runs over relative depth, with the range of the heads.
-function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[]): HTMLElement {
+function layer_plot(app: App, a: Run, b: Run, surfaces: Surface[], ends: (() => void)[]): HTMLElement {
   const box = panel("Mean of each layer"), body = element("div", {});
-  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [a.label, b.label]));
+  box.append(element("p", { class: "note" }, "The band goes from the lowest to the highest head of a layer."), body, line_key(app, [a.label, b.label], false, ends));
   surfaces.push(new Surface(body, {
     label: `Layer means of ${a.label} and ${b.label} over depth`, height: () => 280,
     top: (c, width, height) => {
@@ -329,7 +337,7 @@ function effects_by_layer(c: CanvasRenderingContext2D, app: App, chosen: Set<num
   const given = app.data.index.study!, theme = app.theme(), box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
   const shown = Array.from(chosen).sort((a, b) => a - b).flatMap((i) => {
     const one = given.by_layer![given.effects[i].name];
-    return one ? [{ i, ...intervals(one) }] : [];
+    return one ? [{ i, difference: finite(one.difference), low: finite(one.low), high: finite(one.high) }] : [];
   });
   const layers = Math.max(1, ...shown.map((one) => one.difference.length));
   const range = roomy(extent(shown.flatMap((one) => [...one.difference, ...one.low, ...one.high]).concat(0)));
@@ -356,11 +364,8 @@ function roomy([low, high]: [number, number]): [number, number] {
   return [low - room, high + room];
 }
 
-// Intervals of the layers; where the page has errors only, two of them on each side.
-function intervals(one: { difference: (number | null)[]; error?: (number | null)[]; low?: (number | null)[]; high?: (number | null)[] }): { difference: number[]; low: number[]; high: number[] } {
-  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
-  const difference = finite(one.difference), error = finite(one.error ?? []);
-  return { difference, low: one.low ? finite(one.low) : difference.map((value, i) => value - 2 * error[i]), high: one.high ? finite(one.high) : difference.map((value, i) => value + 2 * error[i]) };
+function finite(list: (number | null)[]): number[] {
+  return list.map((value) => value ?? NaN);
 }
 
 function forest(c: CanvasRenderingContext2D, app: App, width: number, height: number): void {
@@ -398,7 +403,6 @@ function forest(c: CanvasRenderingContext2D, app: App, width: number, height: nu
 function effects_over_time(c: CanvasRenderingContext2D, app: App, chosen: Set<number>, width: number, height: number): void {
   const given = app.data.index.study!, over = given.over_time!, theme = app.theme();
   const box = { left: left_margin, top: 8, right: width - 16, bottom: height - 40 };
-  const finite = (list: (number | null)[]) => list.map((value) => value ?? NaN);
   const lines = given.effects.map((effect, i) => (chosen.has(i) ? over.effects[effect.name] : undefined)).map((one) => one && { difference: finite(one.difference), low: finite(one.low ?? []), high: finite(one.high ?? []) });
   const range = roomy(extent([...lines.flatMap((one) => (one ? [...one.difference, ...one.low, ...one.high] : [])), given.tau, -given.tau]));
   const x = time_scale(over.tokens, box, app.store.state.time === "log"), y = axis(range[0], range[1], [box.bottom - 4, box.top + 4]);

@@ -1,9 +1,10 @@
 // The bar on top: what is shown (run, source, metric, colour), when (steps), which heads are pinned, and the readout.
 import { App } from "../app";
-import { corresponds, moments_of, other_of, place_of } from "../data";
-import { button, Choice, element, fill, select, swatch, view } from "../dom";
+import { corresponds, first_tracked, moments_of, other_of, place_of } from "../data";
+import { button, Choice, element, fill, problem, select, swatch, view } from "../dom";
+import { Head, head_name, key_head, parse_head, role_of, score_of } from "../head";
 import { count, number, signed, tokens } from "../scale";
-import { Head, head_name, is_pinned, Mode, State } from "../state";
+import { is_pinned, Mode, State } from "../state";
 
 const mode_names: { [mode in Mode]: string } = {
   value: "value", layer: "minus layer mean", change: "change over the steps", run: "minus other run",
@@ -76,10 +77,11 @@ function choose_run(app: App, run: number): void {
   store.set({ run, source, metric, pinned: inside, hover: null, other: other_of(data.index.runs, run, store.state.other) });
 }
 
-// "3.1", "L3H1" or "3 1" as a head.
-function parse_head(text: string): Head | null {
-  const found = /^\s*l?(\d+)\s*[.h ,]\s*(\d+)\s*$/i.exec(text);
-  return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
+// Rows that C++ wrote are of the first run that has tracks. A click on one shows that run.
+export function pin_row(app: App, head: Head): void {
+  const { store, data } = app, first = first_tracked(data.index.runs), same = store.state.run === first;
+  if (!same) choose_run(app, first);
+  if (same || !is_pinned(store.state.pinned, head)) store.pin(head);
 }
 
 function find_box(app: App): HTMLElement {
@@ -150,7 +152,7 @@ function add_steps(app: App, place: HTMLElement): void {
     const many = end - first + 1;
     words.textContent = !store.state.brush ? `last moment: step ${count(list[last])}`
       : many === 1 ? `step ${count(list[first])}` : `steps ${count(list[first])} – ${count(list[end])}: mean of ${many} moments`;
-    (reset as HTMLButtonElement).disabled = !store.state.brush;
+    reset.disabled = !store.state.brush;
   };
   if (steps().length > 1) place.append(element("div", { class: "step-row" }, play, slider, words, whole, reset));
   store.on(["brush", "run", "source"], update);
@@ -202,10 +204,9 @@ export function head_words(app: App, head: Head): string {
     const mean = own.reduce((sum, one) => sum + one, 0) / own.length;
     parts.push(`${state.metric} ${field.diverging ? signed(value) : number(value)}${state.mode === "value" ? "" : ` (${mode_names[state.mode]})`}`);
     if (!field.diverging && own.length > 1) parts.push(`layer mean ${number(mean)}`);
-    if (field.heads !== run.heads.q) parts.push(`key head ${Math.floor((head.head * field.heads) / run.heads.q)}`);
+    if (field.heads !== run.heads.q) parts.push(`key head ${key_head(head.head, field.heads, run.heads.q)}`);
   }
-  const score = run.roles?.scores.find((one) => one.layer === head.layer && one.head === head.head);
-  const role = score && data.index.roles[score.role ?? 255];
+  const role = role_of(data.index.roles, score_of(run, head));
   if (role) parts.push(role.text);
   return `${head_name(head)}: ${parts.join(" · ")}`;
 }
@@ -252,7 +253,7 @@ function add_keys(app: App): void {
     } else if (event.key === "/") document.getElementById("find")!.focus();      // scrolls to it
     else if (event.key === "Escape") {
       app.store.set({ pinned: [], brush: null, hover: null });
-      document.querySelector(".problem")?.remove();
+      problem("link", "");
     }
     else return;
     event.preventDefault();

@@ -1,7 +1,7 @@
 // The theme button, the buttons of the answers, and what print needs.
 import { App } from "../app";
 import { redraw_all } from "../draw/surface";
-import { button, element, link, sideways, view } from "../dom";
+import { element, link, problem, sideways } from "../dom";
 import { read_fragment } from "../fragment";
 import { State } from "../state";
 import { apply_theme } from "../theme";
@@ -63,11 +63,7 @@ function answers(app: App): void {
 export function go(app: App, fragment: string): void {
   const { change, problems } = read_fragment(fragment, app.data.index, app.store.state);
   app.store.set(change);
-  const place = view("controls");
-  place?.querySelector(".problem")?.remove();
-  if (!place || !problems.length) return;
-  const line: HTMLElement = element("p", { class: "problem", role: "alert" }, `This link names ${problems.join("; ")}. `, button("Close", () => line.remove(), { class: "quiet" }));
-  place.prepend(line);
+  problem("link", problems.length ? `This link names ${problems.join("; ")}.` : "");
 }
 
 // Print is light, with everything open, on canvases of a higher resolution.

@@ -6,14 +6,15 @@ import { Box, text, x_axis, y_axis } from "../draw/axes";
 import { bar_levels, cells, colour_bar, Grid, grid_height, grid_of, grid_width, hit, labels, level_height, outline } from "../draw/map";
 import { dots, Dot, nearest_dot, ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
+import { Head, head_name, no_role } from "../head";
 import { axis, extent, number, Scale } from "../scale";
 import { Level, Run } from "../source";
-import { Head, head_name, marked, State } from "../state";
+import { marked, State } from "../state";
 import { Colours, head_colour } from "../theme";
 import { card_links } from "./card";
 import { head_words, metric_choices, mode_name, typing } from "./controls";
 import { depth_items, key_of, mark, role_items, role_look } from "./keys";
-import { table } from "./table";
+import { name_tables, table } from "./table";
 
 // Cells can be hit by a finger where the screen is small.
 export function least_cell(): number {
@@ -31,8 +32,8 @@ function roles_shown(app: App, state: State, run: Run): ((layer: number, head: n
     const start = moment * run.layers * run.heads.q;
     return (layer, head) => bytes[start + layer * run.heads.q + head];
   }
-  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role ?? 255]));
-  return (layer, head) => last.get(layer * run.heads.q + head) ?? 255;
+  const last = new Map(roles.scores.map((score) => [score.layer * run.heads.q + score.head, score.role ?? no_role]));
+  return (layer, head) => last.get(layer * run.heads.q + head) ?? no_role;
 }
 
 // Keys and pointer of a map: arrows walk, Enter pins, Esc clears, hover previews, click pins. Returns what takes a key.
@@ -86,6 +87,7 @@ export function heads(app: App): void {
   map_view(app);
   scatter_view(app);
   table(app);
+  name_tables(app);
 }
 
 function map_view(app: App): void {
@@ -104,6 +106,10 @@ function map_view(app: App): void {
   const run = () => data.run();
   let now: Grid = grid_of(run().layers, run().heads.q, 600, least_cell());
   const field = () => data.field(run(), store.state.metric, store.state.mode);
+  const why_empty = () => {
+    const { source, metric, mode, other } = store.state, own = data.why_empty(run(), source, metric);
+    return mode === "run" && data.current() && data.index.runs[other] ? data.why_empty(data.index.runs[other], source, metric) : own;
+  };
   const levels = () => (store.state.mode === "value" ? data.levels(run(), store.state.metric) : []);
   const surface = new Surface(frame, {
     label: "", role: "application",
@@ -114,7 +120,7 @@ function map_view(app: App): void {
       const values = field(), roles = letters.checked ? roles_shown(app, store.state, run()) : null;
       const letter = roles && ((layer: number, head: number) => role_letter(app, roles(layer, head)));
       if (values) cells(c, now, values, app.theme(), letter);
-      else text(c, why_empty(app), now.left, now.top + 14, app.theme().soft);
+      else text(c, why_empty(), now.left, now.top + 14, app.theme().soft);
     },
     top: (c) => draw_marks(c, now, store.state, app.theme()),
   });
@@ -169,12 +175,6 @@ function compared(field: Field, levels: Level[]): string {
 
 function role_letter(app: App, role: number): string {
   return app.data.index.roles[role]?.letter ?? "";
-}
-
-function why_empty(app: App): string {
-  const { state } = app.store;
-  if (!app.data.has(app.data.run(), state.source, state.metric)) return "not measured here";
-  return "…";
 }
 
 function add_role_key(app: App, place: HTMLElement): void {

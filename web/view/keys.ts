@@ -5,11 +5,12 @@ import { element, swatch } from "../dom";
 import { shape } from "../draw/scatter";
 import { Look, look } from "../theme";
 
-// The list follows the run and the theme.
-export function key_of(app: App, items: () => HTMLElement[]): HTMLElement {
+// The list follows the run and the theme. `ends` gets what ends that, where the list does not stay.
+export function key_of(app: App, items: () => HTMLElement[], ends?: (() => void)[]): HTMLElement {
   const list = element("ul", { class: "key" });
   const update = () => list.replaceChildren(...items());
-  app.store.on(["theme", "run", "colour"], update);
+  const off = app.store.on(["theme", "run", "colour"], update);
+  ends?.push(off);
   update();
   return list;
 }
@@ -26,8 +27,8 @@ export function mark(app: App, { colour, dash, sides }: Look, line: boolean, dot
   if (dot) made.append(make("path", { d: shape(sides, line ? 15 : 6, 6, 5), fill: colour, stroke: app.theme().paper }));
   return made;
 }
-export function line_key(app: App, names: string[], dots = false): HTMLElement {
-  return key_of(app, () => names.map((name, i) => element("li", {}, mark(app, look(app.theme(), i), true, dots), name)));
+export function line_key(app: App, names: string[], dots = false, ends?: (() => void)[]): HTMLElement {
+  return key_of(app, () => names.map((name, i) => element("li", {}, mark(app, look(app.theme(), i), true, dots), name)), ends);
 }
 
 // Roles as areas, which carry their letters, and as dots, which have shapes.

@@ -4,7 +4,7 @@ import { floats } from "../block";
 import { moments_of } from "../data";
 import { element, figure, swatch, view } from "../dom";
 import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
-import { band, brush_shade, curve, positions, time_scale } from "../draw/lines";
+import { band, brush_shade, curve, level_lines, positions, time_scale } from "../draw/lines";
 import { Surface } from "../draw/surface";
 import { axis, count, extent, faded, nearest, number, Scale, tokens } from "../scale";
 import { Run } from "../source";
@@ -157,13 +157,10 @@ function draw_loss(c: CanvasRenderingContext2D, app: App, width: number, height:
 
 // The label of a level stands on the side where the loss is farther away.
 function draw_levels(c: CanvasRenderingContext2D, app: App, box: Box, y: Scale, losses: ArrayLike<number>): void {
-  const theme = app.theme(), first = losses[0], last = losses[losses.length - 1];
-  for (const level of app.data.run().levels ?? []) {
-    c.setLineDash([5, 4]);
-    rule(c, box.left, y(level.value), box.right, y(level.value), theme.soft);
-    c.setLineDash([]);
-    const left = Math.abs(first - level.value) > Math.abs(last - level.value);
-    text(c, `${level.name} ${number(level.value, 3)}`, left ? box.left + 6 : box.right - 6, y(level.value) - 8, theme.soft, { align: left ? "left" : "right", size: 11, halo: theme.paper });
+  const first = losses[0], last = losses[losses.length - 1], levels = app.data.run().levels ?? [];
+  for (const side of ["left", "right"] as const) {
+    const own = levels.filter(({ value }) => (Math.abs(first - value) > Math.abs(last - value)) === (side === "left"));
+    level_lines(c, app.theme(), box, y, own.map(({ name, value }) => ({ value, text: `${name} ${number(value, 3)}` })), side);
   }
 }
 

@@ -5,6 +5,7 @@ import { element, figure, select, view } from "../dom";
 import { rule, text, x_axis } from "../draw/axes";
 import { ring } from "../draw/scatter";
 import { Surface } from "../draw/surface";
+import { head_name } from "../head";
 import { axis, extent, number, Ramp, signed, text_on } from "../scale";
 import { Run } from "../source";
 import { third } from "../data";
@@ -23,7 +24,7 @@ export function plasticity(app: App): void {
 function measured(app: App, place: HTMLElement, run: Run): void {
   const { heads, cells } = run.plasticity!;
   const layers = Math.max(...heads.layer) + 1;
-  const rows = heads.layer.map((layer, i) => ({ name: `L${layer}H${heads.head[i]}`, value: heads.ap[i], low: heads.low[i], high: heads.high[i], colour: third(layer, layers), strong: true }));
+  const rows = heads.layer.map((layer, i) => ({ name: head_name({ layer, head: heads.head[i] }), value: heads.ap[i], low: heads.low[i], high: heads.high[i], colour: third(layer, layers), strong: true }));
   const shown = figure("Plasticity of heads");
   shown.note.textContent = "Dots with 95 % intervals. 0: of two keys the same always wins; 1: over later queries it is a coin flip.";
   const columns = element("div", { class: "columns" }, shown.box);
@@ -35,7 +36,7 @@ function measured(app: App, place: HTMLElement, run: Run): void {
 function compared(app: App, place: HTMLElement, run: Run): void {
   const given = run.comparison!;
   const layers = Math.max(...given.layer) + 1;
-  const rows = given.layer.map((layer, i) => ({ name: `L${layer}H${given.head[i]}`, value: given.difference[i], low: given.low[i], high: given.high[i],
+  const rows = given.layer.map((layer, i) => ({ name: head_name({ layer, head: given.head[i] }), value: given.difference[i], low: given.low[i], high: given.high[i],
                                                 colour: third(layer, layers), strong: Boolean(given.significant[i]) }));
   const shown = figure("Differences of plasticity");
   shown.note.textContent = `${given.names[1]} minus ${given.names[0]}, with 95 % intervals. Full dots: significant; empty dots: not.`;
@@ -80,7 +81,7 @@ function forest(app: App, place: HTMLElement, rows: Row[], label: string, write:
 function bucket_map(app: App, run: Run): HTMLElement {
   const { cells, heads } = run.plasticity!;
   const shown = figure("Query bucket × key bucket");
-  const names = heads.layer.map((layer, i) => ({ value: String(i), text: `L${layer}H${heads.head[i]}` }));
+  const names = heads.layer.map((layer, i) => ({ value: String(i), text: head_name({ layer, head: heads.head[i] }) }));
   let head = 0;
   shown.tools.append(select("Head", names, "0", (value) => {
     head = Number(value);

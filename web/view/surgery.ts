@@ -1,8 +1,8 @@
 // Surgery: the loss after parts of the keys are removed or rounded.
 import { App } from "../app";
 import { element, figure, view } from "../dom";
-import { rule, text, x_axis, y_axis } from "../draw/axes";
-import { band, curve } from "../draw/lines";
+import { x_axis, y_axis } from "../draw/axes";
+import { band, curve, level_lines } from "../draw/lines";
 import { dots } from "../draw/scatter";
 import { Surface } from "../draw/surface";
 import { axis, extent, faded, number } from "../scale";
@@ -27,25 +27,20 @@ function plot(app: App, title: string, label: string, given: Surgery, ways: { [w
   const shown = figure(title);
   const names = Object.keys(ways);
   // Uniform attention is what removal ends in. Rounding stays far below it.
-  const levels: [string, number | null][] = [["unmodified", given.unmodified_loss]];
-  if (ways === given.remove) levels.push(["uniform attention", given.uniform_attention_loss]);
+  const known: [string, number | null][] = [["unmodified", given.unmodified_loss]];
+  if (ways === given.remove) known.push(["uniform attention", given.uniform_attention_loss]);
+  const levels = known.flatMap(([name, value]) => (value === null || value === undefined ? [] : [{ value, text: `${name} ${number(value, 3)}` }]));
   const surface = new Surface(shown.body, {
     label: `${title}: ${names.join(", ")}. The table has the numbers.`, height: () => 300,
     top: (c, width, height) => {
       const theme = app.theme(), box = { left: 52, top: 12, right: width - 14, bottom: height - 40 };
       const all = names.flatMap((name) => ways[name]);
       const range = extent(all.map((change) => at(change) ?? NaN));
-      const seen = extent([...all.flatMap((change) => [change.loss, change.highest ?? null, change.lowest ?? null]), ...levels.map((level) => level[1])]);
+      const seen = extent([...all.flatMap((change) => [change.loss, change.highest ?? null, change.lowest ?? null]), ...levels.map((level) => level.value)]);
       const x = axis(range[0], range[1], [box.left + 6, box.right - 6]), y = axis(seen[0], seen[1], [box.bottom - 4, box.top + 8]);
       y_axis(c, theme, box, y);
       x_axis(c, theme, box, x, label, number);
-      for (const [name, value] of levels) {
-        if (value === null || value === undefined) continue;
-        c.setLineDash([5, 4]);
-        rule(c, box.left, y(value), box.right, y(value), theme.soft);
-        c.setLineDash([]);
-        text(c, `${name} ${number(value, 3)}`, box.left + 6, y(value) + (y(value) > box.top + 24 ? -8 : 10), theme.soft, { size: 11, halo: theme.paper });
-      }
+      level_lines(c, theme, box, y, levels);
       names.forEach((name, i) => draw_way(c, app, ways[name], i, (change) => x(at(change) ?? 0), y));
     },
   });

@@ -1,10 +1,30 @@
 // The table of heads: exact values, sorting, filter, copy.
 import { App } from "../app";
-import { place_of } from "../data";
+import { first_tracked, place_of } from "../data";
 import { button, element } from "../dom";
+import { Head, parse_head } from "../head";
 import { number } from "../scale";
-import { Head, is_pinned } from "../state";
-import { mode_name } from "./controls";
+import { is_pinned } from "../state";
+import { mode_name, pin_row } from "./controls";
+
+// Whether another run is shown than the one of which C++ wrote the tables.
+function other_run(app: App): boolean {
+  return app.store.state.run !== first_tracked(app.data.index.runs);
+}
+
+// A line above each of these tables, while another run is shown.
+export function name_tables(app: App): void {
+  const { runs } = app.data.index, notes: HTMLElement[] = [];
+  if (runs.length < 2) return;
+  document.querySelectorAll("p.nearest, table.nearest, table.heads, table.transitions").forEach((place) => {
+    const note = element("p", { class: "note of-first" }, `This ${place.matches("p") ? "sentence" : "table"} is of ${runs[first_tracked(runs)].label}.`);
+    (place.closest(".frame") ?? place).before(note);
+    notes.push(note);
+  });
+  const update = () => notes.forEach((note) => (note.hidden = !other_run(app)));
+  app.store.on(["run"], update);
+  update();
+}
 
 // The table of C++ gains a column of the metric shown, sorting, a filter and a copy as CSV.
 export function table(app: App): void {
@@ -25,7 +45,7 @@ export function table(app: App): void {
   body.addEventListener("click", (event) => {
     const row = (event.target as HTMLElement).closest("tr");
     const head = row && head_of(row);
-    if (head) app.store.pin(head);
+    if (head) pin_row(app, head);
   });
   Array.from(header.cells).forEach((cell, i) => sortable(cell, i, rows, body, () => column.finish()));
   window.addEventListener("beforeprint", () => column.finish());
@@ -70,7 +90,7 @@ class Column {
   }
   text(): string {
     const { metric, mode, brush } = this.app.store.state;
-    return `${metric}${brush ? ", chosen steps" : ""}${mode === "value" ? "" : `, ${mode_name(mode)}`}`;
+    return `${metric}${other_run(this.app) ? ` of ${this.app.data.run().label}` : ""}${brush ? ", chosen steps" : ""}${mode === "value" ? "" : `, ${mode_name(mode)}`}`;
   }
   // Before the table is sorted, filtered or copied, all of it must be there.
   finish(): void {
@@ -110,8 +130,7 @@ class Column {
 }
 
 function head_of(row: HTMLTableRowElement): Head | null {
-  const found = /^q?(\d+)\.(\d+)$/.exec(row.dataset.head ?? "");
-  return found ? { layer: Number(found[1]), head: Number(found[2]) } : null;
+  return parse_head(row.dataset.head ?? "");
 }
 
 function mark_rows(app: App, rows: HTMLTableRowElement[]): void {

@@ -6,8 +6,9 @@ import { Box, rule, text, x_axis, y_axis } from "../draw/axes";
 import { all_curves, brush_shade, curve, end_labels, level_lines, positions, strong_curve, time_scale } from "../draw/lines";
 import { order_of, strips } from "../draw/strip";
 import { Surface } from "../draw/surface";
+import { Head, head_name, query_head } from "../head";
 import { axis, faded, nearest, number, Scale, tokens, widened } from "../scale";
-import { Head, head_name, is_pinned, marked } from "../state";
+import { is_pinned, marked } from "../state";
 import { head_colour } from "../theme";
 import { depth_items, key_of, role_items, role_look } from "./keys";
 
@@ -76,12 +77,12 @@ function head_at(now: Curves, px: number, py: number, reach = 24): { head: Head;
       best = head;
     }
   }
-  return best < 0 ? null : { head: query_head(track, best), step: track.step[moment] };
+  return best < 0 ? null : { head: head_in(track, best), step: track.step[moment] };
 }
-// The first query head of a (key) head.
-function query_head(track: Track, place: number): Head {
+// The first query head of a place in a track.
+function head_in(track: Track, place: number): Head {
   const layer = Math.floor(place / track.heads);
-  return { layer, head: Math.floor(((place % track.heads) * track.run.heads.q) / track.heads) };
+  return { layer, head: query_head(place % track.heads, track.heads, track.run.heads.q) };
 }
 
 function curves_view(app: App): void {
@@ -99,7 +100,7 @@ function curves_view(app: App): void {
       now = curves_of(app, width, height);
       const theme = app.theme();
       if (!now) {
-        text(c, data.has(data.run(), store.state.source, store.state.metric) ? "…" : "not measured here", left_margin, 30, theme.soft);
+        text(c, data.why_empty(data.run(), store.state.source, store.state.metric), left_margin, 30, theme.soft);
         return;
       }
       const { track, box, xs, y } = now;
@@ -224,7 +225,7 @@ function strips_view(app: App): void {
   const head_under = (event: MouseEvent | { offsetX: number; offsetY: number }) => {
     if (!now) return null;
     const row = Math.floor((event.offsetY - now.box.top) / now.high);
-    return row >= 0 && row < now.rows.length ? { head: query_head(now.track, now.rows[row]), step: now.track.step[nearest(now.xs, event.offsetX)] } : null;
+    return row >= 0 && row < now.rows.length ? { head: head_in(now.track, now.rows[row]), step: now.track.step[nearest(now.xs, event.offsetX)] } : null;
   };
   brush_input(app, surface.canvas, () => now && { xs: now.xs, step: now.track.step, box: now.box }, (offsetX, offsetY) => {
     const found = head_under({ offsetX, offsetY });
