@@ -127,7 +127,7 @@ export function colour_bar(c: Context, field: Field, theme: Colours, x: number, 
   const stops = field.diverging ? [field.low, 0, field.high]
     : [field.low, field.log ? Math.sqrt(field.low * field.high) : (field.low + field.high) / 2, field.high];
   stops.forEach((stop, i) => {
-    const label = field.diverging && stop > 0 ? `+${number(stop, 3)}` : number(stop, 3);
+    const label = field.diverging && stop > 0 ? `+${number(stop, 3)}` : i === 1 && field.log ? `${number(stop, 3)} (log)` : number(stop, 3);
     text(c, label, x + (width * i) / 2, y + height + 11, theme.soft, { size: 11, align: i === 0 ? "left" : i === 1 ? "center" : "right", halo: theme.paper });
   });
   if (value === null || !Number.isFinite(value)) return;

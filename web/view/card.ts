@@ -81,6 +81,7 @@ class Card {
       this.surfaces.push(...shown.surfaces);
       this.drawn.push(shown.draw);
     }
+    if (run.attention?.heads.length && !shown) this.box.append(element("p", { class: "note" }, `The page holds attention on texts of ${run.attention.heads.length} heads; this one is not among them.`));
     if (found) {
       this.box.append(found.box);
       this.drawn.push(found.draw);

@@ -91,9 +91,10 @@ function find_box(app: App): HTMLElement {
     const there = head && head.layer < run.layers && head.head < run.heads.q;
     input.setAttribute("aria-invalid", String(!there && input.value !== ""));
     if (!head || !there) {
-      if (input.value) app.say(`There is no head ${input.value}`);
+      if (input.value) problem("find", `There is no head “${input.value}”: there are ${run.layers} layers of ${run.heads.q} query heads, such as L0H1.`);
       return;
     }
+    problem("find", "");
     if (!is_pinned(app.store.state.pinned, head)) app.store.pin(head);
     app.store.set({ hover: head });
     input.value = "";

@@ -18,7 +18,7 @@ export function examples(app: App, run: Run, pin: Pin): { box: HTMLElement; draw
   const block = run.examples?.blocks[String(pin.layer)];
   if (!block) return null;
   const list = element("div", { class: "examples" });
-  const box = element("details", { class: "tests", open: true }, element("summary", {}, "Examples: the query has a frame, its key a line below, shade is attention. Strength: its largest weight; quantile: the share of all places that are not stronger"), list);
+  const box = element("details", { class: "tests", open: true }, element("summary", {}, "Examples: the query has a frame, its key a line below. Strength: the largest weight outside the first token; quantile: the share of all places that are not stronger. Shades are those of one example: its darkest token is its strongest"), list);
   let drawn = "";
   const draw = () => {
     const bytes = app.data.block(block);
@@ -50,6 +50,6 @@ function one(app: App, pin: Pin, example: Example): HTMLElement {
     return span;
   });
   const facts = [example.quantile === null ? "" : `quantile ${number(example.quantile, 3)}`, example.strength === null ? "" : `strength ${number(example.strength, 3)}`,
-                 example.document === null ? "" : `document ${example.document}`].filter(Boolean).join(" · ");
+                 example.key_at === null ? "its key is not among these tokens" : "", example.document === null ? "" : `document ${example.document}`].filter(Boolean).join(" · ");
   return element("p", { class: "example" }, ...words, element("span", { class: "note" }, facts));
 }
