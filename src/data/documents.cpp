@@ -172,7 +172,9 @@ std::vector<fs::path> document_files(std::span<const fs::path> paths) {
 std::string parse_json_line(std::string_view line, const std::string& text_column, const std::string& place) {
   TextField field(text_column, place);
   json::sax_parse(line, &field);
-  if (!field.text) fail_input("{}: there is no field '{}'; name another (--text-column, or data.text_column with --set)", place, text_column);
+  if (!field.text)
+    fail_input("{}: there is no field '{}'; name another (--text-column, or data.text_column with --set)", place,
+               text_column);
   return std::move(*field.text);
 }
 

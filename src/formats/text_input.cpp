@@ -53,8 +53,8 @@ int find_column(const parquet::SchemaDescriptor& schema, const std::string& colu
       fail_input("{}: column '{}' is {}; expected text", origin, column, parquet::TypeToString(found.physical_type()));
     return i;
   }
-  fail_input("{}: no column '{}'; name another (--text-column, or data.text_column with --set); the file has: {}", origin, column,
-             column_names(schema));
+  fail_input("{}: no column '{}'; name another (--text-column, or data.text_column with --set); the file has: {}",
+             origin, column, column_names(schema));
 }
 
 // One column of texts, row group after row group.

@@ -1,5 +1,7 @@
 #include "page/column.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

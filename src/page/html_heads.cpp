@@ -89,10 +89,9 @@ const ReportRun* first_tracked(const ReportData& data) {
 
 std::string heads_html(const ReportData& data, const Choice& choice) {
   const ReportRun* run = first_tracked(data);
-  return run == nullptr
-             ? ""
-             : view("map") + view("scatter") + (choice.heads.empty() ? nearest_html(data, *run) : "") +
-                   heads_table_html(data, *run, choice);
+  return run == nullptr ? ""
+                        : view("map") + view("scatter") + (choice.heads.empty() ? nearest_html(data, *run) : "") +
+                              heads_table_html(data, *run, choice);
 }
 
 }  // namespace headscope

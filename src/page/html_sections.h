@@ -23,8 +23,8 @@ std::string nearest_html(const ReportData& data, const ReportRun& run);
 
 // Of a study, in html_study.cpp.
 std::string study_summary(const StudyResult& result);  // in one or two sentences: the total effect, then its parts
-std::string legend_html(const Verdict& verdict);    // the letters of its conditions
-std::string study_html(const ReportStudy& report);  // the tables of the verdict
+std::string legend_html(const Verdict& verdict);       // the letters of its conditions
+std::string study_html(const ReportStudy& report);     // the tables of the verdict
 
 // What several sections say of a run.
 

@@ -64,21 +64,22 @@ std::string total_text(const Verdict& verdict, const Effect& total) {
     sure.push_back("95 % interval " + interval);
   sure.push_back(total.pairs() == 1 ? "one seed" : fmt::format("{} seeds", total.pairs()));
   if (!std::isnan(p)) sure.push_back((total.is_equivalent() ? "equivalence " : "") + p_text(p));
-  const std::string found = total.is_different()    ? fmt::format("{} {} rank", cause, total.word())
-                            : total.is_equivalent() ? fmt::format("{} changes rank by less than τ = {:g}", cause, verdict.tau)
-                                                    : fmt::format("What {} does to rank is undecided", cause);
+  const std::string found = total.is_different() ? fmt::format("{} {} rank", cause, total.word())
+                            : total.is_equivalent()
+                                ? fmt::format("{} changes rank by less than τ = {:g}", cause, verdict.tau)
+                                : fmt::format("What {} does to rank is undecided", cause);
   return fmt::format("{}: {} ({}).", found, difference, fmt::join(sure, ", "));
 }
 
 TextTable conditions_table(const StudyResult& result) {
   const Verdict& verdict = result.verdict;
-  TextTable table{"conditions",
-                  fmt::format("Mean key PR of each condition after {}{}; collapse is its fall since the untrained model",
-                              tokens_text(result.tokens),
-                              verdict.descriptive ? "" : ", with its 95 % interval over seeds"),
-                  {"condition", "what it is", "mean PR", "collapse", "validation loss", "runs"},
-                  {},
-                  0};
+  TextTable table{
+      "conditions",
+      fmt::format("Mean key PR of each condition after {}{}; collapse is its fall since the untrained model",
+                  tokens_text(result.tokens), verdict.descriptive ? "" : ", with its 95 % interval over seeds"),
+      {"condition", "what it is", "mean PR", "collapse", "validation loss", "runs"},
+      {},
+      0};
   for (std::size_t i = 0; i < verdict.conditions.size(); ++i) {
     const auto& [condition, end, start, runs] = verdict.conditions[i];
     if (runs == 0) continue;
@@ -100,7 +101,8 @@ std::string rule_of_outcomes(const Verdict& verdict) {
   return fmt::format(
       "Differences of final mean key PR, first − second, over seeds. Different: p (Holm) below 0.05 and at least τ = "
       "{0:g} in size. Equivalent: smaller than τ = {0:g} with p (equivalence) below 0.05, which need not be zero. "
-      "Otherwise undecided. Holm's adjustment is within A, B and C, and within the controls; intervals are not adjusted",
+      "Otherwise undecided. Holm's adjustment is within A, B and C, and within the controls; intervals are not "
+      "adjusted",
       verdict.tau);
 }
 
@@ -145,9 +147,9 @@ TextTable measures_table(const StudyResult& result) {
                           measure.holds ? (*measure.holds ? "yes" : "no") : "–",
                           known ? difference_text(total->difference(), tau) : "–",
                           known ? difference_interval(*total, tau) : "–",
-                          !known                                                 ? "–"
+                          !known                                               ? "–"
                           : has_sign_of_total(result.verdict, measure.verdict) ? "yes"
-                                                                                 : "no",
+                                                                               : "no",
                           fixed_text(tau, 2)});
   }
   return table;
@@ -166,10 +168,9 @@ std::string study_summary(const StudyResult& result) {
   if (!parts.empty()) text += fmt::format(" Its parts: {}.", fmt::join(parts, "; "));
   if (!result.measures.empty() && total->is_different())
     text += fmt::format(" {} of {} other measures of rank give {} the same sign.",
-                        std::ranges::count_if(result.measures,
-                                              [&](const MeasureVerdict& measure) {
-                                                return has_sign_of_total(verdict, measure.verdict);
-                                              }),
+                        std::ranges::count_if(
+                            result.measures,
+                            [&](const MeasureVerdict& measure) { return has_sign_of_total(verdict, measure.verdict); }),
                         result.measures.size(), pair_text(verdict, total->contrast));
   return text;
 }

@@ -32,8 +32,9 @@ std::string trust_html(const ReportData& data, const PageContent& content) {
   else if (!content.errors.empty())
     text += "<p>The values of heads are exact.</p>\n";
   if (std::ranges::any_of(data.runs, [](const ReportRun& run) { return !run.attention.heads.empty(); }))
-    text += "<p>Attention on texts has 8 bits, of the root of a weight: its error is at most 0.004 near 1 and 0.0004 near "
-            "0.01.</p>\n";
+    text +=
+        "<p>Attention on texts has 8 bits, of the root of a weight: its error is at most 0.004 near 1 and 0.0004 near "
+        "0.01.</p>\n";
   if (!content.left_out.empty() || !data.notes.empty()) {
     text += "<ul class=\"reduced\">\n";
     for (const std::string& one : content.left_out) text += "<li>" + escaped("Reduced: " + one) + "</li>\n";
@@ -41,16 +42,14 @@ std::string trust_html(const ReportData& data, const PageContent& content) {
     text += "</ul>\n";
   }
   if (!content.errors.empty()) {
-    TextTable metrics{
-        "metrics", "Metrics of this page", {"metric", "meaning", "formula", "unit"}, {}, 0};
+    TextTable metrics{"metrics", "Metrics of this page", {"metric", "meaning", "formula", "unit"}, {}, 0};
     const bool has_curves = reduced.at("moments").get<std::int64_t>() > 1;
     if (has_curves) metrics.head.emplace_back("largest error in curves");
     for (const Metric& metric : head_metrics())
       if (const auto found = content.errors.find(std::string(metric.name)); found != content.errors.end()) {
-        metrics.rows.push_back({std::string(metric.name), std::string(metric.meaning), formula_of(metric.name),
-                                std::string(metric.unit)});
-        if (has_curves)
-          metrics.rows.back().push_back(error_cell(found->second, reduced.at("exact").get<bool>()));
+        metrics.rows.push_back(
+            {std::string(metric.name), std::string(metric.meaning), formula_of(metric.name), std::string(metric.unit)});
+        if (has_curves) metrics.rows.back().push_back(error_cell(found->second, reduced.at("exact").get<bool>()));
       }
     text += table_html(metrics);
   }

@@ -113,8 +113,7 @@ void say_what_is_left_out(IndexParts& parts) {
       return run.tracks.probe.has(metric.name) || run.tracks.train.has(metric.name);
     });
   };
-  if (std::ranges::any_of(head_metrics(), is_left_out))
-    parts.say("metrics that were not chosen");
+  if (std::ranges::any_of(head_metrics(), is_left_out)) parts.say("metrics that were not chosen");
   if (!parts.choice.heads.empty()) parts.say("heads that were not chosen");
 }
 

@@ -167,7 +167,8 @@ Part largest_part(const PageContent& content) {
     if (!run["examples"].is_null())
       for (const auto& [layer, block] : run["examples"]["blocks"].items()) examples.bytes += size(block);
   }
-  return std::ranges::max({values, attention, examples, text}, {}, &Part::bytes);
+  const std::vector<Part> parts = {values, attention, examples, text};
+  return *std::ranges::max_element(parts, {}, &Part::bytes);
 }
 
 // What values and code leave to attention and examples; half of the page at least.

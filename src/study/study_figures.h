@@ -20,7 +20,7 @@ struct StudyCurves {
   std::string tag, letter, name;
   std::size_t colour = 0;  // its place among the conditions of the study
   std::size_t seeds = 1;
-  Integers tokens;         // at each probe
+  Integers tokens;  // at each probe
   SeedMeans loss, val_loss, mean_pr;
   SeedMeans score_std;              // may be empty
   SeedMeans layer_pr;               // of each layer, at the end
