@@ -1,5 +1,7 @@
 #include "heads/roles/choice.h"
 
+#include <gmock/gmock.h>
+
 #include "core/missing.h"
 
 namespace headscope {
