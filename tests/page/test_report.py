@@ -457,6 +457,35 @@ class Folders(Reports):
             thread.join()
             check_report.check_series(page, page.index["runs"][0], run)
 
+    def test_a_run_that_is_replaced_meanwhile_is_never_mixed(self) -> None:
+        runs = {}
+        for i, layers in enumerate((2, 5)):
+            run = make_run(self.folder / f"run{i}", moments=60, layers=layers, updates=200 + i, started=f"2026-11-18T12:00:0{i}Z", seed=i)
+            (run / "summary.json").write_text(json.dumps({"norm_split": {"sentence": f"That of run {i}."}}))
+            runs[f"2026-11-18T12:00:0{i}Z"] = (run, layers, 200 + i)
+        link, other = self.folder / "run", self.folder / "other"
+        link.symlink_to(self.folder / "run0")
+        started = time.monotonic()
+        self.report(link, "--out", "x.html")
+        seconds = time.monotonic() - started
+
+        def exchange(attempt: int) -> None:
+            time.sleep(seconds * (attempt % 10) / 10)
+            other.symlink_to(self.folder / f"run{(attempt + 1) % 2}")
+            os.replace(other, link)
+
+        for attempt in range(30):
+            thread = threading.Thread(target=exchange, args=(attempt,))
+            thread.start()
+            self.report(link, "--out", "x.html")
+            thread.join()
+            page = Page((self.folder / "x.html").read_text(encoding="utf-8"))
+            shown = page.index["runs"][0]
+            run, layers, updates = runs[shown["started"]]
+            self.assertEqual((shown["layers"], shown["steps"]["rows"]), (layers, updates))
+            self.assertIn(f"That of {run.name[:3]} {run.name[3:]}.", page.text)
+            check_report.check_series(page, shown, run)
+
     def test_a_run_that_a_killed_process_left_half_replaced(self) -> None:
         run = make_run(self.folder / "run")
         (run / ".replaced").mkdir()
