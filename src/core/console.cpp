@@ -1,11 +1,13 @@
 #include "core/console.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <limits>
 
 #include "core/error.h"
 
@@ -13,6 +15,14 @@ namespace headscope {
 namespace {
 
 constexpr std::string_view clear_line = "\r\x1b[K";
+
+// At most so many characters of it; a byte that continues a UTF-8 sequence takes no place.
+std::string_view shortened(std::string_view text, std::size_t width) {
+  std::size_t characters = 0;
+  for (std::size_t i = 0; i < text.size(); ++i)
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 && ++characters > width) return text.substr(0, i);
+  return text;
+}
 
 }  // namespace
 
@@ -37,7 +47,25 @@ void Console::error(std::string_view message) {
 
 void Console::print(std::string_view prefix, std::string_view message) {
   const std::scoped_lock lock(mutex_);
-  write(fmt::format("{}headscope: {}{}\n{}", bar_.empty() ? "" : clear_line, prefix, message, bar_));
+  draw(fmt::format("headscope: {}{}\n", prefix, message));
+}
+
+// Bars are drawn again where they are: the cursor goes up to the first of them. A line that is too long for the
+// terminal would take two, so it is cut.
+void Console::draw(std::string_view above) {
+  std::string text;
+  if (drawn_ == 1) text += clear_line;
+  if (drawn_ > 1) text += fmt::format("\r\x1b[{}A\x1b[J", drawn_ - 1);
+  text += above;
+  winsize size{};
+  const bool known = terminal_ && ::ioctl(::fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  const std::size_t width = known ? size.ws_col : std::numeric_limits<std::size_t>::max();
+  for (const Progress* progress : bars_) {
+    if (progress != bars_.front()) text += '\n';
+    text += shortened(progress->bar(), width);
+  }
+  drawn_ = bars_.size();
+  write(text);
 }
 
 void Console::write(std::string_view text) {
@@ -55,7 +83,9 @@ Progress::Progress(Console& console, std::string label, std::string unit, std::s
       start_(Clock::now()),
       shown_(start_) {
   const std::scoped_lock lock(console_.mutex_);
-  if (console_.terminal_) show(false);
+  if (!console_.terminal_ || console_.options_.quiet) return;
+  console_.bars_.push_back(this);
+  show(false);
 }
 
 Progress::~Progress() {
@@ -68,8 +98,17 @@ Progress::~Progress() {
 
 void Progress::step(std::string note) {
   const std::scoped_lock lock(console_.mutex_);
+  advance(done_ + 1, std::move(note));
+}
+
+void Progress::reach(std::size_t done, std::string note) {
+  const std::scoped_lock lock(console_.mutex_);
+  advance(done, std::move(note));
+}
+
+void Progress::advance(std::size_t done, std::string note) {
   note_ = std::move(note);
-  ++done_;
+  done_ = done;
   const auto interval = console_.terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
   if (done_ < total_ && Clock::now() - shown_ >= interval) show(false);  // the destructor shows the last line
 }
@@ -86,21 +125,21 @@ std::string Progress::line() const {
   return text;
 }
 
+std::string Progress::bar() const {
+  constexpr std::size_t width = 30;
+  const std::size_t filled = total_ == 0 ? width : width * done_ / total_;
+  std::string bar;
+  for (std::size_t i = 0; i < width; ++i) bar += i < filled ? "█" : "░";
+  return fmt::format("{} {} {}", label_, bar, line());
+}
+
 void Progress::show(bool last) {
   if (console_.options_.quiet) return;
   shown_ = Clock::now();
-  if (!console_.terminal_) {
-    // A run too short for a second line gets only its last one.
-    console_.write(fmt::format("headscope: {}: {}\n", label_, line()));
-  } else {
-    constexpr std::size_t width = 30;
-    const std::size_t filled = total_ == 0 ? width : width * done_ / total_;
-    std::string bar;
-    for (std::size_t i = 0; i < width; ++i) bar += i < filled ? "█" : "░";
-    console_.bar_ = fmt::format("{} {} {}", label_, bar, line());
-    console_.write(fmt::format("{}{}{}", clear_line, console_.bar_, last ? "\n" : ""));
-    if (last) console_.bar_.clear();
-  }
+  // A run too short for a second line gets only its last one.
+  if (!console_.terminal_) return console_.write(fmt::format("headscope: {}: {}\n", label_, line()));
+  if (last) std::erase(console_.bars_, this);
+  console_.draw(last ? bar() + "\n" : "");
 }
 
 std::string utc_now() {

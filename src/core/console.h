@@ -1,5 +1,5 @@
-// Messages and one progress display on standard error. A stream that is closed or full is ignored: the run goes on.
-// Beside them the clock, and how a duration is written.
+// Messages and one progress display on standard error, with a line for each work that goes on. A stream that is closed
+// or full is ignored: the run goes on. Beside them the clock, and how a duration is written.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace headscope {
 
@@ -29,6 +30,8 @@ struct ConsoleOptions {
   bool verbose = false;  // details too
 };
 
+class Progress;
+
 class Console {
  public:
   explicit Console(ConsoleOptions options = {}, std::FILE* stream = stderr);
@@ -46,8 +49,10 @@ class Console {
   ConsoleOptions options_;
   std::FILE* stream_;
   bool terminal_;
+  void draw(std::string_view above);  // the bars, and before them text that stays
   std::mutex mutex_;
-  std::string bar_;  // text of the terminal's last line, drawn again after a message
+  std::vector<const Progress*> bars_;  // on the terminal's last lines, in the order in which they began
+  std::size_t drawn_ = 0;              // lines of them that are there
 };
 
 // Counts finished steps: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
@@ -61,9 +66,13 @@ class Progress {
 
   // From any thread. The note is shown behind the counts: "loss 2.31".
   void step(std::string note = {});
+  void reach(std::size_t done, std::string note = {});
 
  private:
+  friend class Console;
+  void advance(std::size_t done, std::string note);
   [[nodiscard]] std::string line() const;
+  [[nodiscard]] std::string bar() const;
   void show(bool last);
 
   Console& console_;

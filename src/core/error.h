@@ -16,6 +16,12 @@ enum class Fault {
   interrupted = 130,  // stopped by a signal; state is saved
 };
 
+// Of a process that ended with this code.
+inline Fault fault_of(int exit_code) {
+  const auto fault = static_cast<Fault>(exit_code);
+  return fault == Fault::input || fault == Fault::interrupted ? fault : Fault::runtime;
+}
+
 // Control characters become spaces, those at the end are removed.
 inline std::string on_one_line(std::string text) {
   for (char& c : text)

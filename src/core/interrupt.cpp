@@ -7,10 +7,11 @@ namespace {
 
 // A signal handler can reach nothing but static storage.
 volatile std::sig_atomic_t requested = 0;
+volatile std::sig_atomic_t repeats_are_one = 0;
 int guards = 0;
 
 extern "C" void note_signal(int number) {
-  if (requested != 0) {
+  if (requested != 0 && repeats_are_one == 0) {
     std::signal(number, SIG_DFL);
     std::raise(number);
   }
@@ -44,6 +45,10 @@ InterruptGuard::~InterruptGuard() {
 
 bool interrupt_requested() {
   return requested != 0;
+}
+
+void take_repeated_signals_as_one() {
+  repeats_are_one = 1;
 }
 
 }  // namespace headscope

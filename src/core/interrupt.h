@@ -16,4 +16,7 @@ class InterruptGuard {
 
 [[nodiscard]] bool interrupt_requested();
 
+// From now on a second signal changes nothing. For a process whose starter passes signals on: it may get one twice.
+void take_repeated_signals_as_one();
+
 }  // namespace headscope

@@ -30,7 +30,7 @@ constexpr const char* study_figures =
 
 // Of one training, in a run or in a condition of a study.
 constexpr const char* of_a_training[] = {
-    "{results.json,summary.md,summary.json,models.json,progress.json,events.jsonl,report.html}",
+    "{results.json,summary.md,summary.json,models.json,progress.json,events.jsonl,claim.json,report.html}",
     "{attention,tokens,examples}.parquet",
     "{steps,probes,layers,heads,gamma}.parquet{,.parts}/part-#.parquet",
     ".{steps,probes,layers,heads,gamma}.parquet.merged/part-#.parquet",
@@ -125,7 +125,7 @@ std::vector<fs::directory_entry> listing(const fs::path& folder) {
 void add_our_entries(const fs::path& run, const fs::path& inside, const RunNames& names, std::vector<fs::path>& found) {
   for (const fs::directory_entry& entry : listing(run / inside)) {
     const fs::path relative = inside / entry.path().filename();
-    if (relative == lock_name || is_of_the_life(relative.native())) continue;
+    if (relative == lock_name || relative == claim_name || is_of_the_life(relative.native())) continue;
     if (!names.is_ours(relative, is_folder(entry))) continue;
     if (is_folder(entry) && foreign_entry(run, names, relative))
       add_our_entries(run, relative, names, found);

@@ -15,6 +15,7 @@ namespace headscope {
 constexpr const char* manifest_name = "manifest.json";
 constexpr const char* config_name = "config.yaml";
 constexpr const char* lock_name = ".lock";
+constexpr const char* claim_name = "claim.json";        // which process writes this folder (claim.h)
 constexpr const char* progress_name = "progress.json";  // of a training (heads/training_log.h)
 constexpr const char* events_name = "events.jsonl";
 constexpr const char* plots_name = "plots";    // the folder of the figures
@@ -62,7 +63,8 @@ std::optional<std::filesystem::path> foreign_entry(const std::filesystem::path& 
                                                    const std::filesystem::path& inside = {});
 
 // What is ours below `run`, relative to it, in a fixed order: files, and folders that hold nothing else. A folder in
-// which the user keeps a file is gone through. The lock and the four folders of the run's life are no part of it.
+// which the user keeps a file is gone through. The lock, the claim of the run and the four folders of the run's life
+// are no part of it.
 std::vector<std::filesystem::path> our_entries(const std::filesystem::path& run, const RunNames& names);
 
 // An entry below `folder` that has one of our names and is a symbolic link: to write there would write elsewhere.

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "core/atomic_file.h"
 #include "core/config.h"
@@ -69,7 +71,8 @@ std::optional<ordered_json> manifest_in(const fs::path& out) {
   for (const auto& entry : listing) {
     const fs::path name = entry.path().filename();
     const bool is_folder = fs::is_directory(entry.symlink_status());
-    if (name == lock_name || (names.is_leftover(name, is_folder) && !(is_folder && foreign_entry(out, names, name))))
+    if (name == lock_name || name == claim_name ||
+        (names.is_leftover(name, is_folder) && !(is_folder && foreign_entry(out, names, name))))
       continue;
     fail_input("--out {}: holds {} but no {}, so it is not a run folder; choose another", out.string(), name.string(),
                manifest_name);
@@ -79,7 +82,9 @@ std::optional<ordered_json> manifest_in(const fs::path& out) {
 
 bool is_locked(const fs::path& run) {
   const Descriptor lock(::open((run / lock_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return lock.open() && ::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!lock.open()) return false;
+  const auto is_refused = [&](int kind) { return ::flock(lock.get(), kind | LOCK_NB) != 0 && errno == EWOULDBLOCK; };
+  return is_refused(LOCK_EX) || is_refused(LOCK_SH);  // NFS gives the first for writing only
 }
 
 // A run may lie inside another one, but neither among its files nor while it is written.
@@ -108,7 +113,7 @@ std::optional<ordered_json> usable_manifest_in(const RunFolderOptions& options, 
   if ((*manifest)["command"] != command)
     fail_input("--out {}: is a run of '{}', not of '{}'; choose another folder", out, text_at(*manifest, "command"),
                command);
-  if (options.overwrite || options.resume) return manifest;
+  if (options.overwrite || options.resume || options.join) return manifest;
   if ((*manifest)["status"] == status_name(RunStatus::complete))
     fail_input("--out {}: exists and is complete; replace it with --overwrite, or choose another", out);
   fail_input("--out {}: exists; {}replace it with --overwrite, or choose another", out,
@@ -161,6 +166,10 @@ RunFolder::RunFolder(const RunFolderOptions& options, RunDescription description
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) fail_input("--out {}: cannot be made: {}", path_.string(), error.message());
+  if (description_.shared) {
+    open_shared(options);
+    return;
+  }
   take_lock();
   // Once more under the lock: another process may have made a run here meanwhile.
   if (const auto manifest = usable_manifest_in(options, description_.command, description_.writes))
@@ -179,21 +188,83 @@ RunFolder RunFolder::add_to(const fs::path& place) {
   return run;
 }
 
+namespace {
+
+[[noreturn]] void refuse_second_writer(const fs::path& run) {
+  fail_input("{}: another process is writing it; wait for it or choose another folder", run.string());
+}
+
+// False where another process has a lock that excludes it. `must`: a file system without locks is refused.
+bool lock_file(const Descriptor& file, int kind, const fs::path& run, bool must) {
+  if (::flock(file.get(), kind | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  if (!must && (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP)) return true;  // claims do without it
+  fail_input("{}: cannot be locked: {}", run.string(), std::strerror(errno));
+}
+
+}  // namespace
+
+void RunFolder::open_lock() {
+  lock_ = open_or_create(root_ / lock_name).descriptor;
+  if (!lock_.open()) fail_input("{}: cannot be written: {}: {}", root_.string(), lock_name, std::strerror(errno));
+}
+
 // Locks the folder and puts in order what a killed process left.
 void RunFolder::take_lock() {
-  const fs::path file = root_ / lock_name;
-  lock_ = open_or_create(file).descriptor;
-  if (!lock_.open()) fail_input("{}: cannot be written: {}: {}", root_.string(), lock_name, std::strerror(errno));
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) fail_input("{}: cannot be locked: {}", root_.string(), std::strerror(errno));
-    fail_input("{}: another process is writing it; wait for it or choose another folder", root_.string());
+  open_lock();
+  if (!lock_file(lock_, LOCK_EX, root_, /*must=*/true) || others_at_work()) refuse_second_writer(root_);
+  put_in_order();
+}
+
+// Takes the lock alone, and returns true, or shares it. Another process may have it alone while it opens the run, which
+// is short, or another command may.
+bool RunFolder::share_lock() {
+  constexpr double patience = 2;  // seconds; a process that opens the run makes a claim in less
+  for (const auto start = Clock::now();;) {
+    if (lock_file(lock_, LOCK_EX, root_, /*must=*/false)) return true;
+    if (lock_file(lock_, LOCK_SH, root_, /*must=*/false)) return false;
+    if (seconds_since(start) > patience && !is_claimed(root_ / claim_name)) refuse_second_writer(root_);
+    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted before the run was opened");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+}
+
+// A process of a shared run has a lock that it shares, so that no other command writes there. Where locks do not reach
+// over machines, claims do: whoever opens or ends the run has that of the run, whoever trains that of the training.
+void RunFolder::open_shared(const RunFolderOptions& options) {
+  open_lock();
+  bool is_alone = share_lock();
+  hold();
+  is_alone = is_alone && !others_at_work();
+  if (is_alone) put_in_order();
+  const auto manifest = usable_manifest_in(options, description_.command, description_.writes);
+  if (manifest && !is_alone && options.overwrite) refuse_second_writer(root_);
+  if (manifest) open_existing(options, *manifest);
+  if (!already_complete_ && (is_alone || !manifest)) live([&] { begin(); });
+  ::flock(lock_.get(), LOCK_SH);  // waits for a command that got between the two locks
+  held_.reset();
+}
+
+void RunFolder::hold() {
+  held_.emplace(Claim::wait_for(root_ / claim_name));
+}
+
+// There is a claim that is not this object's and has not lapsed.
+bool RunFolder::others_at_work() const {
+  return std::ranges::any_of(claims_in(root_), [&](const fs::path& claim) {
+    return !(held_ && claim == root_ / claim_name) && is_claimed(claim);
+  });
+}
+
+void RunFolder::put_in_order() {
   const RunNames names = names_in(root_);
   if (const auto link = linked_entry(root_, names))
     fail_input("{}: is a symbolic link; a run is written inside its own folder only: put the file itself there",
                link->string());
   if (const auto foreign = foreign_entry_of_the_life(root_, names))
     fail_input("{}: is not of the run, yet lies where a run is written; move it elsewhere", foreign->string());
+  for (const fs::path& claim : claims_in(root_))  // of processes that are gone
+    if (!(held_ && claim == root_ / claim_name)) fs::remove(claim);
   repair(root_, names);
 }
 
@@ -210,9 +281,12 @@ void RunFolder::open_existing(const RunFolderOptions& options, const ordered_jso
   ordered_json before = manifest.at("config");
   if (description_.in_current_words) before = description_.in_current_words(before);
   const auto changed = differences(before, description_.config, description_.free_keys);
-  if (!changed.empty())
+  if (!changed.empty() && options.resume)
     fail_input("--resume {}: the configuration changed: {}; leave that out to go on", path_.string(),
                fmt::join(changed, ", "));
+  if (!changed.empty())
+    fail_input("--out {}: is a run of another configuration: {}; choose another folder to begin one, or leave that out",
+               path_.string(), fmt::join(changed, ", "));
   already_complete_ = manifest.at("status") == status_name(RunStatus::complete);
   started_ = manifest.at("started");
   replaces_ = description_.writes == RunWrites::at_the_end;
@@ -305,15 +379,36 @@ void RunFolder::finish() {
 
 void RunFolder::fail(RunStatus status, const std::string& message) noexcept {
   try {
-    if (!is_in_place()) return;
-    std::error_code error;
-    if (fs::exists(root_ / publishing_name, error)) return;  // all is written: the next command finishes it
-    const bool in_place = place_ == path_;
-    if (!in_place) remove_ours(root_, writing_name);
-    if (aside_ && (!in_place || has_only_begun())) return put_back(root_, names_in(root_));
-    const bool is_as_it_was = already_complete_ || (keeps_status_ && !aside_);
-    if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
+    // Others go on with a shared run: how it ends is for the last of them to say.
+    if (is_in_place() && (!description_.shared || (hold_for_the_last_note() && !others_at_work())))
+      note_failure(status, message);
   } catch (const std::exception&) {
+  }
+  held_.reset();
+}
+
+void RunFolder::note_failure(RunStatus status, const std::string& message) {
+  std::error_code error;
+  if (fs::exists(root_ / publishing_name, error)) return;  // all is written: the next command finishes it
+  const bool in_place = place_ == path_;
+  if (!in_place) remove_ours(root_, writing_name);
+  if (aside_ && (!in_place || has_only_begun())) return put_back(root_, names_in(root_));
+  const bool is_as_it_was = already_complete_ || (keeps_status_ && !aside_);
+  if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
+}
+
+// Waits some seconds for those who open or end the run, whatever signal came. A disk that has no room for a claim may
+// have some for a manifest, which is there already.
+bool RunFolder::hold_for_the_last_note() {
+  constexpr int attempts = 100;
+  try {
+    for (int i = 0; i < attempts && !held_; ++i) {
+      held_ = Claim::take(root_ / claim_name);
+      if (!held_) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return held_.has_value();
+  } catch (const Error&) {
+    return true;
   }
 }
 
@@ -324,7 +419,7 @@ bool RunFolder::has_only_begun() const {
     if (relative == replaced_name) entry.disable_recursion_pending();
     const fs::path name = relative.filename();
     if (entry->is_directory() || relative == manifest_name || relative == config_name || relative == lock_name ||
-        name == progress_name || name == events_name)
+        name == claim_name || name == progress_name || name == events_name)
       continue;
     return false;
   }

@@ -1,6 +1,6 @@
 // The folder that a command writes: manifest.json, config.yaml, tables and figures. Its life is the same for every
-// command: it is opened and locked, written, and finished or failed. One process writes it at a time. What was there
-// before stays as it was until the command succeeds.
+// command: it is opened and locked, written, and finished or failed. One process writes it at a time, but for a run
+// that is shared (RunDescription). What was there before stays as it was until the command succeeds.
 //
 //   RunFolder run(options, description);               // a new run, one to go on with, or one to replace
 //   return run.live([&] {                              // whatever is thrown becomes the status of the run
@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/interrupt.h"
 #include "core/regular_file.h"
+#include "run/claim.h"
 #include "run/manifest.h"
 
 namespace headscope {
@@ -27,6 +28,7 @@ struct RunFolderOptions {
   std::filesystem::path out;
   bool overwrite = false;         // replace a run that is there
   bool resume = false;            // go on with it
+  bool join = false;              // the same where it is there; otherwise begin it: tasks of Slurm do so
   std::string command_line = {};  // as typed, for the manifest
 };
 
@@ -45,6 +47,9 @@ struct RunDescription {
   // The configuration of a run that an earlier version began, in the words of this one.
   std::function<nlohmann::ordered_json(nlohmann::ordered_json)> in_current_words = {};
   std::vector<std::filesystem::path> inputs = {};  // what is read; a run that holds it is not replaced
+  // Several processes may write it, on several machines, each of them trainings that it claimed (claim.h). The first
+  // begins the run; others join with the same configuration, by `resume` or `join`.
+  bool shared = false;
 };
 
 // Throws Error(Fault::input) when the folder has a name that a run around it uses, or another process writes that run.
@@ -81,6 +86,9 @@ class RunFolder {
   // The folder was there and says it is complete: nothing is left to do.
   [[nodiscard]] bool already_complete() const { return already_complete_; }
 
+  // Of a shared run: waits until no other process opens or ends it. Those wait until this object is gone.
+  void hold();
+
   // A file of the run, written atomically; folders above it are made.
   void write(const std::filesystem::path& name, std::string_view content) const;
 
@@ -111,13 +119,20 @@ class RunFolder {
   void check_in_place() const;
   RunFolder(std::filesystem::path root, std::filesystem::path path, RunDescription description);
 
+  void open_lock();
   void take_lock();
+  bool share_lock();
+  void open_shared(const RunFolderOptions& options);
+  void put_in_order();
+  [[nodiscard]] bool others_at_work() const;
+  [[nodiscard]] bool hold_for_the_last_note();
   void open_existing(const RunFolderOptions& options, const nlohmann::ordered_json& manifest);
   void begin();
   void put_aside();
   void write_below(const std::filesystem::path& inside);
   // The error that ended the run is the one to report: a full disk may refuse this last note, too.
   void fail(RunStatus status, const std::string& message) noexcept;
+  void note_failure(RunStatus status, const std::string& message);
   void write_manifest(const std::filesystem::path& folder, RunStatus status,
                       const nlohmann::ordered_json& results) const;
   [[nodiscard]] bool has_only_begun() const;
@@ -129,6 +144,7 @@ class RunFolder {
   RunDescription description_;
   std::string started_;
   Descriptor lock_;
+  std::optional<Claim> held_;  // the run's own, while it is opened or ended
   bool already_complete_ = false;
   bool replaces_ = false;      // what is in the folder goes away when this run is finished
   bool aside_ = false;         // it is in .replaced

@@ -1,9 +1,15 @@
 #include "core/console.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string>
 
 namespace headscope {
@@ -50,6 +56,86 @@ TEST(Progress, EndsWithTheCountAndNoControlCharactersInAFile) {
   EXPECT_THAT(text, HasSubstr("work: 3/3 heads"));
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(printed({.quiet = true}, [](Console& console) { Progress(console, "work", "heads", 3).step(); }), "");
+}
+
+// A terminal that understands what a progress display needs: where the cursor is, and what each line shows then.
+std::vector<std::string> screen_after(std::string_view text) {
+  std::vector<std::string> lines(1);
+  std::size_t row = 0;
+  while (!text.empty()) {
+    if (text.starts_with("\x1b[K") || text.starts_with("\x1b[J")) {
+      lines[row].clear();
+      if (text[2] == 'J') lines.resize(row + 1);
+      text.remove_prefix(3);
+    } else if (text.starts_with("\x1b[")) {
+      EXPECT_EQ(text[3], 'A');
+      EXPECT_GE(row, static_cast<std::size_t>(text[2] - '0'));
+      row -= static_cast<std::size_t>(text[2] - '0');
+      text.remove_prefix(4);
+    } else {
+      if (text[0] == '\n' && ++row == lines.size()) lines.emplace_back();
+      if (text[0] != '\n' && text[0] != '\r') lines[row] += text[0];
+      text.remove_prefix(1);
+    }
+  }
+  return lines;
+}
+
+// What a console prints on a terminal of so many columns.
+template <class Action>
+std::string printed_on_a_terminal(unsigned short columns, Action action) {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  ::grantpt(terminal);
+  ::unlockpt(terminal);
+  std::FILE* file = std::fopen(::ptsname(terminal), "w");
+  winsize size{};
+  size.ws_row = 40;
+  size.ws_col = columns;
+  ::ioctl(terminal, TIOCSWINSZ, &size);
+  {
+    Console console({}, file);
+    action(console);
+  }
+  std::fclose(file);
+  // A read gives what has come through by then; behind the last byte it fails.
+  std::string text, piece(1 << 16, '\0');
+  for (ssize_t got = 0; (got = ::read(terminal, piece.data(), piece.size())) > 0;)
+    text.append(piece, 0, static_cast<std::size_t>(got));
+  ::close(terminal);
+  return text;
+}
+
+TEST(Progress, OnATerminalEachHasItsLineAndMessagesStandAbove) {
+  const auto lines = screen_after(printed_on_a_terminal(200, [](Console& console) {
+    Progress first(console, "first", "steps", 3);
+    auto second = std::make_unique<Progress>(console, "second", "steps", 2);
+    const Progress third(console, "third", "steps", 9, 4);
+    first.reach(2);
+    console.info("a message");
+    second->reach(2, "loss 1.5");
+    second.reset();  // done: its line stays where it is, above those that go on
+    console.warn("another");
+  }));
+  ASSERT_EQ(lines.size(), 6U) << ::testing::PrintToString(lines);
+  EXPECT_EQ(lines[0], "headscope: a message");
+  EXPECT_THAT(lines[1],
+              ::testing::AllOf(::testing::StartsWith("second "), HasSubstr("2/2 steps"), HasSubstr("loss 1.5")));
+  EXPECT_EQ(lines[2], "headscope: warning: another");
+  EXPECT_THAT(lines[3], HasSubstr("third"));
+  EXPECT_THAT(lines[4], HasSubstr("2/3 steps"));
+  EXPECT_EQ(lines[5], "");
+}
+
+TEST(Progress, ALineIsNeverLongerThanTheTerminal) {
+  const std::string text = printed_on_a_terminal(40, [](Console& console) {
+    const Progress first(console, "a label", "steps", 1000), second(console, std::string(100, 'x'), "steps", 1000);
+    console.info("m");
+  });
+  const std::string after = text.substr(text.find(" m\r\n") + 4);
+  for (const std::string& line : screen_after(after.substr(0, after.find('\x1b')))) {
+    const auto characters = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
+    EXPECT_LE(characters, 40) << line;
+  }
 }
 
 // A destructor that throws ends the program: this test then does not come to its end.

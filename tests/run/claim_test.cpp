@@ -1,0 +1,322 @@
+#include "run/claim.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <set>
+#include <thread>
+
+#include "core/atomic_file.h"
+#include "core/json_text.h"
+#include "run/names.h"
+#include "run/run_folder.h"
+#include "support/expect_error.h"
+#include "support/temporary_folder.h"
+
+namespace headscope {
+namespace {
+
+using test::expect_error;
+using test::TemporaryFolder;
+namespace fs = std::filesystem;
+
+// A process of its own, which ends when the body returns.
+pid_t in_a_process(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  try {
+    body();
+  } catch (const std::exception&) {
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+int exit_code(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void wait_until(const std::function<bool()>& is_so) {
+  while (!is_so()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+void make_older(const fs::path& file, int seconds) {
+  fs::last_write_time(file, fs::last_write_time(file) - std::chrono::seconds(seconds));
+}
+
+// The claim of a process on another machine, which renewed it so long ago.
+void claim_elsewhere(const fs::path& file, int seconds_ago, const std::string& token = "17") {
+  write_file(file, json_text({{"host", "elsewhere"},
+                              {"process", 1},
+                              {"time", "2026-11-18T12:00:00Z"},
+                              {"machine", "another"},
+                              {"started", 1},
+                              {"token", token}}));
+  make_older(file, seconds_ago);
+}
+
+std::set<std::string> names_in_folder(const fs::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  return names;
+}
+
+// Where the processes of a race meet, in memory that they share.
+struct Meeting {
+  std::atomic<int> at_claim[1000], done;
+  std::atomic<int> won[8];
+  std::atomic<bool> is_broken;  // one of them failed: the others do not wait for it
+};
+
+// The processes try every claim, all of them at the same moment, and keep what they win until all have tried: then no
+// claim was free for a second one. Returns how many they won together.
+int race(const TemporaryFolder& folder, int claims, int processes) {
+  void* memory = ::mmap(nullptr, sizeof(Meeting), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  auto* meeting = new (memory) Meeting();
+  const auto wait_for_all = [&](std::atomic<int>& arrived) {
+    ++arrived;
+    while (arrived < processes && !meeting->is_broken) std::this_thread::yield();
+  };
+  std::vector<pid_t> children;
+  for (int process = 0; process < processes; ++process)
+    children.push_back(in_a_process([&] {
+      std::vector<Claim> won;
+      for (int i = 0; i < claims; ++i) {
+        wait_for_all(meeting->at_claim[i]);
+        try {
+          if (auto claim = Claim::take(folder / std::to_string(i) / claim_name)) won.push_back(std::move(*claim));
+        } catch (const std::exception&) {
+          meeting->is_broken = true;
+          throw;
+        }
+      }
+      meeting->won[process] = static_cast<int>(won.size());
+      wait_for_all(meeting->done);
+    }));
+  int won = 0;
+  for (const pid_t child : children) EXPECT_EQ(exit_code(child), 0);
+  for (const auto& of_one : meeting->won) won += of_one;
+  ::munmap(memory, sizeof(Meeting));
+  return won;
+}
+
+TEST(Claim, OfTwoProcessesThatRaceOneWinsEach) {
+  const TemporaryFolder folder;
+  constexpr int claims = 1000;
+  for (int i = 0; i < claims; ++i) fs::create_directories(folder / std::to_string(i));
+  EXPECT_EQ(race(folder, claims, 2), claims);
+  for (int i = 0; i < claims; ++i) EXPECT_THAT(names_in_folder(folder / std::to_string(i)), ::testing::IsEmpty());
+}
+
+TEST(Claim, OfThreeProcessesThatTakeOverOneWinsEach) {
+  const TemporaryFolder folder;
+  constexpr int claims = 300;
+  for (int i = 0; i < claims; ++i) {
+    fs::create_directories(folder / std::to_string(i));
+    claim_elsewhere(folder / std::to_string(i) / claim_name, 121, std::to_string(i));
+    // A third of them were being taken over when that process died; it had the right to, and left it.
+    if (i % 3 == 0)
+      claim_elsewhere(folder / std::to_string(i) / fmt::format(".{}.{}.0.tmp", claim_name, i), 121,
+                      std::to_string(1000 + i));
+  }
+  EXPECT_EQ(race(folder, claims, 3), claims);
+  for (int i = 0; i < claims; ++i) EXPECT_THAT(names_in_folder(folder / std::to_string(i)), ::testing::IsEmpty());
+}
+
+TEST(Claim, SaysWhoHasItAndGoesAwayWithIt) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  {
+    const auto claim = Claim::take(file);
+    ASSERT_TRUE(claim);
+    const auto text = parse_json(read_file(file));
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    EXPECT_EQ(text.at("host"), host);
+    EXPECT_EQ(text.at("process"), ::getpid());
+    EXPECT_THAT(text.at("time").get<std::string>(), ::testing::MatchesRegex("20..-..-..T..:..:..Z"));
+    EXPECT_TRUE(is_claimed(file));
+    EXPECT_FALSE(Claim::take(file));
+  }
+  EXPECT_FALSE(is_claimed(file));
+  EXPECT_THAT(names_in_folder(folder.path()), ::testing::IsEmpty());
+}
+
+TEST(Claim, IsRenewedAndThenNeverTakenOver) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  constexpr ClaimTimes times{.renew = 0.05, .lapse = 0.5};
+  auto claim = Claim::take(file, times);
+  ASSERT_TRUE(claim);
+  const auto first = fs::last_write_time(file);
+  for (int i = 0; i < 100; ++i) {  // twice the time after which it would lapse
+    EXPECT_FALSE(Claim::take(file, times));
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_NO_THROW(claim->check());
+  EXPECT_GT(fs::last_write_time(file), first);
+}
+
+TEST(Claim, IsKeptByAProcessThatComesBackInTime) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  auto claim = Claim::take(file, {.renew = 1000, .lapse = 0.1});  // as if the thread that renews it had been stopped
+  const auto first = fs::last_write_time(file);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  EXPECT_NO_THROW(claim->check());
+  EXPECT_GT(fs::last_write_time(file), first);
+}
+
+TEST(Claim, OfAnotherMachineLapsesWithTime) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  claim_elsewhere(file, 115);
+  EXPECT_FALSE(Claim::take(file));
+  EXPECT_TRUE(is_claimed(file));
+  EXPECT_EQ(owner_of(file)->host, "elsewhere");
+  claim_elsewhere(file, 121);
+  EXPECT_FALSE(Claim::take(file, {}, /*by_age=*/false));
+  EXPECT_FALSE(is_claimed(file));
+  const auto claim = Claim::take(file);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(owner_of(file)->process, ::getpid());
+}
+
+TEST(Claim, DamagedFilesLapseLikeOthers) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  for (const char* text : {"", "{", "{\"token\": \"../../x\"}", "[1]", "{\"process\": -1, \"machine\": 3}"}) {
+    write_file(file, text);
+    EXPECT_FALSE(Claim::take(file)) << text;
+    make_older(file, 121);
+    EXPECT_TRUE(Claim::take(file)) << text;
+  }
+}
+
+TEST(Claim, OfADeadProcessOfThisMachineIsFreeAtOnce) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  const pid_t child = in_a_process([&] {
+    const auto claim = Claim::take(file);
+    ::pause();
+  });
+  wait_until([&] { return fs::exists(file); });
+  EXPECT_FALSE(Claim::take(file));
+  ::kill(child, SIGKILL);
+  // Dead, and not yet waited for: its number is still taken.
+  wait_until([&] { return Claim::take(file, {}, /*by_age=*/false).has_value(); });
+  EXPECT_EQ(exit_code(child), 128 + SIGKILL);
+}
+
+TEST(Claim, AProcessThatWasStoppedSeesThatItLostIt) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  constexpr ClaimTimes times{.renew = 0.1, .lapse = 0.4};
+  const pid_t child = in_a_process([&] {
+    auto claim = Claim::take(file, times);
+    write_file(folder / "taken", "");
+    wait_until([&] { return fs::exists(folder / "go on"); });
+    try {
+      claim->check();
+    } catch (const ClaimLost& lost) {
+      write_file(folder / "lost", lost.what());
+    }
+  });
+  wait_until([&] { return fs::exists(folder / "taken"); });
+  ::kill(child, SIGSTOP);
+  std::optional<Claim> mine;
+  wait_until([&] { return (mine = Claim::take(file, times)).has_value(); });
+  write_file(folder / "go on", "");
+  ::kill(child, SIGCONT);
+  EXPECT_EQ(exit_code(child), 0);
+  EXPECT_THAT(read_file(folder / "lost"), ::testing::HasSubstr(fmt::format("process {} on ", ::getpid())));
+  EXPECT_NO_THROW(mine->check());  // and its end did not remove ours
+  EXPECT_EQ(owner_of(file)->token, mine->owner().token);
+}
+
+TEST(Claim, AStaleTemporaryFileDoesNoHarm) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  write_file(folder / fmt::format(".{}.{}.7.tmp", claim_name, ::getpid()), "{");
+  EXPECT_TRUE(Claim::take(file));
+  claim_elsewhere(file, 121);
+  claim_elsewhere(folder / fmt::format(".{}.17.0.tmp", claim_name), 5, "18");  // somebody is taking it over just now
+  EXPECT_FALSE(Claim::take(file));
+  EXPECT_EQ(owner_of(file)->token, "17");
+}
+
+TEST(Claim, AFolderThatCannotBeWrittenIsAnError) {
+  const TemporaryFolder folder;
+  expect_error(Fault::runtime, claim_name, [&] { Claim::take(folder / "missing" / claim_name); });
+}
+
+RunDescription shared_run(int rate = 1) {
+  RunDescription description{"measure", {{"rate", rate}}, nlohmann::ordered_json::object(), RunWrites::as_it_goes};
+  description.shared = true;
+  return description;
+}
+
+RunFolderOptions joining(const fs::path& out) {
+  RunFolderOptions options{out};
+  options.join = true;
+  return options;
+}
+
+TEST(SharedRun, OthersJoinWithTheSameConfiguration) {
+  const TemporaryFolder folder;
+  const RunFolder first(joining(folder / "run"), shared_run());
+  const std::string manifest = read_file(folder / "run" / manifest_name);
+  const RunFolder second(joining(folder / "run"), shared_run());
+  const RunFolder third({folder / "run", false, /*resume=*/true}, shared_run());
+  EXPECT_EQ(read_file(folder / "run" / manifest_name), manifest);
+  expect_error(Fault::input, "is a run of another configuration: rate (was 1, now 2)",
+               [&] { RunFolder(joining(folder / "run"), shared_run(2)); });
+  expect_error(Fault::input, "exists; go on with --resume", [&] { RunFolder({folder / "run"}, shared_run()); });
+  expect_error(Fault::input, "another process is writing it", [&] { RunFolder({folder / "run", true}, shared_run()); });
+  expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "run"); });
+}
+
+TEST(SharedRun, HalfWrittenFilesOfOthersStayWhileTheyWork) {
+  const TemporaryFolder folder;
+  const fs::path half = folder / "run" / "QK" / ".results.json.17.0.tmp";
+  { const RunFolder first(joining(folder / "run"), shared_run()); }
+  fs::create_directories(half.parent_path());
+  write_file(half, "{");
+  claim_elsewhere(folder / "run" / "QK" / claim_name, 1);  // on a machine whose locks are not seen here
+  { const RunFolder second(joining(folder / "run"), shared_run()); }
+  EXPECT_TRUE(fs::exists(half));
+  expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "run"); });
+  claim_elsewhere(folder / "run" / "QK" / claim_name, 121);
+  { const RunFolder third(joining(folder / "run"), shared_run()); }
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_FALSE(fs::exists(folder / "run" / "QK" / claim_name));
+}
+
+TEST(SharedRun, TheLastToStopSaysHowItEnded) {
+  const TemporaryFolder folder;
+  const auto status = [&] { return read_manifest(folder / "run").at("status").get<std::string>(); };
+  const auto stop = [](RunFolder& run) {
+    EXPECT_THROW(run.live([]() -> int { throw Error(Fault::interrupted, "interrupted"); }), Error);
+  };
+  RunFolder first(joining(folder / "run"), shared_run()), second(joining(folder / "run"), shared_run());
+  fs::create_directories(folder / "run" / "QK");
+  {
+    const auto claim = Claim::take(folder / "run" / "QK" / claim_name);
+    stop(first);
+    EXPECT_EQ(status(), "running");
+  }
+  stop(second);
+  EXPECT_EQ(status(), "interrupted");
+}
+
+}  // namespace
+}  // namespace headscope
