@@ -1,0 +1,44 @@
+// Which of several processes this is, as the launcher's variables say it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace headscope {
+
+// More than there are on any cluster; counts of what they exchange fit in 64 bits.
+constexpr std::int64_t most_ranks = 1 << 20;
+
+struct RankPlace {
+  int rank = 0, size = 1;
+  int local_rank = 0;  // among those of this machine
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;           // of the store, on the host of rank 0
+  std::string run = {};             // tells this start of the processes from others, as far as the launcher does
+  bool launcher_has_store = false;  // torchrun serves it; otherwise rank 0 does
+  int listening = -1;               // a socket that listens on the port, which rank 0 takes over; -1: there is none
+  std::string said_by = {};         // the variable that gave the size
+
+  [[nodiscard]] bool first() const { return rank == 0; }
+  [[nodiscard]] bool several() const { return size > 1; }
+  [[nodiscard]] std::string name() const;  // "rank 2 of 4"
+};
+
+// Variables that --ranks sets for the processes that it starts, beside torchrun's.
+inline constexpr const char* listening_variable = "HEADSCOPE_STORE_SOCKET";
+
+// The value of a variable, null where it is not set.
+using Variable = std::function<const char*(const char* name)>;
+
+// Of torchrun (RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT), Open MPI, PMI or Slurm, the first of them that
+// is there; one rank where none of their variables are set. SLURM_PTY_PORT: this is a shell at a terminal, and no task.
+// Throws Error(Fault::input) naming the variable that makes no sense.
+RankPlace rank_place(const Variable& variable);
+RankPlace rank_place();
+
+// The same for processes that work side by side and do not connect: variables that make no sense are as none.
+RankPlace place_among_tasks(const Variable& variable);
+RankPlace place_among_tasks();
+
+}  // namespace headscope
