@@ -30,6 +30,18 @@ ParameterCounts count_parameters(const DecoderConfig& config) {
   return counts;
 }
 
+bool is_of_the_source_study(const DecoderConfig& c) {
+  const bool plain_norm = c.norm.kind == NormKind::rms && c.norm.place == NormPlace::before && c.norm.offset == 0;
+  const bool plain_rope = c.rope.dims == 0 && c.rope.pairing == RopePairing::neighbours &&
+                          c.rope.scaling.kind == RopeScalingKind::none && !c.rope.float32_angles && !c.sliding_rope &&
+                          c.layer_has_rope.empty();
+  const bool plain_heads = (!c.qk_norm || c.qk_norm_over == QkNormOver::one_head) && c.windows.empty() &&
+                           c.score_cap == 0 && c.logit_cap == 0;
+  const bool plain_layer = c.activation == Activation::squared_relu && !c.gated && !c.bias.qkv && !c.bias.output &&
+                           !c.bias.feed_forward && !c.parallel_residual && c.tied_head;
+  return plain_norm && plain_rope && plain_heads && plain_layer;
+}
+
 double training_flops_per_token(const DecoderConfig& config, std::int64_t seq_len) {
   const auto head = static_cast<double>(config.vocabulary * config.d_model);  // a tied one, too, is a product
   const auto products = static_cast<double>(count_parameters(config).matrices) + head;

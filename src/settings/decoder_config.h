@@ -179,6 +179,10 @@ struct ParameterCounts {
 // Of a configuration that validate() accepts.
 ParameterCounts count_parameters(const DecoderConfig& config);
 
+// Whether it is the source study's decoder, of any size, with or without QK-Norm: those that are trained without
+// autograd on a GPU (model/training_pass.h).
+bool is_of_the_source_study(const DecoderConfig& config);
+
 // Floating-point operations of training on one token: 6 for each parameter in a matrix product (forward, gradient of
 // the input, gradient of the weight), and of causal attention 3.5 times its forward pass of 4·(T/2)·heads·d_k a layer
 // (the backward pass has five products for the forward pass's two: it computes the scores again).

@@ -189,6 +189,9 @@ nlohmann::ordered_json in_current_words(nlohmann::ordered_json config) {
   for (const LaterKey& later : later_keys())
     if (config.contains(later.part) && config[later.part].is_object() && !config[later.part].contains(later.key))
       config[later.part][later.key] = later.value_before;
+  // Training had no ranks; a study has none.
+  if (config.contains("track") && !config.contains("study") && !config.contains("ranks"))
+    config["ranks"] = {{"backend", "auto"}, {"reduce", "auto"}, {"timeout", 300.0}};
   if (!config["model"].contains("qk_norm")) return config;  // a study varies it
   nlohmann::ordered_json& qk_norm = config["model"]["qk_norm"];
   const OldWord* old = qk_norm.is_string() ? old_word(qk_norm.get<std::string>()) : nullptr;

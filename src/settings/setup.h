@@ -42,7 +42,7 @@ nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
 // What a run that goes on may have otherwise: no number of it depends on them.
 inline std::vector<std::string> free_keys_of_training() {
-  return {"threads", "train.recompute"};
+  return {"threads", "train.recompute", "ranks.backend", "ranks.timeout"};
 }
 
 // The vocabulary of a tokenizer that is not that of bytes is the model's, unless the entries say another. Throws

@@ -1,0 +1,60 @@
+#include "plan/cluster.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+namespace headscope {
+namespace {
+
+// Nodes of 8 GPUs with a NIC of 400 Gb/s each. They differ in the memory of a GPU.
+struct KnownCluster {
+  const char* name;
+  double memory_gb;
+};
+constexpr std::array<KnownCluster, 2> known_clusters = {{{"h200x8", 141}, {"h100x8", 80}}};
+
+bool names_a_file(const std::string& text) {
+  std::error_code ignored;
+  return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml") ||
+         std::filesystem::exists(text, ignored);
+}
+
+Cluster read_cluster(const std::string& file) {
+  Cluster cluster;
+  cluster.name = std::filesystem::path(file).stem().string();
+  cluster.file = on_one_line(file);
+  const std::vector<std::string> known = field_names(cluster);
+  for (const ConfigEntry& entry : read_yaml(file)) {
+    if (std::ranges::find(known, entry.key) == known.end())
+      fail_input("{}: {}", entry.where, unknown_name("key", excerpt(entry.key, 80), known));
+    apply(cluster, entry);
+    cluster.given.push_back(entry.key);
+  }
+  if (cluster.given.empty()) fail_input("{}: has no keys of a cluster; known are {}", file, fmt::join(known, ", "));
+  cluster.name = on_one_line(excerpt(cluster.name, 80));
+  return cluster;
+}
+
+}  // namespace
+
+bool Cluster::gives(std::string_view key) const {
+  return std::ranges::find(given, key) != given.end();
+}
+
+Cluster cluster_of(const std::string& name_or_file) {
+  std::vector<std::string> names;
+  for (const KnownCluster& known : known_clusters) {
+    names.emplace_back(known.name);
+    if (name_or_file != known.name) continue;
+    Cluster cluster;
+    cluster.name = known.name;
+    cluster.memory_gb = known.memory_gb;
+    return cluster;
+  }
+  if (names_a_file(name_or_file)) return read_cluster(name_or_file);
+  fail_input("--cluster: unknown cluster '{}'; known are {}, or name a YAML file", excerpt(name_or_file, 80),
+             fmt::join(names, ", "));
+}
+
+}  // namespace headscope

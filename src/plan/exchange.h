@@ -1,0 +1,27 @@
+// How long ranks take to exchange gradients and weights: a latency for every step and bytes over bandwidth.
+#pragma once
+
+#include "plan/cluster.h"
+
+namespace headscope {
+
+// Seconds of a step of a ring, inside a node and to another one: what NCCL itself reckons with (graph/tuning.cc, ring,
+// simple protocol).
+constexpr double link_latency = 3.4e-6, nic_latency = 14e-6;
+
+// Of a reduce-scatter, or an all-gather, of memory that has so many bytes on every rank, in flat rings over all ranks:
+// each rank sends (ranks - 1)/ranks of it in ranks - 1 steps. Between nodes the rings together use every NIC, of the
+// node that has fewest ranks.
+double ring_seconds(const Cluster& cluster, std::int64_t ranks, double bytes);
+// Of its steps alone: what every further operation takes, however little it sends.
+double ring_latency(const Cluster& cluster, std::int64_t ranks);
+
+// Of an all-to-all of the same memory: what goes to other nodes takes a GPU's own NIC.
+double all_to_all_seconds(const Cluster& cluster, std::int64_t ranks, double bytes);
+
+// Ranks wait for the slowest of them. By this factor updates take longer: 0.7 % for each doubling of the nodes, fitted
+// to one published row (docs/scale.md).
+constexpr double loss_per_doubling = 0.007;
+double straggler_factor(const Cluster& cluster, std::int64_t ranks);
+
+}  // namespace headscope

@@ -1,0 +1,101 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/text.h"
+#include "plan/batch_size.h"
+#include "plan/exchange.h"
+#include "plan/plan_text.h"
+
+namespace headscope {
+namespace {
+
+// What does not depend on the number of ranks.
+struct Planner {
+  const Setup& setup;
+  const Cluster& cluster;
+  StepKind kind;
+  GpuSpeed speed;
+  bool ordered;
+
+  [[nodiscard]] RankPlan on(std::int64_t ranks) const {
+    const TrainOptions& train = setup.train;
+    RankPlan plan;
+    plan.ranks = ranks;
+    plan.nodes = cluster.nodes(ranks);
+    plan.accumulation = (train.accumulation + ranks - 1) / ranks * ranks;
+    plan.tokens_per_update = train.batch * train.seq_len * plan.accumulation;
+    plan.updates = train.tokens / plan.tokens_per_update;
+    plan.shares = share_update(setup.model, train.qk_gain == QkGain::learned, ranks);
+    plan.memory = process_memory(setup, kind, ranks > 1 ? std::optional(plan.shares) : std::nullopt, ordered);
+    add_times(plan);
+    return plan;
+  }
+
+  // Two thirds of a step are the backward pass. The first piece travels when that has made it, the last one behind it.
+  [[nodiscard]] static double hidden_of(const RankPlan& plan, double steps) {
+    if (plan.shares.layer_pieces == 0) return 0;
+    const auto pieces = static_cast<double>(plan.shares.layer_pieces);
+    const double of_layers =
+        static_cast<double>(plan.shares.each_layer_elements) / static_cast<double>(plan.shares.each_elements);
+    return (pieces - 1) / pieces * std::min(plan.reduce * of_layers, 2.0 / 3 * steps);
+  }
+
+  void add_times(RankPlan& plan) const {
+    const std::int64_t ranks = plan.ranks, steps = plan.accumulation / ranks;
+    const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
+    const double step = tokens * speed.seconds_per_token, bytes = 4 * plan.shares.padded_elements();
+    const double exchanges = ordered ? static_cast<double>(steps) : 1;
+    const auto count = static_cast<double>(ranks);
+    plan.pass = static_cast<double>(steps) * step;
+    plan.optimizer = speed.optimizer_seconds * plan.shares.most_polar_flops / plan.shares.polar_flops;
+    plan.traffic_bytes = (exchanges + 1) * (count - 1) / count * bytes;
+    // Each piece is an operation of its own, and so are the losses and norms of all ranks.
+    const double latency = ranks > 1 ? ring_latency(cluster, ranks) : 0;
+    const double further = static_cast<double>(plan.shares.layer_pieces) * latency;
+    plan.numbers = latency;
+    plan.gather = ring_seconds(cluster, ranks, bytes) + further;
+    plan.reduce = ordered ? exchanges * (all_to_all_seconds(cluster, ranks, bytes) + further) : plan.gather;
+    plan.alone = static_cast<double>(plan.accumulation) * step + speed.optimizer_seconds;
+    plan.hidden = hidden_of(plan, exchanges * step);
+    plan.straggler = straggler_factor(cluster, ranks);
+  }
+};
+
+std::vector<std::int64_t> shown_ranks(std::int64_t ranks, const Cluster& cluster) {
+  std::vector<std::int64_t> shown = {1};
+  for (std::int64_t count = std::max<std::int64_t>(2, cluster.gpus_per_node); count < ranks; count *= 8)
+    shown.push_back(count);
+  if (ranks > 1) shown.push_back(ranks);
+  return shown;
+}
+
+}  // namespace
+
+ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t ranks, const Cluster& cluster) {
+  check_size("--ranks", ranks, 1, most_ranks);
+  const UpdateShares whole = share_update(setup.model, setup.train.qk_gain == QkGain::learned, 1);
+  const Planner planner{setup, cluster, step_on_gpu(setup), gpu_speed(setup, cluster, whole),
+                        reduce == RanksReduce::ordered};
+  ScalePlan plan;
+  plan.cluster = cluster;
+  plan.speed = planner.speed;
+  for (const std::int64_t count : shown_ranks(ranks, cluster)) plan.rows.push_back(planner.on(count));
+  plan.critical_batch = critical_batch_tokens(static_cast<double>(setup.train.tokens));
+  plan.useful_ranks =
+      static_cast<std::int64_t>(plan.critical_batch / static_cast<double>(setup.train.batch * setup.train.seq_len));
+  plan.assumptions = assumptions_of(setup, plan, planner.ordered);
+  plan.notes = notes_of(plan, setup);
+  plan.warnings = warnings_of(plan, setup);
+  return plan;
+}
+
+ManyRuns plan_runs(const ScalePlan& plan, std::int64_t runs) {
+  ManyRuns many{.runs = runs, .rounds = (runs + plan.asked().ranks - 1) / plan.asked().ranks};
+  many.side_by_side = static_cast<double>(many.rounds) * plan.one().run_seconds();
+  many.one_after_another = static_cast<double>(runs) * plan.asked().run_seconds();
+  return many;
+}
+
+}  // namespace headscope

@@ -1,0 +1,53 @@
+#include "settings/ranks_options.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.h"
+
+namespace headscope {
+namespace {
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t i = 1; i * i <= number; ++i) {
+    if (number % i != 0) continue;
+    found.push_back(i);
+    if (i != number / i) found.push_back(number / i);
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+// The change that keeps probes between updates; empty where none is needed.
+std::string probes_between(const TrainOptions& options, std::int64_t accumulation) {
+  const std::int64_t updates = (options.probe_every + accumulation - 1) / accumulation;
+  return options.probe_every % accumulation == 0 ? "" : fmt::format(", train.probe_every={}", updates * accumulation);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std::int64_t ranks) {
+  const std::int64_t sequences = options.batch * options.accumulation;
+  if (sequences % ranks != 0) return std::nullopt;
+  std::optional<std::int64_t> best;
+  for (const std::int64_t each : divisors(sequences / ranks)) {
+    best = ranks * each;
+    if (*best > options.accumulation) break;
+  }
+  return best;
+}
+
+void check_ranks(const TrainOptions& options, std::int64_t ranks) {
+  if (options.accumulation % ranks == 0) return;
+  const std::int64_t sequences = options.batch * options.accumulation;
+  const auto steps = shared_accumulation(options, ranks);
+  fail_input(
+      "{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", ranks, options.accumulation,
+      fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
+      steps ? fmt::format("train.batch={} and train.accumulation={}{}, which keep the {} tokens of an update",
+                          sequences / *steps, *steps, probes_between(options, *steps), options.tokens_per_step())
+            : fmt::format("a train.batch x train.accumulation that is a multiple of {} ({} now)", ranks, sequences));
+}
+
+}  // namespace headscope

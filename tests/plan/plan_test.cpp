@@ -1,0 +1,267 @@
+// Plans against numbers that were worked out by hand, and what must hold of any plan.
+#include "plan/plan.h"
+
+#include <cmath>
+
+#include "plan/batch_size.h"
+#include "plan/exchange.h"
+#include "support/expect_error.h"
+#include "support/largest_model.h"
+
+namespace headscope {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr RanksReduce ring = RanksReduce::by_backend;
+
+ScalePlan planned(const char* preset, std::int64_t ranks) {
+  return compute_plan(preset_setup(preset), ring, ranks, cluster_of("h200x8"));
+}
+
+Cluster with_speed(double tokens_per_s) {
+  Cluster cluster;
+  cluster.tokens_per_s = tokens_per_s;
+  return cluster;
+}
+
+// Two layers of d_model 32: the attention is one matrix of 96·32 = 3,072 elements (queries 32, keys and values 16 each,
+// output 32 rows), up and down have 64·32 = 2,048 each. Gains: 5 norms of 32, and 2 x 2 of QK-Norm with 8. 64 rows of
+// embedding, 4 blocks of 16.
+DecoderConfig small_model() {
+  return {.vocabulary = 64, .d_model = 32, .layers = 2, .heads = 4, .kv_heads = 2, .d_k = 8, .d_ff = 64};
+}
+
+TEST(UpdateShares, OfOneRankAreEverything) {
+  const UpdateShares shares = share_update(small_model(), true, 1);
+  const ParameterCounts parameters = count_parameters(small_model());
+  EXPECT_EQ(shares.matrices, 6);
+  EXPECT_EQ(shares.without_matrix, 0);
+  EXPECT_EQ(shares.most_state, parameters.matrices + 2 * (parameters.total - parameters.matrices));
+  EXPECT_EQ(shares.polar_flops, shares.most_polar_flops);
+  EXPECT_GE(shares.each_elements, parameters.total);
+  EXPECT_LT(shares.each_elements, parameters.total + 64 * 20);  // at most 63 before each of 19 units, and at the end
+}
+
+// Rows: 32·32 = 1,024 elements each. Matrices, largest first: 3,072 to each (4,096 both), then 2,048 four times, two to
+// each: 8,192. Then 32 five times, 8 four times, each behind a multiple of 64: to the first, which has least, then to
+// the other. 9 units: the first gets five of them (the last begins at 8,192 + 4·64 and has 8), the other four.
+TEST(UpdateShares, OfTwoRanksByHand) {
+  const UpdateShares shares = share_update(small_model(), true, 2);
+  EXPECT_EQ(shares.each_elements, 8192 + 5 * 64);
+  EXPECT_EQ(shares.without_matrix, 0);
+  EXPECT_EQ(2 * shares.most_polar_flops, shares.polar_flops);
+  // 2 moments of 1,024 numbers of the embedding, one of 7,168 of matrices, and of gains: 3·32 + 2·8 or 2·32 + 2·8.
+  EXPECT_EQ(shares.most_state, 2 * 1024 + 7168 + 2 * (3 * 32 + 2 * 8));
+}
+
+// More ranks than anything: 4 blocks of 16 rows of 512 elements, 6 matrices, and no rank has two of them.
+TEST(UpdateShares, OfManyRanks_AreTheLargestMatrix) {
+  const UpdateShares shares = share_update(small_model(), true, 1000);
+  EXPECT_EQ(shares.each_elements, 3072);
+  EXPECT_EQ(shares.without_matrix, 994);
+  EXPECT_EQ(shares.most_polar_flops, polar_express_flops(96, 32));
+  EXPECT_EQ(shares.padded_elements(), 3'072'000);
+}
+
+TEST(UpdateShares, FixedGainsAreNotShared) {
+  const UpdateShares with = share_update(small_model(), true, 1), without = share_update(small_model(), false, 1);
+  EXPECT_EQ(with.most_state - without.most_state, 2 * 4 * 8);
+}
+
+TEST(UpdateShares, OfTheLargestModelOnTheMostRanksFit) {
+  const DecoderConfig model = test::largest_model();
+  const UpdateShares shares = share_update(model, true, most_ranks);
+  EXPECT_GT(shares.each_elements, 0);
+  EXPECT_GE(shares.padded_elements(), static_cast<double>(count_parameters(model).total));
+}
+
+// 10 GB over 8 ranks of a node with 100 GB/s: 7/8 of them, 87.5 ms, and 7 steps of 3.4 µs.
+TEST(Exchange, OfANodeByHand) {
+  Cluster cluster;
+  cluster.link_gb_s = 100;
+  EXPECT_DOUBLE_EQ(ring_seconds(cluster, 8, 10e9), 0.0875 + 7 * 3.4e-6);
+  EXPECT_EQ(ring_seconds(cluster, 1, 10e9), 0);
+  EXPECT_DOUBLE_EQ(all_to_all_seconds(cluster, 8, 10e9), 0.0875 + 7 * 3.4e-6);
+}
+
+// 16 ranks on two nodes: 8 NICs of 10 GB/s are slower than the 100 GB/s inside. 15/16 of 10 GB in 117.1875 ms, 14 steps
+// inside and one between. To all: 7/16 inside, 8/16 of 10 GB through a NIC of 10 GB/s, 500 ms.
+TEST(Exchange, OfTwoNodesByHand) {
+  Cluster cluster;
+  cluster.link_gb_s = 100;
+  cluster.nic_gb_s = 10;
+  const double steps = 14 * 3.4e-6 + 14e-6;
+  EXPECT_DOUBLE_EQ(ring_seconds(cluster, 16, 10e9), 0.1171875 + steps);
+  EXPECT_DOUBLE_EQ(all_to_all_seconds(cluster, 16, 10e9), 0.5 + steps);
+  // One rank on the second node: its one NIC is all that the ring has.
+  EXPECT_NEAR(ring_seconds(cluster, 9, 9e9), 0.8, 1e-3);
+  EXPECT_DOUBLE_EQ(straggler_factor(cluster, 8), 1);
+  EXPECT_DOUBLE_EQ(straggler_factor(cluster, 64), 1 + 3 * 0.007);
+}
+
+// A cluster's own speed: one rank makes exactly that, and the parts of an update add up.
+TEST(Plan, OfOneRankIsTheSpeedThatIsGiven) {
+  for (const char* preset : {"tiny", "88m", "1.5b"}) {
+    const ScalePlan plan = compute_plan(preset_setup(preset), ring, 1, with_speed(12'345));
+    EXPECT_NEAR(plan.one().tokens_per_s(), 12'345, 1e-6);
+    EXPECT_EQ(plan.rows.size(), 1);
+    EXPECT_EQ(plan.one().traffic_bytes, 0);
+    EXPECT_EQ(plan.one().memory.exchanged, 0);
+    EXPECT_EQ(plan.one().accumulation, preset_setup(preset).train.accumulation);
+  }
+}
+
+// 88m on 8: gradients and weights of 8 times the most that a rank owns, 7/8 of them, four bytes, twice.
+TEST(Plan, OfANodeByHand) {
+  const ScalePlan plan = planned("88m", 8);
+  const RankPlan& node = plan.asked();
+  EXPECT_EQ(node.tokens_per_update, 8 * 4 * 2048);
+  EXPECT_EQ(node.updates, 50'000'000 / 65'536);
+  const double most = static_cast<double>(node.shares.each_elements);
+  EXPECT_DOUBLE_EQ(node.traffic_bytes, 2 * 7 * 4 * most);
+  EXPECT_GT(node.traffic_bytes, 2 * 7.0 / 8 * 4 * 88.6e6);
+  EXPECT_LT(node.traffic_bytes, 1.15 * 2 * 7.0 / 8 * 4 * 88.6e6);  // a tenth for the pieces, and little more
+  const double step = (16'384 / 554'735.0 - 2e-3) / 2;             // 8,192 tokens
+  EXPECT_NEAR(node.pass, step, 1e-9);
+  EXPECT_NEAR(node.optimizer, 2e-3 * node.shares.most_polar_flops / node.shares.polar_flops, 1e-12);
+  const double latency = 7 * 3.4e-6;  // of each piece and of the rest
+  EXPECT_NEAR(node.reduce, 7 * 4 * most / 370e9 + static_cast<double>(node.shares.layer_pieces + 1) * latency, 1e-9);
+  EXPECT_EQ(node.reduce, node.gather);
+  // 0.8 ms beside 9 ms, but for the last of the pieces, and what is no matrix.
+  const auto pieces = static_cast<double>(node.shares.layer_pieces);
+  EXPECT_GT(pieces, 1);
+  EXPECT_NEAR(node.hidden,
+              (pieces - 1) / pieces * node.reduce * static_cast<double>(node.shares.each_layer_elements) / most, 1e-9);
+  EXPECT_NEAR(node.tokens_per_s(), 65'536 / (node.pass + node.optimizer + 2 * node.reduce + latency), 1e-3);
+  EXPECT_NEAR(node.per_gpu(), (8 * step + 2e-3) / 8 / node.update_seconds(), 1e-9);  // one GPU, 8 forward steps
+}
+
+TEST(Plan, RanksThatShareTheAccumulationLeaveItAsItIs) {
+  auto setup = preset_setup("88m");
+  setup.train.accumulation = 64;
+  setup.train.probe_every = 64;
+  for (const std::int64_t ranks : {1, 2, 8, 64}) {
+    const ScalePlan plan = compute_plan(setup, ring, ranks, cluster_of("h200x8"));
+    EXPECT_EQ(plan.asked().accumulation, 64);
+    EXPECT_THAT(plan.notes, Not(Contains(HasSubstr("cannot share"))));
+  }
+}
+
+TEST(Plan, OtherwiseItIsRaisedAndSaid) {
+  auto setup = preset_setup("88m");  // 2 forward steps of 4
+  const ScalePlan eight = compute_plan(setup, ring, 8, cluster_of("h200x8"));
+  EXPECT_EQ(eight.asked().accumulation, 8);
+  EXPECT_THAT(eight.notes,
+              Contains(::testing::AllOf(HasSubstr("8 ranks cannot share train.accumulation=2 evenly"),
+                                        HasSubstr("65,536 tokens an update instead of 16,384"),
+                                        HasSubstr("--set train.batch=1 train.accumulation=8 keeps 16,384 tokens"))));
+  const ScalePlan many = compute_plan(setup, ring, 64, cluster_of("h200x8"));
+  EXPECT_THAT(many.notes,
+              Contains(::testing::AllOf(HasSubstr("train.accumulation=64 train.probe_every=128"),
+                                        HasSubstr("Nothing keeps 16,384 tokens: an update of 8 sequences"))));
+  setup.train.accumulation = 12;
+  EXPECT_EQ(compute_plan(setup, ring, 8, cluster_of("h200x8")).asked().accumulation, 16);
+}
+
+TEST(Plan, OrderedGradientsTravelAfterEveryForwardStep) {
+  auto setup = preset_setup("88m");
+  setup.train.accumulation = 32;
+  const RankPlan once = compute_plan(setup, ring, 8, cluster_of("h200x8")).asked();
+  const RankPlan ordered = compute_plan(setup, RanksReduce::ordered, 8, cluster_of("h200x8")).asked();
+  EXPECT_DOUBLE_EQ(ordered.traffic_bytes, once.traffic_bytes / 2 * (4 + 1));
+  EXPECT_GT(ordered.update_seconds(), once.update_seconds());
+  EXPECT_GT(ordered.hidden, once.hidden);
+}
+
+TEST(Plan, MoreRanksAreFasterSmallerAndWaitMore) {
+  for (const char* preset : {"88m", "1.5b"}) {
+    const ScalePlan plan = planned(preset, 1024);
+    std::vector<std::int64_t> ranks;
+    for (const RankPlan& row : plan.rows) ranks.push_back(row.ranks);
+    EXPECT_THAT(ranks, ::testing::ElementsAre(1, 8, 64, 512, 1024));
+    for (std::size_t i = 1; i < plan.rows.size(); ++i) {
+      const RankPlan &row = plan.rows[i], &before = plan.rows[i - 1];
+      EXPECT_GT(row.tokens_per_s(), before.tokens_per_s()) << row.ranks;
+      EXPECT_GT(row.traffic_bytes, before.traffic_bytes) << row.ranks;
+      EXPECT_LE(row.memory.state, before.memory.state) << row.ranks;
+      EXPECT_LE(row.optimizer, before.optimizer) << row.ranks;
+      EXPECT_GE(row.straggler, before.straggler) << row.ranks;
+      EXPECT_GE(row.overlapped_tokens_per_s(), row.tokens_per_s()) << row.ranks;
+      EXPECT_LE(row.hidden, row.reduce);
+    }
+  }
+}
+
+TEST(Plan, SlowerNetworksAndGpusMakeItSlower) {
+  const Cluster cluster = with_speed(500'000);
+  Cluster slow_nic = cluster, slow_link = cluster;
+  slow_nic.nic_gb_s = 1;
+  slow_link.link_gb_s = 10;
+  const auto speed = [](std::int64_t ranks, const Cluster& of) {
+    return compute_plan(preset_setup("88m"), ring, ranks, of).asked().tokens_per_s();
+  };
+  EXPECT_EQ(speed(8, cluster), speed(8, slow_nic));  // one node has no use for a NIC
+  EXPECT_GT(speed(64, cluster), speed(64, slow_nic));
+  EXPECT_GT(speed(8, cluster), speed(8, slow_link));
+  EXPECT_GT(speed(64, cluster), speed(64, with_speed(250'000)));
+}
+
+TEST(Plan, WarnsOfABatchBeyondUse) {
+  const ScalePlan node = planned("88m", 8), many = planned("88m", 64);
+  EXPECT_NEAR(node.critical_batch, 73'758, 1);
+  EXPECT_EQ(node.useful_ranks, 9);  // of 8,192 tokens each
+  EXPECT_THAT(node.warnings, Not(Contains(HasSubstr("batch:"))));
+  EXPECT_THAT(many.warnings, Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 7 times"),
+                                                       HasSubstr("that is reached at 9 ranks"))));
+  EXPECT_THAT(many.warnings, Contains(HasSubstr("updates: the whole run has 95")));
+  EXPECT_THAT(planned("88m", most_ranks).warnings, Contains(HasSubstr("less than one update")));
+}
+
+TEST(Plan, WarnsOfPaddingAndOfMemory) {
+  EXPECT_THAT(planned("88m", 8).warnings, Not(Contains(HasSubstr("padding"))));
+  EXPECT_THAT(
+      planned("88m", 1024).warnings,
+      Contains(::testing::AllOf(HasSubstr("padding: 88.6 M parameters travel as 1.10 G numbers, 12.4 times as many"),
+                                HasSubstr("958 of 1,024 ranks have none of the 66 matrices"))));
+  EXPECT_THAT(planned("1.5b", 8).warnings, Not(Contains(HasSubstr("memory"))));
+  auto large = preset_setup("1.5b");
+  large.train.batch = 64;
+  EXPECT_THAT(compute_plan(large, ring, 8, cluster_of("h200x8")).warnings, Contains(HasSubstr("do not fit in 141 GB")));
+}
+
+TEST(Plan, NumbersOfRanksOutOfRangeAreRefused) {
+  for (const std::int64_t ranks : {std::int64_t{0}, std::int64_t{-3}, most_ranks + 1, INT64_MAX, INT64_MIN})
+    test::expect_error(Fault::input, "--ranks is ", [&] { planned("tiny", ranks); });
+}
+
+// Sizes at their limits: finite and positive numbers.
+TEST(Plan, OfTheLargestSetupIsFinite) {
+  headscope::Setup setup;  // a test has a Setup of its own
+  setup.model = test::largest_model();
+  setup.train.tokens = most_tokens;
+  setup.train.batch = 1 << 20;
+  for (const std::int64_t ranks : {std::int64_t{1}, std::int64_t{1000}, most_ranks - 1, most_ranks}) {
+    const ScalePlan plan = compute_plan(setup, ring, ranks, cluster_of("h200x8"));
+    for (const double value : {plan.asked().tokens_per_s(), plan.asked().memory.total(), plan.asked().update_seconds(),
+                               plan.critical_batch}) {
+      EXPECT_TRUE(std::isfinite(value));
+      EXPECT_GT(value, 0);
+    }
+    EXPECT_GT(plan.asked().tokens_per_update, 0);
+  }
+}
+
+TEST(Plan, RunsOfAStudySideBySide) {
+  const ScalePlan plan = planned("88m", 8);
+  const ManyRuns three = plan_runs(plan, 3), twenty = plan_runs(plan, 20);
+  EXPECT_EQ(three.rounds, 1);
+  EXPECT_EQ(twenty.rounds, 3);
+  EXPECT_DOUBLE_EQ(twenty.side_by_side, 3 * plan.one().run_seconds());
+  EXPECT_DOUBLE_EQ(twenty.one_after_another, 20 * plan.asked().run_seconds());
+}
+
+}  // namespace
+}  // namespace headscope

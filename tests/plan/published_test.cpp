@@ -1,0 +1,123 @@
+// Published speeds of other programs on one GPU and on many, against the same model of exchange and waiting that plans
+// are made with. docs/scale.md has these rows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "plan/batch_size.h"
+#include "plan/exchange.h"
+#include "plan/memory.h"
+#include "plan/plan.h"
+
+namespace headscope {
+namespace {
+
+// Tokens/s of 8 GPUs of a node from those of one: the same tokens in an eighth of the time, gradients and weights of
+// two bytes between the ranks, nothing hidden.
+double on_eight(double parameters, double tokens_per_s) {
+  const Cluster cluster = cluster_of("h100x8");
+  const double tokens = 524'288, exchange = 2 * ring_seconds(cluster, 8, 2 * parameters);
+  return tokens / (tokens / tokens_per_s / 8 + exchange);
+}
+
+struct OneToEight {
+  const char* name;
+  double parameters, one, eight, tolerance;
+};
+
+// IST-DASLab/llmq, benchmarks/H100x1.md and H100x8.md, medians of the steps 1 to 5; where the batch of a forward step
+// is the same on one GPU and on eight.
+TEST(Published, LlmqOn8H100FromOne) {
+  const OneToEight rows[] = {{"0.5B bf16", 0.494e9, 149e3, 1175e3, 0.03},
+                             {"1.5B bf16", 1.54e9, 59.2e3, 457e3, 0.03},
+                             {"1.5B fp8", 1.54e9, 73.0e3, 564e3, 0.03},
+                             {"3B bf16", 3.09e9, 30.9e3, 239e3, 0.03},
+                             {"3B fp8", 3.09e9, 40.4e3, 313e3, 0.03}};
+  for (const OneToEight& row : rows) {
+    const double model = on_eight(row.parameters, row.one);
+    std::printf("llmq %s: model %.0fk, measured %.0fk, %+.1f %%\n", row.name, model / 1e3, row.eight / 1e3,
+                100 * (model / row.eight - 1));
+    EXPECT_NEAR(model / row.eight, 1, row.tolerance) << row.name;
+  }
+}
+
+// Tokens/s of a GPU when the exchange is hidden, as FSDP hides it: what is left is the waiting.
+double on_more_nodes(double tokens_per_s, std::int64_t from, std::int64_t to) {
+  const Cluster cluster = cluster_of("h100x8");
+  return tokens_per_s * straggler_factor(cluster, from) / straggler_factor(cluster, to);
+}
+
+// pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, tables 1 and 3 (Llama 3.1 8B, FSDP), and
+// llama3-8b_h200_202506_trainy-whitefiber.md (float8).
+TEST(Published, TorchtitanOnMoreNodes) {
+  struct Row {
+    const char* name;
+    std::int64_t from, to;
+    double before, after, tolerance;
+  };
+  const Row rows[] = {{"H100", 8, 128, 5762, 5605, 0.001},  // what the constant is fitted to
+                      {"H100, compiled", 8, 128, 6667, 6514, 0.01},
+                      {"H100, compiled, float8", 8, 128, 8532, 8380, 0.015},
+                      {"H200, compiled, float8", 32, 64, 10938, 10753, 0.015}};
+  for (const Row& row : rows) {
+    const double model = on_more_nodes(row.before, row.from, row.to);
+    std::printf("torchtitan %s, %d -> %d: model %.0f, measured %.0f, %+.1f %%\n", row.name, static_cast<int>(row.from),
+                static_cast<int>(row.to), model, row.after, 100 * (model / row.after - 1));
+    EXPECT_NEAR(model / row.after, 1, row.tolerance) << row.name;
+  }
+  EXPECT_NEAR(loss_per_doubling, (5762.0 / 5605 - 1) / std::log2(128.0 / 8), 0.0001);
+}
+
+// What Zhang et al. measured, sequences of 512 tokens, in runs of 20 tokens for each parameter (plots/chinchilla.ipynb
+// of hlzhang109/critical-batch-size). The law in tokens must give it: that is how its unit was checked.
+TEST(Published, CriticalBatches) {
+  const std::pair<double, double> rows[] = {
+      {85e6, 745.3}, {151e6, 955.2}, {302e6, 1393.7}, {604e6, 1888.5}, {1200e6, 2533.4}};
+  for (const auto& [parameters, sequences] : rows) {
+    const double law = critical_batch_tokens(20 * parameters);
+    std::printf("critical batch, %.0f M tokens: law %.0f, measured %.0f, %+.1f %%\n", 20 * parameters / 1e6, law / 512,
+                sequences, 100 * (law / 512 / sequences - 1));
+    EXPECT_NEAR(law / 512 / sequences, 1, 0.05);
+  }
+}
+
+// docs/gpu.md: peak memory on one H200. The row of 32 sequences is of a program that did not repeat keys.
+TEST(Published, MemoryOfOneGpu) {
+  struct Row {
+    const char* preset;
+    std::int64_t batch;
+    bool repeated_keys;
+    double mib;
+  };
+  for (const Row& row : {Row{"88m", 8, true, 7071}, Row{"88m", 32, false, 20051}, Row{"1.5b", 16, false, 74301}}) {
+    auto setup = preset_setup(row.preset);
+    setup.train.batch = row.batch;
+    StepKind kind = step_on_gpu(setup);
+    kind.repeated_keys = row.repeated_keys;
+    const double model = process_memory(setup, kind).total() / (1 << 20);
+    std::printf("memory of %s, %d sequences: model %.0f MiB, measured %.0f, %+.1f %%\n", row.preset,
+                static_cast<int>(row.batch), model, row.mib, 100 * (model / row.mib - 1));
+    EXPECT_NEAR(model / row.mib, 1, 0.15) << row.preset;
+  }
+}
+
+// docs/gpu.md: Polar Express of 1.5b, "about 41" TFLOP.
+TEST(Published, OperationsOfPolarExpress) {
+  const UpdateShares whole = share_update(preset_setup("1.5b").model, true, 1);
+  EXPECT_NEAR(whole.polar_flops / 1e12, 41, 0.5);
+  EXPECT_EQ(whole.matrices, 96);
+}
+
+// docs/gpu.md: the figures that plans start from come out again.
+TEST(Published, OneGpuAtTheMeasuredShape) {
+  auto setup = preset_setup("88m");
+  setup.train.batch = 8;
+  setup.train.accumulation = 1;
+  EXPECT_NEAR(compute_plan(setup, RanksReduce::by_backend, 1, cluster_of("h200x8")).one().tokens_per_s(), 554'735, 1);
+  setup = preset_setup("1.5b");
+  setup.train.batch = 16;
+  EXPECT_NEAR(compute_plan(setup, RanksReduce::by_backend, 1, cluster_of("h200x8")).one().tokens_per_s(), 52'538, 1);
+}
+
+}  // namespace
+}  // namespace headscope
