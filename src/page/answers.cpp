@@ -9,10 +9,11 @@ namespace {
 using nlohmann::ordered_json;
 
 // What stands under a path of keys; null where it is not there.
-ordered_json at_path(const ordered_json& object, std::initializer_list<const char*> keys) {
+const ordered_json& at_path(const ordered_json& object, std::initializer_list<const char*> keys) {
+  static const ordered_json none;
   const ordered_json* place = &object;
   for (const char* key : keys) {
-    if (!place->is_object() || !place->contains(key)) return nullptr;
+    if (!place->is_object() || !place->contains(key)) return none;
     place = &(*place)[key];
   }
   return *place;
@@ -32,7 +33,7 @@ std::string with_interval(const ordered_json& value, const ordered_json& low, co
 // The main number of an answer, in words.
 std::string number_of(std::string_view key, const ordered_json& answer) {
   if (key == split_question.key) {
-    const ordered_json share = at_path(answer, {"between_share"});
+    const ordered_json& share = at_path(answer, {"between_share"});
     return share.is_number() && share >= 0 && share <= 1
                ? fmt::format("Share of the variance that lies between heads: {}", percent_text(share.get<double>()))
                : "";
@@ -50,10 +51,10 @@ std::string number_of(std::string_view key, const ordered_json& answer) {
   }
   if (key == rank_question.key) {
     std::string text;
-    const ordered_json groups = at_path(answer, {"effective_rank", "k_pr"});
+    const ordered_json& groups = at_path(answer, {"effective_rank", "k_pr"});
     if (!groups.is_object()) return "";
     for (const auto& [group, curve] : groups.items()) {
-      const ordered_json start = at_path(curve, {"start"}), end = at_path(curve, {"end"});
+      const ordered_json &start = at_path(curve, {"start"}), &end = at_path(curve, {"end"});
       if (!end.is_number()) continue;
       text += text.empty() ? "Effective rank (k_pr): " : "; ";
       text += start.is_number() && start != end ? fmt::format("{} {} → {}", group, json_number(start), json_number(end))
@@ -71,12 +72,12 @@ bool is_count_below(const ordered_json& value, std::int64_t end) {
 // Heads that the answer names, at most three, as layer.head of query heads.
 std::string named_heads(std::string_view key, const ordered_json& answer, const HeadCounts& counts) {
   const bool of_keys = key == rank_question.key;
-  const ordered_json list =
+  const ordered_json& list =
       of_keys ? at_path(answer, {"privileged_dimensions"}) : at_path(answer, {"clusters", "high_norm", "heads"});
   std::string heads;
   if (!list.is_array()) return heads;
   for (std::size_t i = 0; i < std::min<std::size_t>(list.size(), 3); ++i) {
-    const ordered_json layer = at_path(list[i], {"layer"}), head = at_path(list[i], {"head"});
+    const ordered_json &layer = at_path(list[i], {"layer"}), &head = at_path(list[i], {"head"});
     const std::int64_t heads_of_a_layer = of_keys ? counts.key_heads : counts.query_heads;
     if (!is_count_below(layer, counts.layers) || !is_count_below(head, heads_of_a_layer)) continue;
     const std::int64_t shared = of_keys && counts.key_heads > 0 ? counts.query_heads / counts.key_heads : 1;
@@ -101,14 +102,14 @@ std::vector<Answer> answers_of(const ordered_json& summary, const HeadCounts& co
   std::vector<Answer> answers;
   for (const Question& asked : questions) {
     const std::string key(asked.key);
-    const ordered_json answer = at_path(summary, {key.c_str()});
+    const ordered_json& answer = at_path(summary, {key.c_str()});
     const std::string sentence = text_at(answer, "sentence");
     if (sentence.empty()) continue;
     const bool course = at_path(answer, {"start"}) != at_path(answer, {"end"});
     const std::string_view question = course ? asked.question : asked.question_of_one;
     if (question.empty()) continue;
     Answer found{key, std::string(question), sentence, number_of(key, answer), {}, view_of(key, answer, counts)};
-    const ordered_json rules = at_path(summary, {"rules", key.c_str()});
+    const ordered_json& rules = at_path(summary, {"rules", key.c_str()});
     if (rules.is_object())
       for (const auto& [name, rule] : rules.items())
         if (rule.is_string()) found.rules.push_back(rule.get<std::string>());
@@ -121,7 +122,7 @@ std::vector<std::string> damaged_answers(const ordered_json& summary) {
   std::vector<std::string> keys;
   for (const Question& asked : questions) {
     const std::string key(asked.key);
-    const ordered_json answer = at_path(summary, {key.c_str()});
+    const ordered_json& answer = at_path(summary, {key.c_str()});
     if (!answer.is_null() && !at_path(answer, {"sentence"}).is_string()) keys.push_back(key);
   }
   return keys;

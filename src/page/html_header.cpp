@@ -54,9 +54,7 @@ std::string roles_sentence(const ReportRun& run) {
   for (std::size_t label = 0; label < roles.definition.roles.size(); ++label) {
     if (counts[label] == 0) continue;
     with_role += counts[label];
-    std::string name(roles.definition.name_of(label));
-    std::ranges::replace(name, '_', ' ');
-    parts.push_back(fmt::format("{} {}", counts[label], name));
+    parts.push_back(fmt::format("{} {}", counts[label], role_text(roles.definition.name_of(label))));
   }
   const std::size_t all = roles.heads.size();
   if (with_role == 0)

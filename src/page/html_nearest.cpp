@@ -22,12 +22,6 @@ struct Nearest {
   [[nodiscard]] std::string name() const { return head_text(HeadKind::query, layer, head); }
 };
 
-std::string in_words(std::string_view name) {
-  std::string text(name);
-  std::ranges::replace(text, '_', ' ');
-  return text;
-}
-
 void add_test(const Minimum& minimum, double value, Nearest& nearest) {
   const std::string text = fmt::format("{} {}", score_name(minimum.score), fixed_text(value, 3, {minimum.least}));
   if (value >= minimum.least)
@@ -40,7 +34,7 @@ void add_test(const Minimum& minimum, double value, Nearest& nearest) {
 Nearest nearest_to(const RoleCourse& course, std::size_t label) {
   const RolesResult& roles = course.roles;
   const Role& role = roles.definition.roles[label];
-  Nearest nearest{in_words(role.name), roles.role_counts()[label]};
+  Nearest nearest{role_text(role.name), roles.role_counts()[label]};
   const std::optional<std::size_t> place = nearest_head(roles, label);
   if (!place) {
     std::vector<std::string_view> scores;
@@ -57,7 +51,7 @@ Nearest nearest_to(const RoleCourse& course, std::size_t label) {
   if (head.label == label)
     nearest.since = role_since(course, *place);
   else if (nearest.failed.empty())
-    nearest.counts_as = in_words(roles.definition.name_of(head.label));
+    nearest.counts_as = role_text(roles.definition.name_of(head.label));
   return nearest;
 }
 
@@ -105,15 +99,16 @@ std::string nearest_html(const ReportData& data, const ReportRun& run) {
                   {},
                   0};
   std::vector<std::string> attributes;
+  std::string sentence;  // of the first role: the most specific one
   for (std::size_t label = 0; label < definition.roles.size(); ++label) {
     const Nearest nearest = nearest_to(*run.roles, label);
+    if (label == 0) sentence = sentence_of(nearest);
     table.rows.push_back(row_of(nearest));
     attributes.push_back(
         nearest.not_measured.empty() ? fmt::format(" data-head=\"q{}.{}\"", nearest.layer, nearest.head) : "");
   }
   const std::string of_run = data.runs.size() > 1 ? label_of(data, run) + ": " : "";
-  return fmt::format("<p class=\"nearest\">{}</p>\n", escaped(of_run + sentence_of(nearest_to(*run.roles, 0)))) +
-         table_html(table, attributes);
+  return fmt::format("<p class=\"nearest\">{}</p>\n", escaped(of_run + sentence)) + table_html(table, attributes);
 }
 
 }  // namespace headscope

@@ -39,10 +39,8 @@ ordered_json metrics_json(const IndexParts& parts) {
 ordered_json role_names_json(const IndexParts& parts) {
   ordered_json list = ordered_json::array();
   for (std::size_t i = 0; i < parts.role_names.size(); ++i) {
-    std::string text = parts.role_names[i];
-    std::ranges::replace(text, '_', ' ');
-    list.push_back(
-        {{"name", parts.role_names[i]}, {"letter", std::string(1, parts.letters_of_roles[i])}, {"text", text}});
+    const std::string& name = parts.role_names[i];
+    list.push_back({{"name", name}, {"letter", std::string(1, parts.letters_of_roles[i])}, {"text", role_text(name)}});
   }
   return list;
 }
@@ -133,10 +131,11 @@ IndexParts::IndexParts(const ReportData& given, const Choice& chosen, const Deta
   for (const ReportRun& run : data.runs) {
     if (!run.roles) continue;
     const RoleDefinition& definition = run.roles->roles.definition;
+    const std::string letters = role_letters(definition);
     for (std::size_t i = 0; i < definition.roles.size(); ++i)
       if (std::ranges::find(role_names, definition.roles[i].name) == role_names.end()) {
         role_names.push_back(definition.roles[i].name);
-        letters_of_roles += role_letters(definition)[i];
+        letters_of_roles += letters[i];
       }
   }
 }

@@ -30,9 +30,16 @@ std::optional<Bound> bound_of(const Minimum& minimum, std::int64_t d_k) {
     case Score::high_norm:
     case Score::low_norm:
       return std::nullopt;
-    default:
+    case Score::broad:
+    case Score::constant:
+    case Score::consistent:
+    case Score::sink:
+    case Score::previous:
+    case Score::self:
+    case Score::induction:
       return Bound{minimum.least, false};
   }
+  return std::nullopt;
 }
 
 std::optional<MetricLevel> baseline_level(std::string_view metric, const BatchShape& shape, Baselines& baselines) {
@@ -50,8 +57,7 @@ std::vector<MetricLevel> role_levels(std::string_view metric, const RoleDefiniti
     for (const Minimum& minimum : role.minimums) {
       const std::optional<Bound> bound = metric_of(minimum.score) == metric ? bound_of(minimum, d_k) : std::nullopt;
       if (!bound) continue;
-      std::string name = role.name;
-      std::ranges::replace(name, '_', ' ');
+      const std::string name = role_text(role.name);
       const auto known = std::ranges::find(bounds, *bound, &std::pair<Bound, std::string>::first);
       if (known == bounds.end())
         bounds.emplace_back(*bound, name);

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <limits>
 
 #include "core/atomic_file.h"
@@ -15,6 +14,7 @@
 #include "core/error.h"
 #include "core/json_text.h"
 #include "core/lists.h"
+#include "core/regular_file.h"
 #include "page/html.h"
 #include "page/texts.h"
 #include "run/manifest.h"
@@ -88,9 +88,7 @@ void check_place(const fs::path& file, const std::string& named) {
 // Whether a file is a page of ours, or empty.
 bool is_page(const fs::path& file) {
   std::string start(4096, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  start.resize(static_cast<std::size_t>(in.gcount()));
+  start.resize(open_regular_file(file).read(std::as_writable_bytes(std::span(start))));
   return start.empty() || (start.starts_with("<!doctype html>") && start.find("headscope") != std::string::npos);
 }
 

@@ -287,6 +287,12 @@ ordered_json to_json(const RolesResult& result) {
   return object;
 }
 
+std::string role_text(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
 std::string role_letters(const RoleDefinition& definition) {
   std::string letters;
   for (const Role& role : definition.roles) {

@@ -99,6 +99,9 @@ nlohmann::ordered_json to_json(const RolesResult& result);
 // then any of its letters, then any letter.
 std::string role_letters(const RoleDefinition& definition);
 
+// The name of a role in words: "static sink" of static_sink.
+std::string role_text(std::string_view name);
+
 // A map of layers x heads with its legend, the counts, and how stable the labels are.
 std::string to_terminal(const RolesResult& result);
 
