@@ -131,20 +131,25 @@ at::Tensor after_layer(const Decoder& model, std::int64_t index, const at::Tenso
 
 std::vector<LayerMatrix> layer_matrices(const Decoder& model) {
   std::vector<LayerMatrix> matrices;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const DecoderLayer& layer = model.layers[i];
-    const std::string prefix = "layers." + std::to_string(i) + ".";
-    // Queries, keys, values and output are one matrix, as in the source study; an output of another width stands alone.
-    if (layer.output.weight.size(1) == layer.qkv.weight.size(1)) {
-      matrices.push_back({prefix + "attention", {layer.qkv.weight, layer.output.weight}});
-    } else {
-      matrices.push_back({prefix + "attention.qkv", {layer.qkv.weight}});
-      matrices.push_back({prefix + "attention.output", {layer.output.weight}});
-    }
-    if (model.config.gated) matrices.push_back({prefix + "feed_forward.gate", {layer.gate.weight}});
-    matrices.push_back({prefix + "feed_forward.up", {layer.up.weight}});
-    matrices.push_back({prefix + "feed_forward.down", {layer.down.weight}});
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    for (LayerMatrix& matrix : layer_matrices(model, i)) matrices.push_back(std::move(matrix));
+  return matrices;
+}
+
+std::vector<LayerMatrix> layer_matrices(const Decoder& model, std::size_t index) {
+  const DecoderLayer& layer = model.layers[index];
+  const std::string prefix = "layers." + std::to_string(index) + ".";
+  std::vector<LayerMatrix> matrices;
+  // Queries, keys, values and output are one matrix, as in the source study; an output of another width stands alone.
+  if (layer.output.weight.size(1) == layer.qkv.weight.size(1)) {
+    matrices.push_back({prefix + "attention", {layer.qkv.weight, layer.output.weight}});
+  } else {
+    matrices.push_back({prefix + "attention.qkv", {layer.qkv.weight}});
+    matrices.push_back({prefix + "attention.output", {layer.output.weight}});
   }
+  if (model.config.gated) matrices.push_back({prefix + "feed_forward.gate", {layer.gate.weight}});
+  matrices.push_back({prefix + "feed_forward.up", {layer.up.weight}});
+  matrices.push_back({prefix + "feed_forward.down", {layer.down.weight}});
   return matrices;
 }
 

@@ -105,8 +105,9 @@ void for_each_parameter(Model& model, Visit&& visit) {
   if (!config.tied_head) visit("head.weight", embedding, model.own_head);
 }
 
-// The matrices of the layers as Muon takes them.
+// The matrices of the layers as Muon takes them; of all layers, or of one.
 std::vector<LayerMatrix> layer_matrices(const Decoder& model);
+std::vector<LayerMatrix> layer_matrices(const Decoder& model, std::size_t layer);
 
 // The gains that a norm multiplies by, of those that are stored.
 inline at::Tensor effective_gain(const Decoder& model, const at::Tensor& stored) {

@@ -9,16 +9,8 @@
 
 namespace headscope {
 
-bool TrainingPass::supports(const DecoderConfig& c) {
-  const bool plain_norm = c.norm.kind == NormKind::rms && c.norm.place == NormPlace::before && c.norm.offset == 0;
-  const bool plain_rope = c.rope.dims == 0 && c.rope.pairing == RopePairing::neighbours &&
-                          c.rope.scaling.kind == RopeScalingKind::none && !c.rope.float32_angles && !c.sliding_rope &&
-                          c.layer_has_rope.empty();
-  const bool plain_heads = (!c.qk_norm || c.qk_norm_over == QkNormOver::one_head) && c.windows.empty() &&
-                           c.score_cap == 0 && c.logit_cap == 0;
-  const bool plain_layer = c.activation == Activation::squared_relu && !c.gated && !c.bias.qkv && !c.bias.output &&
-                           !c.bias.feed_forward && !c.parallel_residual && c.tied_head;
-  return plain_norm && plain_rope && plain_heads && plain_layer;
+bool TrainingPass::supports(const DecoderConfig& config) {
+  return is_of_the_source_study(config);
 }
 
 TrainingPass::TrainingPass(const Decoder& model, const Options& options) : model_(model), options_(options) {
@@ -44,7 +36,7 @@ NamedTensors TrainingPass::copies() const {
 }
 
 void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, const Part& part, at::Tensor& loss,
-                       const Observe& observe) {
+                       const Observe& observe, const LayerDone& layer_done) {
   const at::NoGradGuard no_gradients;
   const DecoderConfig& c = model_.config;
   const double eps = c.norm.eps, scale = c.embedding_factor();
@@ -88,6 +80,7 @@ void TrainingPass::run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt
     Stream unused;
     if (options_.recompute) layer = forward(index, {layer.x_nm, {}}, unused, {});
     backward(index, layer, d_nm);
+    if (layer_done) layer_done(index);
   }
   add_embedding_gradient(d_embedding, tokens_n, d_nm, scale);
   done("embedding");

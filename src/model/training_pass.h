@@ -3,6 +3,8 @@
 // (train/device_updates.h).
 #pragma once
 
+#include <functional>
+
 #include "model/decoder.h"
 #include "ops/head_rotation.h"
 #include "ops/part_timer.h"
@@ -30,10 +32,12 @@ class TrainingPass {
     double share = 1;   // of the loss
     bool first = true;  // gradients of before do not count: nobody has to clear them
   };
+  // Of a layer whose matrices have their gradients: from the last layer to the first.
+  using LayerDone = std::function<void(std::int64_t layer)>;
   // Adds share · mean loss of the batch to `loss` (a scalar) and its gradients to those of the parameters. `observe`
   // sees every layer, after its attention.
   void run(const at::Tensor& tokens_bt, const at::Tensor& targets_bt, const Part& part, at::Tensor& loss,
-           const Observe& observe = {});
+           const Observe& observe = {}, const LayerDone& layer_done = {});
 
   // Times the parts of every run from now on; null: no longer.
   void time_parts(PartTimer* timer) { timer_ = timer; }

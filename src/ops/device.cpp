@@ -122,17 +122,40 @@ std::optional<ComputeDevice> find_gpu(const std::string& name) {
   return std::nullopt;
 }
 #else
+[[noreturn]] void fail_without_cuda(const std::string& name) {
+  fail_input(
+      "--device {}: this program was built without CUDA; ./headscope builds the one with it by itself where "
+      "there is an NVIDIA driver (docs/gpu.md)",
+      name);
+}
+
 std::optional<ComputeDevice> find_gpu(const std::string& name) {
-  if (name != "auto")
-    fail_input(
-        "--device {}: this program was built without CUDA; ./headscope builds the one with it by itself where "
-        "there is an NVIDIA driver (docs/gpu.md)",
-        name);
+  if (name != "auto") fail_without_cuda(name);
   return std::nullopt;
 }
 #endif
 
 }  // namespace
+
+#ifdef HEADSCOPE_CUDA
+int count_gpus() {
+  return gpu_facts(0).count;
+}
+
+void check_gpu(int index) {
+  const GpuFacts gpu = gpu_facts(index);
+  if (const auto reason = why_not(gpu))
+    fail_input("--device cuda:{}: {}{}", index, *reason, gpu.count > 0 ? "" : "; use --device cpu");
+}
+#else
+int count_gpus() {
+  return 0;
+}
+
+void check_gpu(int index) {
+  fail_without_cuda(fmt::format("cuda:{}", index));
+}
+#endif
 
 ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   check_name(name);

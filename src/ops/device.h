@@ -27,6 +27,11 @@ struct ComputeDevice {
 // may use. Throws Error(Fault::input) where the device is not to be had, Error(Fault::runtime) where others use it.
 ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
+// How many GPUs this process may use, whether they can be used or not.
+int count_gpus();
+// Throws what choose_device would throw of the GPU of this number, before it opens it.
+void check_gpu(int index);
+
 // Reduced types are computed in float32 inside an operation; float32 and float64 as they are.
 inline c10::ScalarType inner_type(c10::ScalarType type) {
   return type == c10::kBFloat16 || type == c10::kHalf ? c10::kFloat : type;

@@ -50,14 +50,15 @@ DeviceStep::DeviceStep(const std::vector<LayerMatrix>& matrices, const NamedTens
                        const OptimizerOptions& options)
     : options_(options), adamw_(std::move(adamw)) {
   const at::NoGradGuard no_gradients;
-  HEADSCOPE_CHECK(!matrices.empty() && !adamw_.parameters().empty(), "a model has matrices and an embedding");
+  HEADSCOPE_CHECK(!matrices.empty() || !adamw_.parameters().empty(), "there is nothing to update");
   std::int64_t elements = 0;
   for (const auto& [name, value] : adamw_.parameters()) elements += aligned(value.numel());
   for (MatrixBatch& layout : matrix_batches(matrices)) {
     elements += layout.elements;
     batches_.emplace_back().layout = std::move(layout);
   }
-  gradients_ = at::zeros({elements}, adamw_.parameters().front().second.options().requires_grad(false));
+  const at::Tensor& some = matrices.empty() ? adamw_.parameters().front().second : matrices.front().parts.front();
+  gradients_ = at::zeros({elements}, some.options().requires_grad(false));
   HEADSCOPE_CHECK(!gradients_.is_cuda() || gradients_.scalar_type() == at::kFloat, "float32 on a GPU");
 
   std::int64_t begin = 0;
@@ -89,9 +90,21 @@ void DeviceStep::keep_copies(std::vector<std::pair<at::Tensor, at::Tensor>> copi
     HEADSCOPE_CHECK(copy.scalar_type() == at::kBFloat16 && copy.is_contiguous() && copy.sizes() == parameter.sizes() &&
                         copy.device() == parameter.device(),
                     "a copy is the parameter in bfloat16");
-    copy.copy_(parameter);
   }
+  copy_again();
   make_tables();
+}
+
+void DeviceStep::copy_again() const {
+  const at::NoGradGuard no_gradients;
+  for (const auto& [parameter, copy] : copies_) copy.copy_(parameter);
+}
+
+void DeviceStep::sum_squares() {
+  if (gradients_.is_cuda())
+    sum_squares_by_kernel();
+  else
+    squares_ = at::linalg_vector_norm(gradients_, 2, {}, /*keepdim=*/false, at::kDouble).square();
 }
 
 void DeviceStep::run(const DeviceUpdate& update, double limit) {
@@ -107,7 +120,7 @@ void DeviceStep::run(const DeviceUpdate& update, double limit) {
 }
 
 void DeviceStep::run_composed(const DeviceUpdate& update, double limit) {
-  const double norm = gradients_.norm().item<double>();
+  const double norm = squares_.sum().sqrt().item<double>();
   update.grad_norm.fill_(norm);
   if (!std::isfinite(norm) || !std::isfinite(update.loss.item<double>())) update.sound.zero_();
   if (update.sound.item<int>() == 0) return;
@@ -115,7 +128,7 @@ void DeviceStep::run_composed(const DeviceUpdate& update, double limit) {
   const auto lr_factor = update.lr_factor.item<double>();
   for (const Batch& batch : batches_) muon_composed(batch, options_.muon_lr * lr_factor);
   adamw_.step(options_.adamw_lr * lr_factor);
-  for (const auto& [parameter, copy] : copies_) copy.copy_(parameter);
+  copy_again();
 }
 
 void DeviceStep::muon_composed(const Batch& batch, double lr) const {
@@ -147,9 +160,15 @@ NamedTensors DeviceStep::momentum() const {
   return state;
 }
 
+// Of a parameter, or of rows of it.
 void* DeviceStep::copy_of(const at::Tensor& parameter) const {
-  for (const auto& [copied, copy] : copies_)
-    if (copied.is_same(parameter)) return copy.mutable_data_ptr();
+  const auto* begin = static_cast<const char*>(parameter.const_data_ptr());
+  for (const auto& [copied, copy] : copies_) {
+    const std::ptrdiff_t before = begin - static_cast<const char*>(copied.const_data_ptr());
+    if (before >= 0 && before < static_cast<std::ptrdiff_t>(copied.nbytes()))
+      return static_cast<at::BFloat16*>(copy.mutable_data_ptr()) +
+             before / static_cast<std::ptrdiff_t>(copied.itemsize());
+  }
   return nullptr;
 }
 
@@ -196,7 +215,7 @@ void DeviceStep::make_tables() {
   };
   const auto doubles = at::TensorOptions(device).dtype(at::kDouble);
   if (!control_.defined()) {
-    norm_partials_ = at::zeros({cuda::norm_partials}, doubles);
+    squares_ = at::zeros({cuda::norm_partials}, doubles);
     control_ = bytes(sizeof(cuda::Control));
     own_steps_ = bytes(sizeof(cuda::ParameterStep) * adamw_.parameters().size());
   }
@@ -246,31 +265,37 @@ void DeviceStep::make_tables() {
   }
 }
 
+void DeviceStep::sum_squares_by_kernel() {
+  const c10::cuda::CUDAGuard guard(gradients_.device());
+  cuda::sum_squares(gradients_.const_data_ptr<float>(), gradients_.numel(), squares_.mutable_data_ptr<double>(),
+                    c10::cuda::getCurrentCUDAStream());
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+}
+
 void DeviceStep::run_kernels(const DeviceUpdate& update, double limit) {
   const c10::cuda::CUDAGuard guard(gradients_.device());
   const auto stream = c10::cuda::getCurrentCUDAStream();
   const AdamWOptions& adamw = adamw_.options();
   auto* control = static_cast<cuda::Control*>(control_.mutable_data_ptr());
   auto* own_steps = static_cast<cuda::ParameterStep*>(own_steps_.mutable_data_ptr());
-  cuda::start_update({.gradients = gradients_.const_data_ptr<float>(),
-                      .count = gradients_.numel(),
-                      .lr_factor = update.lr_factor.const_data_ptr<float>(),
+  cuda::start_update({.lr_factor = update.lr_factor.const_data_ptr<float>(),
                       .loss = update.loss.const_data_ptr<float>(),
                       .grad_norm = update.grad_norm.mutable_data_ptr<float>(),
                       .sound = update.sound.mutable_data_ptr<std::int32_t>(),
                       .limit = limit,
-                      .steps = adamw_.steps().mutable_data_ptr<float>(),
+                      .steps = adamw_.parameters().empty() ? nullptr : adamw_.steps().mutable_data_ptr<float>(),
                       .decays = rows_in<Decay>(decays_),
                       .own_steps = own_steps,
                       .parameters = static_cast<int>(adamw_.parameters().size()),
                       .lr = options_.adamw_lr,
                       .beta1 = adamw.beta1,
                       .beta2 = adamw.beta2},
-                     norm_partials_.mutable_data_ptr<double>(), control, stream);
+                     squares_.const_data_ptr<double>(), control, stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   for (const Batch& batch : batches_) muon_kernels(batch);
   const cuda::AdamWFactors factors = {static_cast<float>(1 - adamw.beta1), static_cast<float>(adamw.beta2),
                                       static_cast<float>(1 - adamw.beta2), static_cast<float>(adamw.eps)};
+  if (adamw_.parameters().empty()) return;
   cuda::adamw(rows_in<cuda::AdamWChunk>(adamw_chunks_), row_count<cuda::AdamWChunk>(adamw_chunks_), factors, own_steps,
               control, stream);
   C10_CUDA_KERNEL_LAUNCH_CHECK();
@@ -303,6 +328,7 @@ void DeviceStep::muon_kernels(const Batch& batch) const {
 }
 #else
 void DeviceStep::make_tables() {}
+void DeviceStep::sum_squares_by_kernel() {}
 void DeviceStep::run_kernels(const DeviceUpdate&, double) {
   fail_runtime("this program was built without kernels");
 }

@@ -20,14 +20,20 @@ struct DeviceUpdate {
 
 class DeviceStep {
  public:
-  // Gives every parameter its gradient. momentum: that of each matrix, [short side, long side], copied.
+  // Gives every parameter its gradient. There is one at least. momentum: that of each matrix, [short side, long side],
+  // copied.
   DeviceStep(const std::vector<LayerMatrix>& matrices, const NamedTensors& momentum, AdamW adamw,
              const OptimizerOptions& options);
 
   // Pairs of a parameter and its copy in bfloat16, which every update writes. Copied here, too.
   void keep_copies(std::vector<std::pair<at::Tensor, at::Tensor>> copies);
 
+  // An update: the square of the norm of the gradients, in parts, to which other ranks may add theirs; then the rest.
+  void sum_squares();
+  [[nodiscard]] const at::Tensor& squares() const { return squares_; }  // float64, to be summed
   void run(const DeviceUpdate& update, double limit);
+  // Every copy becomes the rounded parameter again: where others changed the parameters.
+  void copy_again() const;
 
   // Of each matrix, by name, [short side, long side]: views of what an update changes.
   [[nodiscard]] NamedTensors momentum() const;
@@ -40,6 +46,7 @@ class DeviceStep {
     at::Tensor momentum_chunks, first_chunk, weight_chunks;
     at::Tensor squares, scale;
   };
+  void sum_squares_by_kernel();
   void run_composed(const DeviceUpdate& update, double limit);
   void run_kernels(const DeviceUpdate& update, double limit);
   void muon_composed(const Batch& batch, double lr) const;
@@ -51,9 +58,10 @@ class DeviceStep {
   AdamW adamw_;
   std::vector<Batch> batches_;
   at::Tensor gradients_;  // all of them; what lies between is 0
+  at::Tensor squares_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;
   // On a GPU (optim/cuda/update.h, adamw.h).
-  at::Tensor norm_partials_, control_, decays_, own_steps_, adamw_chunks_;
+  at::Tensor control_, decays_, own_steps_, adamw_chunks_;
 };
 
 }  // namespace headscope

@@ -6,17 +6,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "launch/deal.h"
 #include "model/decoder.h"
 
 namespace headscope {
 
 std::int64_t rows_of(const LayerMatrix& matrix);
-
-// Memory is cut at multiples of so many elements: kernels read 16 bytes at once, and caches have lines of 128.
-constexpr std::int64_t alignment = 64;
-constexpr std::int64_t aligned(std::int64_t elements) {
-  return (elements + alignment - 1) / alignment * alignment;
-}
 
 // Matrices of one shape.
 struct MatrixGroup {

@@ -45,21 +45,30 @@ void Muon::step(double lr) {
 }
 
 void Muon::step(Group& group, double lr) const {
-  std::vector<at::Tensor> gradients;
-  for (std::size_t i = 0; i < group.matrices.size(); ++i)
-    gradients.push_back(gradient_of(group.matrices[i], group.transposed[i]));
-  const at::Tensor gradient = at::stack(gradients);
-  group.momentum.lerp_(gradient, 1 - options_.momentum);
-  const at::Tensor update = polar_express(gradient.lerp(group.momentum, options_.momentum));
+  // A CPU takes one matrix after another: it is no slower, and the result does not depend on what is beside a matrix,
+  // so that ranks may share them out.
+  const auto count = static_cast<std::int64_t>(group.matrices.size());
+  const std::int64_t at_once = group.momentum.is_cuda() ? count : 1;
+  for (std::int64_t first = 0; first < count; first += at_once) step(group, first, at_once, lr);
+}
 
-  for (std::size_t i = 0; i < group.matrices.size(); ++i) {
-    const LayerMatrix& matrix = group.matrices[i];
-    const at::Tensor whole =
-        group.transposed[i] ? update[static_cast<std::int64_t>(i)].t() : update[static_cast<std::int64_t>(i)];
+void Muon::step(Group& group, std::int64_t first, std::int64_t count, double lr) const {
+  std::vector<at::Tensor> gradients;
+  for (std::int64_t i = first; i < first + count; ++i)
+    gradients.push_back(
+        gradient_of(group.matrices[static_cast<std::size_t>(i)], group.transposed[static_cast<std::size_t>(i)]));
+  const at::Tensor gradient = at::stack(gradients);
+  at::Tensor momentum = group.momentum.narrow(0, first, count);
+  momentum.lerp_(gradient, 1 - options_.momentum);
+  const at::Tensor updates = polar_express(gradient.lerp(momentum, options_.momentum));
+
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto place = static_cast<std::size_t>(first + i);
+    const at::Tensor whole = group.transposed[place] ? updates[i].t() : updates[i];
     const double scale =
         std::sqrt(std::max(1.0, static_cast<double>(whole.size(0)) / static_cast<double>(whole.size(1))));
     std::int64_t row = 0;
-    for (at::Tensor part : matrix.parts) {
+    for (at::Tensor part : group.matrices[place].parts) {
       part.add_(whole.narrow(0, row, part.size(0)), -lr * scale);
       row += part.size(0);
     }

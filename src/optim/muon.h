@@ -21,13 +21,14 @@ class Muon {
   [[nodiscard]] NamedTensors state() const;
 
  private:
-  // Matrices of one shape, or of its transpose, are orthogonalised in one batch: [matrices, short side, long side].
+  // Matrices of one shape, or of its transpose: [matrices, short side, long side]. A GPU orthogonalises them at once.
   struct Group {
     std::vector<LayerMatrix> matrices;
     std::vector<bool> transposed;
     at::Tensor momentum;
   };
   void step(Group& group, double lr) const;
+  void step(Group& group, std::int64_t first, std::int64_t count, double lr) const;
 
   MuonOptions options_;
   std::vector<Group> groups_;

@@ -10,15 +10,35 @@ namespace headscope {
 namespace {
 
 // AdamW on what the matrices of the layers leave, each with its decay.
-AdamW make_adamw(const Decoder& model, const OptimizerOptions& options) {
+AdamW make_adamw(const Shares& shares, const OptimizerOptions& options) {
   NamedTensors parameters;
   std::vector<Decay> decays;
-  for_each_parameter(model, [&](const std::string& name, ParameterKind kind, const at::Tensor& value) {
-    if (!value.requires_grad() || kind == ParameterKind::matrix) return;
-    parameters.emplace_back(name, value);
-    decays.push_back(decay_of(options, kind));
-  });
+  for (const Share& share : shares.others()) {
+    parameters.emplace_back(share.name, share.own);
+    decays.push_back(decay_of(options, share.kind));
+  }
   return {std::move(parameters), options.adamw, std::move(decays)};
+}
+
+// One behind the other, in the order of names, and zeros up to so many elements.
+at::Tensor in_one(NamedTensors state, std::int64_t elements) {
+  std::ranges::sort(state, {}, &NamedTensors::value_type::first);
+  std::vector<at::Tensor> flat;
+  for (const auto& [name, value] : state) flat.push_back(value.flatten());
+  const at::Tensor all = at::cat(flat);
+  return at::constant_pad_nd(all, {0, elements - all.numel()});
+}
+
+std::int64_t elements_of(const NamedTensors& state) {
+  std::int64_t elements = 0;
+  for (const auto& [name, value] : state) elements += value.numel();
+  return elements;
+}
+
+at::Tensor find(const NamedTensors& state, const std::string& name) {
+  const auto found = std::ranges::find(state, name, &NamedTensors::value_type::first);
+  HEADSCOPE_CHECK(found != state.end(), "{} is not in the state", name);
+  return found->second;
 }
 
 }  // namespace
@@ -28,11 +48,11 @@ Decay decay_of(const OptimizerOptions& options, ParameterKind kind) {
   return {kind == ParameterKind::embedding ? options.decay_of_embedding() : options.adamw.weight_decay};
 }
 
-Optimizers::Optimizers(const Decoder& model, const OptimizerOptions& options)
+Optimizers::Optimizers(const Decoder& model, const OptimizerOptions& options, const Sharing& sharing)
     : options_(options),
-      matrices_(layer_matrices(model)),
-      muon_(matrices_, options.muon),
-      adamw_(make_adamw(model, options)) {
+      shares_(model, sharing),
+      muon_(shares_.matrices(), options.muon),
+      adamw_(make_adamw(shares_, options)) {
   for_each_parameter(model, [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     parameters_.emplace_back(name, value);
   });
@@ -46,7 +66,8 @@ void Optimizers::step(double lr_factor) {
 
 void Optimizers::keep_gradients() {
   if (device_) return;
-  device_.emplace(matrices_, muon_.state(), adamw_, options_);
+  device_.emplace(shares_.matrices(), muon_.state(), adamw_, options_);
+  shares_.keep_gradients();
   muon_ = Muon({}, options_.muon);  // gives its memory back
 }
 
@@ -62,8 +83,23 @@ void Optimizers::keep_copies(const NamedTensors& copies) {
 }
 
 void Optimizers::step(const DeviceUpdate& update, double limit) {
+  sum_squares();
+  step_own(update, limit);
+}
+
+const at::Tensor& Optimizers::sum_squares() {
   HEADSCOPE_CHECK(device_, "keep_gradients comes first");
+  device_->sum_squares();
+  return device_->squares();
+}
+
+void Optimizers::step_own(const DeviceUpdate& update, double limit) {
   device_->run(update, limit);
+}
+
+void Optimizers::unpack_weights() {
+  shares_.unpack_weights();
+  device_->copy_again();
 }
 
 NamedTensors Optimizers::state() const {
@@ -72,13 +108,40 @@ NamedTensors Optimizers::state() const {
   return state;
 }
 
-double clip_gradients(const std::vector<at::Tensor>& parameters, double limit) {
-  const at::NoGradGuard no_gradients;
-  std::vector<at::Tensor> gradients;
-  for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
-  const double norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients))).item<double>();
-  if (std::isfinite(norm) && norm > limit) at::_foreach_mul_(gradients, limit / norm);
-  return norm;
+NamedTensors Optimizers::whole_state(const Decoder& model, const Ranks& ranks) const {
+  if (!ranks.several()) return state();
+  const at::Tensor own_elements = at::full({}, elements_of(state()), at::kLong);
+  const auto most = ranks.all_gather(own_elements).max().item<std::int64_t>();
+  const at::Tensor of_ranks = ranks.gather_to_first(in_one(state(), most));
+  if (!ranks.first()) return {};
+  NamedTensors whole = Optimizers(model, options_).state();
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const Optimizers part(model, options_, {rank, ranks.size(), false, shares_.sharing().least_piece});
+    NamedTensors names = part.state();
+    std::ranges::sort(names, {}, &NamedTensors::value_type::first);
+    std::int64_t begin = 0;
+    for (const auto& [name, value] : names) {
+      const at::Tensor target = find(whole, name);
+      const Share* rows = part.shares_.rows_behind(name, value);
+      (rows != nullptr ? rows->rows_of(target) : target)
+          .copy_(of_ranks[rank].narrow(0, begin, value.numel()).view_as(value));
+      begin += value.numel();
+    }
+  }
+  return whole;
+}
+
+void Optimizers::load_state(const std::function<void(const std::string&, const at::Tensor&)>& load) const {
+  for (const auto& [name, value] : state()) {
+    const Share* rows = shares_.rows_behind(name, value);
+    if (rows == nullptr) {
+      load(name, value);
+      continue;
+    }
+    const at::Tensor whole = at::empty_like(rows->parameter, value.options());
+    load(name, whole);
+    value.copy_(rows->rows_of(whole));
+  }
 }
 
 double learning_rate_factor(const ScheduleOptions& options, std::int64_t step, std::int64_t steps) {

@@ -1,8 +1,8 @@
-// The optimizers of a decoder, Muon on the matrices of its layers, AdamW on everything else; the norm of the gradients
-// that they get, and their learning rate.
+// The optimizers of a decoder, Muon on the matrices of its layers, AdamW on everything else; and their learning rate.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -10,6 +10,7 @@
 #include "optim/adamw.h"
 #include "optim/device_step.h"
 #include "optim/muon.h"
+#include "optim/shares.h"
 #include "settings/train_options.h"
 
 namespace headscope {
@@ -20,10 +21,14 @@ Decay decay_of(const OptimizerOptions& options, ParameterKind kind);
 // Both together.
 class Optimizers {
  public:
-  // Keeps references to the model's parameters (tensors are shared, not copied).
-  Optimizers(const Decoder& model, const OptimizerOptions& options);
+  // Keeps references to the model's parameters (tensors are shared, not copied). Of several ranks, this one updates its
+  // share of them, and has the state of those alone.
+  Optimizers(const Decoder& model, const OptimizerOptions& options, const Sharing& sharing = {});
 
-  // One update from the gradients, learning rates times `lr_factor`.
+  // How an update is shared out. Its gradients are those that step() takes.
+  [[nodiscard]] Shares& shares() { return shares_; }
+
+  // One update of what this rank owns from its gradients, learning rates times `lr_factor`.
   void step(double lr_factor);
 
   // From here on every trained parameter has a gradient that stays where it is, zero at first, and updates are
@@ -39,21 +44,27 @@ class Optimizers {
   // An update without the host: norm of all gradients, clipping to `limit`, Muon, AdamW, copies; then the gradients are
   // zero. If it is not sound, weights, state, copies and gradients stay.
   void step(const DeviceUpdate& update, double limit);
+  // The same in parts, between which ranks exchange what they have: the square of the norm of the own gradients, to be
+  // summed (it stays where it is); the update of what this rank owns; the weights of the others.
+  const at::Tensor& sum_squares();
+  void step_own(const DeviceUpdate& update, double limit);
+  void unpack_weights();
 
+  // By name: what a checkpoint holds. They share memory with this object.
   [[nodiscard]] NamedTensors state() const;
+  // That of all ranks, on rank 0: what one rank would have. Empty elsewhere. Every rank calls it.
+  [[nodiscard]] NamedTensors whole_state(const Decoder& model, const Ranks& ranks) const;
+  // load(name, value) fills a tensor of the state that one rank would have; of it, this rank's share is taken.
+  void load_state(const std::function<void(const std::string& name, const at::Tensor& value)>& load) const;
 
  private:
   OptimizerOptions options_;
   NamedTensors parameters_;
-  std::vector<LayerMatrix> matrices_;
+  Shares shares_;
   Muon muon_;
   AdamW adamw_;
   std::optional<DeviceStep> device_;
 };
-
-// Scales the gradients so that the norm of all of them together is at most `limit`, and returns the norm before. A norm
-// that is not finite is returned and nothing is scaled.
-double clip_gradients(const std::vector<at::Tensor>& parameters, double limit);
 
 // The learning rate over training, as a factor of its full value, for step 0 … steps - 1. During warm-up (step + 1) /
 // warmup_steps; the cosine falls from 1 after the warm-up to final_share at the last step.

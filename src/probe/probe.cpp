@@ -216,15 +216,27 @@ Gains gains_of(const Decoder& model) {
   return {rows_of(both.narrow(0, 0, q.numel()).view_as(q)), rows_of(both.narrow(0, q.numel(), k.numel()).view_as(k))};
 }
 
-double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
-                       const EditKeys& edit, const Observe& observe) {
+std::vector<double> batch_losses(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                                 const EditKeys& edit, const Observe& observe) {
   const at::NoGradGuard no_gradients;
-  double sum = 0;
+  std::vector<double> losses;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const Hooks hooks{.observe = i == 0 ? observe : Observe(), .edit_keys = edit};
-    sum += next_token_loss(model, batches[i].tokens_bt, batches[i].targets_bt, type, hooks).item<double>();
+    losses.push_back(
+        next_token_loss(model, batches[i].tokens_bt, batches[i].targets_bt, type, hooks).item<double>());
   }
-  return sum / static_cast<double>(batches.size());
+  return losses;
+}
+
+double mean_loss(const std::vector<double>& losses) {
+  double sum = 0;
+  for (const double loss : losses) sum += loss;
+  return sum / static_cast<double>(losses.size());
+}
+
+double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                       const EditKeys& edit, const Observe& observe) {
+  return mean_loss(batch_losses(model, batches, type, edit, observe));
 }
 
 ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
@@ -242,7 +254,10 @@ ProbeResult probe_model(const Decoder& model, const std::vector<Batch>& batches,
   // Where training computes in float32, too, one pass over the first batch gives both heads and loss.
   const bool one_pass = with_loss && type == at::kFloat;
   if (!one_pass) final_hidden(model, batches.front().tokens_bt, at::kFloat, {.observe = measure});
-  if (with_loss) result.val_loss = validation_loss(model, batches, type, {}, one_pass ? measure : Observe());
+  if (with_loss) {
+    result.losses = batch_losses(model, batches, type, {}, one_pass ? measure : Observe());
+    result.val_loss = mean_loss(result.losses);
+  }
   result.layers = heads.finish().layers;
   ranks.add_to(result.layers);
   result.rank_errors = ranks.errors();

@@ -86,15 +86,20 @@ RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt
 // Empty without QK-Norm.
 Gains gains_of(const Decoder& model);
 
-// Mean next-token loss over the batches, nats, computed in `type`. `edit` changes the keys; `observe` sees the first
-// batch.
+// Mean next-token loss of each batch, nats, computed in `type`. `edit` changes the keys; `observe` sees the first batch.
+std::vector<double> batch_losses(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
+                                 const EditKeys& edit = {}, const Observe& observe = {});
+// Their mean, added in their order.
+double mean_loss(const std::vector<double>& losses);
+// Both.
 double validation_loss(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
                        const EditKeys& edit = {}, const Observe& observe = {});
 
 struct ProbeResult {
   std::vector<HeadValues> layers;  // of the first batch
   Gains gains;
-  std::optional<double> val_loss;              // mean over all batches, nats
+  std::vector<double> losses;                  // of each batch, nats; empty: not asked for
+  std::optional<double> val_loss;              // their mean
   std::optional<RankErrors> rank_errors = {};  // of the first batch
 };
 

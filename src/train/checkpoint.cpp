@@ -1,6 +1,9 @@
 #include "train/checkpoint.h"
 
+#include <cstring>
+
 #include "core/atomic_file.h"
+#include "formats/content_hash.h"
 #include "model/checkpoint_files.h"
 #include "model/load.h"
 
@@ -24,13 +27,14 @@ void remove_checkpoint(const fs::path& checkpoint) {
   fs::remove_all(aside);
 }
 
-void write_folder(const fs::path& folder, const Trainer& trainer, const CheckpointState& state) {
+void write_folder(const fs::path& folder, const Trainer& trainer, const NamedTensors& optimizer,
+                  const CheckpointState& state) {
   NamedTensors weights;
   for_each_parameter(trainer.model(), [&](const std::string& name, ParameterKind, const at::Tensor& value) {
     weights.emplace_back(name, value);
   });
   const ordered_json hashes = {{model_name, save_tensors(folder / model_name, weights)},
-                               {optimizer_name, save_tensors(folder / optimizer_name, trainer.optimizers().state())}};
+                               {optimizer_name, save_tensors(folder / optimizer_name, optimizer)}};
   write_file(folder / state_name, sealed({{"step", state.step},
                                           {"loss_sum", state.loss_sum},
                                           {"loss_count", state.loss_count},
@@ -50,18 +54,46 @@ TableRows rows_of(const CheckpointReader& reader) {
   return rows;
 }
 
+// Throws AgreedError(Fault::runtime) where a rank has other weights than rank 0.
+void check_equal_weights(const Trainer& trainer) {
+  const Ranks& ranks = trainer.ranks();
+  if (!ranks.several()) return;
+  ContentHash hash;
+  for_each_parameter(trainer.model(), [&](const std::string&, ParameterKind, const at::Tensor& value) {
+    const at::Tensor bytes = value.detach().cpu().contiguous();
+    hash.add({static_cast<const std::byte*>(bytes.const_data_ptr()), bytes.nbytes()});
+  });
+  const std::string hex = hash.hex();
+  const at::Tensor own = at::empty({static_cast<std::int64_t>(hex.size())}, at::kByte);
+  std::memcpy(own.mutable_data_ptr(), hex.data(), hex.size());
+  const at::Tensor all = ranks.all_gather(own);
+  std::vector<int> other;
+  for (int rank = 1; rank < ranks.size(); ++rank)
+    if (!all[rank].equal(all[0])) other.push_back(rank);
+  if (!other.empty())
+    throw AgreedError(Fault::runtime,
+                      fmt::format("step {}: rank {} of {} has other weights than rank 0; nothing was saved: go on from "
+                                  "the checkpoint before with --resume, and look at the memory of that machine",
+                                  trainer.steps_done(), fmt::join(other, ", rank "), ranks.size()));
+}
+
 }  // namespace
 
 void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
                      std::int64_t keep) {
+  const Ranks& ranks = trainer.ranks();
   const fs::path target = checkpoints / checkpoint_name(state.step);
-  if (fs::exists(target)) return;  // the same step of the same run is the same state
+  const bool is_there = ranks.first() && fs::exists(target);  // the same step of the same run is the same state
+  if (ranks.joined(at::full({}, is_there ? 1 : 0, at::kLong)).item<bool>()) return;
+  check_equal_weights(trainer);
+  const NamedTensors optimizer = trainer.optimizers().whole_state(trainer.model(), ranks);
+  if (!ranks.first()) return;
   const fs::path partial = checkpoints / (partial_prefix + checkpoint_name(state.step));
   std::error_code ignored;
   fs::remove_all(partial, ignored);
   try {
     fs::create_directories(partial);
-    write_folder(partial, trainer, state);
+    write_folder(partial, trainer, optimizer, state);
     fs::rename(partial, target);
     sync_folder(checkpoints);
   } catch (const fs::filesystem_error& error) {
@@ -93,8 +125,9 @@ CheckpointState load_checkpoint(const fs::path& checkpoint, Trainer& trainer) {
   state.rows = rows_of(reader);
   state.data_hash = reader.text("data_hash");
   state.config = reader.object("config");
-  for (const auto& [name, value] : trainer.optimizers().state())
+  trainer.optimizers().load_state([&](const std::string& name, const at::Tensor& value) {
     load_tensor(moments.get(name), value, (checkpoint / optimizer_name).string());
+  });
   trainer.go_to(state.step);
   return state;
 }

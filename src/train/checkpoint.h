@@ -21,7 +21,8 @@ struct CheckpointState {
 };
 
 // Writes the folder under another name first; it appears whole or not at all. Removes all but the newest `keep`. Throws
-// Error(Fault::runtime) when that fails; earlier checkpoints are then as they were.
+// Error(Fault::runtime) when that fails; earlier checkpoints are then as they were. Of several ranks, all call it and
+// the first one writes, once the weights of all are found to be the same.
 void save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
                      std::int64_t keep);
 

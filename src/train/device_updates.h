@@ -1,5 +1,5 @@
 // Updates on a GPU that the host does not wait for: the pass that is written out, and the optimizers behind it,
-// recorded once as CUDA graphs and replayed.
+// recorded once as CUDA graphs and replayed. What ranks exchange is queued between the graphs.
 #pragma once
 
 #include <functional>
@@ -21,12 +21,17 @@ class DeviceUpdates {
   // What an update gave.
   struct Outcome {
     double loss = 0, grad_norm = 0;
+    // Of several ranks:
+    bool stop = false;                 // a signal asked one of them to stop
+    std::vector<double> losses = {};   // of the forward steps, as shares of the loss
+    std::vector<double> seconds = {};  // that each rank took for a forward step of the update before
   };
 
   virtual ~DeviceUpdates() = default;
 
-  // Queues an update: batch(i) gives forward step i of options.accumulation, in pinned memory of the host. The first
-  // one is measured where a measurer is given, which then has sent what it has. All measurers choose the same.
+  // Queues an update: batch(i) gives forward step i of options.accumulation, in pinned memory of the host; those of
+  // this rank are asked for. The first one is measured where a measurer is given, which then has sent what it has. All
+  // measurers choose the same.
   virtual void launch(const std::function<Batch(std::int64_t)>& batch, double lr_factor, HeadMeasurer* measurer) = 0;
   // Of the oldest update that was launched and not asked for yet; waits for it. An update whose loss or norm is not
   // finite changes nothing, and none behind it does.
@@ -45,8 +50,9 @@ bool has_device_updates(const DecoderConfig& model, const TrainOptions& options,
 std::vector<std::string> nondeterministic_operations(const DecoderConfig& model, const TrainOptions& options,
                                                      at::Device device);
 
-// Null where autograd makes them. Model, optimizers and options must outlive it.
+// Null where autograd makes them. Model, optimizers, options and ranks must outlive it.
 std::unique_ptr<DeviceUpdates> make_device_updates(const Decoder& model, Optimizers& optimizers,
-                                                   const TrainOptions& options, const ComputeDevice& device);
+                                                   const TrainOptions& options, const ComputeDevice& device,
+                                                   const Ranks& ranks = Ranks::one());
 
 }  // namespace headscope

@@ -5,7 +5,6 @@
 #include <regex>
 
 #include "core/console.h"
-#include "core/interrupt.h"
 #include "core/missing.h"
 #include "formats/parquet_table.h"
 #include "heads/loss_spikes.h"
@@ -13,6 +12,7 @@
 #include "model/checkpoint_files.h"
 #include "ops/torch_errors.h"
 #include "train/checkpoint.h"
+#include "train/slow_ranks.h"
 
 namespace headscope {
 namespace {
@@ -30,26 +30,29 @@ class TrainRun {
  public:
   TrainRun(const TrainJob& job, const Corpus& corpus, const ComputeDevice& device, const TrainObserver& observer)
       : job_(job),
+        ranks_(*job.ranks),
         observer_(observer),
         chosen_(job.track.metrics, "track.metrics"),
         checkpoints_(job.folder / checkpoints_name),
-        latest_(latest_checkpoint(checkpoints_)),
+        latest_(checkpoint_to_go_on_from()),
         trainer_(latest_ ? empty_decoder(job.model, device.device) : make_decoder(job.model, job.seed, device.device),
-                 job.options, job.seed, corpus, device),
-        tables_(job.folder, moments_of(job)) {
+                 job.options, job.seed, corpus, device, ranks_) {
     if (latest_) state_ = load_checkpoint(*latest_, trainer_);
     if (latest_ && state_.data_hash != corpus.hash)
-      fail_input(
-          "{}: the data is not what it was when the run began ({}); give the same data, or start anew with "
-          "--overwrite",
-          latest_->string(), corpus.source);
+      throw AgreedError(Fault::input,
+                        fmt::format("{}: the data is not what it was when the run began ({}); give the same data, or "
+                                    "start anew with --overwrite",
+                                    latest_->string(), corpus.source));
     state_.data_hash = corpus.hash;
-    tables_.truncate(state_.rows);
     state_.config = job.config;
+    if (!ranks_.first()) return;
+    tables_.emplace(job.folder, moments_of(job));
+    tables_->truncate(state_.rows);
   }
 
   // Whatever ends the training is in its progress and events.
   TrainResult run() {
+    if (!ranks_.first()) return follow();
     begin_log();
     try {
       return run_to_the_result();
@@ -63,22 +66,19 @@ class TrainRun {
   }
 
  private:
+  // Ranks other than the first do the same and write nothing.
+  TrainResult follow() {
+    train_or_diverge();
+    return {};
+  }
+
   TrainResult run_to_the_result() {
-    std::optional<Divergence> divergence;
-    try {
-      train_to_the_end();
-    } catch (const NotFinite& failure) {
-      const Moment now = moment_now();
-      save();
-      if (!job_.diverges_to_result)
-        fail_runtime("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
-                     checkpoints_.string(), NotFinite::advice);
-      divergence = {now, failure.found};
-      log_->append("warning", now, failure.found);
-    }
-    tables_.merge();
-    TrainResult result{tables_.tracks(), tables_.losses(), seconds_ > 0 ? tokens_ / seconds_ : 0,
-                       std::move(divergence)};
+    std::optional<Divergence> divergence = train_or_diverge();
+    if (divergence) log_->append("warning", divergence->moment, divergence->found);
+    tables_->merge();
+    TrainResult result{tables_->tracks(), tables_->losses(), seconds_ > 0 ? tokens_ / seconds_ : 0};
+    if (ranks_.connected() && seconds_ > 0) result.exchange_share = exchange_seconds_ / seconds_;
+    result.divergence = std::move(divergence);
     // A run that was stopped behind its last probe does not have them yet.
     if (needs_rank_errors() && !result.divergence)
       result.rank_errors = rank_errors_ ? *rank_errors_ : trainer_.rank_errors(chosen_);
@@ -88,6 +88,33 @@ class TrainRun {
     else
       log_end(phase::figures, fmt::format("all {} steps are done", job_.options.steps()));
     return result;
+  }
+
+  std::optional<Divergence> train_or_diverge() {
+    try {
+      train_to_the_end();
+      ranks_.part();
+      return std::nullopt;
+    } catch (const NotFinite& failure) {
+      const Moment now = moment_now();
+      save();
+      if (!job_.diverges_to_result)
+        throw AgreedError(Fault::runtime,
+                          fmt::format("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
+                                      checkpoints_.string(), NotFinite::advice));
+      ranks_.part();
+      return Divergence{now, failure.found};
+    }
+  }
+
+  // Rank 0 has looked at the folder; the others go on from the same one.
+  [[nodiscard]] std::optional<std::filesystem::path> checkpoint_to_go_on_from() const {
+    const std::string found = ranks_.from_first("checkpoint", [&] {
+      const auto latest = latest_checkpoint(checkpoints_);
+      if (!latest) return std::string();
+      return (ranks_.several() ? std::filesystem::absolute(*latest) : *latest).string();
+    });
+    return found.empty() ? std::nullopt : std::optional<std::filesystem::path>(found);
   }
 
   [[nodiscard]] Moment moment_now() const { return {trainer_.steps_done(), trainer_.tokens_done()}; }
@@ -106,18 +133,24 @@ class TrainRun {
     progress_->enter(phase::training);
     if (latest_)
       log_->append("resume", moment_now(),
-                   fmt::format("goes on from {}/{}", checkpoints_name, latest_->filename().string()));
+                   fmt::format("goes on from {}/{}{}", checkpoints_name, latest_->filename().string(), by_ranks()));
     else if (!log_->before().empty())
       log_->append("resume", moment_now(), "begins again: there is no checkpoint");
     else
-      log_->append("start", moment_now(),
-                   fmt::format("{} steps of {} tokens", job_.options.steps(), job_.options.tokens_per_step()));
+      log_->append(
+          "start", moment_now(),
+          fmt::format("{} steps of {} tokens{}", job_.options.steps(), job_.options.tokens_per_step(), by_ranks()));
+  }
+
+  [[nodiscard]] std::string by_ranks() const {
+    return ranks_.several() ? fmt::format(", on {} ranks", ranks_.size()) : "";
   }
 
   // The first line of the text. The error that ends a training is the one to report: a folder that was moved away
   // refuses this note, too.
   void log_end(const char* phase, std::string_view text) noexcept {
     try {
+      observer_.before_writing();
       log_->append("end", moment_now(), text.substr(0, text.find('\n')));
       progress_->enter(phase);
     } catch (const std::exception&) {
@@ -131,17 +164,19 @@ class TrainRun {
       step();
       if (job_.options.probes_at(trainer_.steps_done())) probe();
       observer_.progress(trainer_.steps_done(), last_loss_);
-      if (interrupt_requested()) stop();
+      if (trainer_.stop_requested()) stop();
       if (trainer_.steps_done() % job_.options.checkpoint_every == 0)
         save();
-      else if (tables_.flush_is_due())
+      else if (tables_ && tables_->flush_is_due())
         flush();
     }
     save();
   }
 
   void step() {
-    record([&] { return trainer_.step(track_is_due() ? &chosen_ : nullptr); });
+    const double exchanged_before = ranks_.exchange_seconds();
+    record([&] { return trainer_.step(ranks_.first() && track_is_due() ? &chosen_ : nullptr); });
+    exchange_seconds_ += ranks_.exchange_seconds() - exchanged_before;
   }
 
   // Waits for updates that are under way.
@@ -151,7 +186,7 @@ class TrainRun {
 
   template <class Next>
   void record(const Next& next) {
-    if (const std::optional<StepRecord> done = next()) add(*done);
+    if (const std::optional<StepRecord> done = next(); done && ranks_.first()) add(*done);
   }
 
   // Rows of an update are written when it is done: on a GPU the next one is under way by then.
@@ -159,19 +194,20 @@ class TrainRun {
     const double seconds = seconds_since(std::max(update.start, recorded_));
     recorded_ = Clock::now();
     const auto tokens = static_cast<double>(job_.options.tokens_per_step());
-    tables_.add_step({update.after, update.loss, job_.options.optim.muon_lr * update.lr_factor,
-                      job_.options.optim.adamw_lr * update.lr_factor, update.grad_norm, tokens / seconds});
+    tables_->add_step({update.after, update.loss, job_.options.optim.muon_lr * update.lr_factor,
+                       job_.options.optim.adamw_lr * update.lr_factor, update.grad_norm, tokens / seconds});
     if (update.measurer) {
       const HeadMeasurements heads = update.measurer->finish();
       const Measured measured{update.before, "train"};
-      tables_.add_heads(measured, heads.layers);
-      tables_.add_gains(measured, heads.gains, /*with_vectors=*/!job_.options.probes_at(update.before.step));
+      tables_->add_heads(measured, heads.layers);
+      tables_->add_gains(measured, heads.gains, /*with_vectors=*/!job_.options.probes_at(update.before.step));
     }
     if (const auto spike = spikes_.add(update.after.step, update.loss))
       log_->append("spike", update.after,
                    fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
                                spike->median));
     progress_->add(update.after, update.loss, tokens, seconds);
+    slow_ranks_.add(update.seconds);
     last_loss_ = update.loss;
     state_.loss_sum += update.loss;
     ++state_.loss_count;
@@ -188,16 +224,20 @@ class TrainRun {
   // The first probe has no losses: nothing was trained.
   void probe() {
     settle();
-    progress_->enter(phase::probe);
     const bool with_loss = trainer_.steps_done() > 0;
+    if (!ranks_.first()) {
+      static_cast<void>(trainer_.probe(chosen_, with_loss));
+      return;
+    }
+    progress_->enter(phase::probe);
     const double loss = with_loss ? state_.loss_sum / static_cast<double>(state_.loss_count) : missing;
     const Measured now{moment_now(), "probe"};
     const bool is_last = trainer_.steps_done() == job_.options.steps();
     const ProbeResult result = trainer_.probe(chosen_, with_loss, /*with_errors=*/is_last && needs_rank_errors());
     if (is_last) rank_errors_ = result.rank_errors;
-    tables_.add_probe({now.moment, loss, result.val_loss.value_or(missing)}, result.layers);
-    tables_.add_heads(now, result.layers);
-    tables_.add_gains(now, result.gains, /*with_vectors=*/true);
+    tables_->add_probe({now.moment, loss, result.val_loss.value_or(missing)}, result.layers);
+    tables_->add_heads(now, result.layers);
+    tables_->add_gains(now, result.gains, /*with_vectors=*/true);
     state_.loss_sum = 0;
     state_.loss_count = 0;
     log_->append("probe", now.moment,
@@ -207,14 +247,19 @@ class TrainRun {
 
   void flush() {
     observer_.before_writing();
-    state_.rows = tables_.flush();
+    state_.rows = tables_->flush();
   }
 
   void save() {
     settle();
-    progress_->enter(phase::checkpoint);
-    flush();
     state_.step = trainer_.steps_done();
+    if (!ranks_.first()) {
+      save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
+      return;
+    }
+    progress_->enter(phase::checkpoint);
+    warn_of_slow_ranks();
+    flush();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
     if (last_saved_ != state_.step)  // the last step may be saved twice
       log_->append("checkpoint", moment_now(), fmt::format("{}/{}", checkpoints_name, checkpoint_name(state_.step)));
@@ -222,28 +267,37 @@ class TrainRun {
     progress_->enter(phase::training);
   }
 
+  void warn_of_slow_ranks() {
+    for (const std::string& text : slow_ranks_.found()) {
+      log_->append("warning", moment_now(), text);
+      observer_.warning(text);
+    }
+  }
+
   [[noreturn]] void stop() {
     observer_.saving();
     save();
-    throw Error(Fault::interrupted, fmt::format("interrupted at step {} of {}, state saved; {}", trainer_.steps_done(),
-                                                job_.options.steps(), job_.resume_hint));
+    throw AgreedError(Fault::interrupted, fmt::format("interrupted at step {} of {}, state saved; {}",
+                                                      trainer_.steps_done(), job_.options.steps(), job_.resume_hint));
   }
 
   const TrainJob& job_;
+  const Ranks& ranks_;
   const TrainObserver& observer_;
   MetricSelection chosen_;
   std::filesystem::path checkpoints_;
   std::optional<std::filesystem::path> latest_;
   Trainer trainer_;
-  RunTables tables_;
+  std::optional<RunTables> tables_;  // of the first rank
   CheckpointState state_;
   Clock::time_point recorded_ = Clock::now();
-  double last_loss_ = missing, seconds_ = 0, tokens_ = 0;
+  double last_loss_ = missing, seconds_ = 0, exchange_seconds_ = 0, tokens_ = 0;
   std::optional<RankErrors> rank_errors_;  // of the last probe
   std::optional<EventLog> log_;
   std::optional<ProgressFile> progress_;
   std::optional<std::int64_t> last_saved_;  // the step of the last checkpoint that is among the events
   LossSpikes spikes_;
+  SlowRanks slow_ranks_;
 };
 
 // Torch says how much was asked for in the middle of a sentence.

@@ -18,6 +18,7 @@ struct StepRecord {
   double loss = 0;       // training cross-entropy before the update, mean over its tokens, nats
   double lr_factor = 0;
   double grad_norm = 0;                         // before clipping
+  std::vector<double> seconds = {};             // that each rank took for its forward steps
   Clock::time_point start = Clock::now();       // when it was queued
   std::unique_ptr<HeadMeasurer> measurer = {};  // to be finished; null: it was not measured
 };
@@ -39,9 +40,11 @@ void check_device(const DecoderConfig& model, const TrainOptions& options, at::D
 
 class Trainer {
  public:
-  // Trains these weights, which are shared. The corpus must outlive the trainer. `seed`: of the order of the data.
+  // Trains these weights, which are shared. Corpus and ranks must outlive the trainer. `seed`: of the order of the
+  // data. On several ranks every rank has a trainer of the same weights, and they make the same calls in the same
+  // order.
   Trainer(Decoder model, const TrainOptions& options, std::uint64_t seed, const Corpus& corpus,
-          const ComputeDevice& device);
+          const ComputeDevice& device, const Ranks& ranks = Ranks::one());
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -52,12 +55,17 @@ class Trainer {
   // The last update if step() has not returned it.
   std::optional<StepRecord> wait();
 
+  // A signal asked to stop. Several ranks agree on that with each update.
+  [[nodiscard]] bool stop_requested() const;
+
+  // On several ranks, the first one measures; the loss is that of all.
   [[nodiscard]] ProbeResult probe(const MetricSelection& chosen, bool with_loss, bool with_errors = false) const;
   // Those that probe() gives, by themselves.
   [[nodiscard]] RankErrors rank_errors(const MetricSelection& chosen) const;
 
   [[nodiscard]] const Decoder& model() const { return model_; }
   [[nodiscard]] const TrainOptions& options() const { return options_; }
+  [[nodiscard]] const Ranks& ranks() const { return ranks_; }
   [[nodiscard]] const Optimizers& optimizers() const { return optimizers_; }
   [[nodiscard]] std::int64_t steps_done() const { return steps_done_; }
   [[nodiscard]] std::int64_t tokens_done() const { return steps_done_ * options_.tokens_per_step(); }
@@ -70,10 +78,10 @@ class Trainer {
 
  private:
   [[nodiscard]] Batch batch(std::int64_t i);
-  at::Tensor forward(const Batch& batch, const Observe& observe, at::Tensor& loss) const;
+  at::Tensor forward(const Batch& batch, const Observe& observe, at::Tensor loss) const;
   void step_by_autograd(StepRecord& update);
-  void check(const StepRecord& update);
-  [[nodiscard]] std::string largest_gradient() const;
+  void check(const StepRecord& update, const std::function<std::string()>& details);
+  [[nodiscard]] std::string rank_of(const std::vector<double>& losses) const;
 
   TrainOptions options_;
   const Corpus& corpus_;
@@ -82,7 +90,9 @@ class Trainer {
   Optimizers optimizers_;
   NamedTensors trained_;  // parameters that have gradients
   BlockOrder order_;
-  std::vector<Batch> validation_;
+  std::vector<Batch> validation_;  // of several ranks: those of this one, every so many
+  const Ranks& ranks_;
+  bool stop_agreed_ = false;
   std::int64_t steps_done_ = 0;
   std::unique_ptr<DeviceUpdates> device_updates_;  // null: updates are autograd's
   std::optional<StepRecord> launched_;             // under way: its loss and norm are not known yet

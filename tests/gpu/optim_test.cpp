@@ -132,7 +132,7 @@ void expect_updates(const DecoderConfig& config, bool fixed_gains, bool unaligne
     gpu.give_gradients(step, size);
     gpu.update.lr_factor.fill_(lr_factor);
     gpu.optimizers.step(gpu.update, 1);
-    const double norm = clip_gradients(exact_values, 1);
+    const double norm = test::clip_gradients(exact_values, 1);
     expected.step(lr_factor);
     EXPECT_NEAR(gpu.update.grad_norm.item<double>(), norm, f32_tolerance * norm);
     EXPECT_EQ(norm > 1, step != 1);

@@ -11,6 +11,7 @@
 #include "ops/rms_norm.h"
 #include "ops/squared_relu.h"
 #include "support/gradients.h"
+#include "support/rank_threads.h"
 #include "support/temporary_folder.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
@@ -281,9 +282,10 @@ struct Trained {
 // How updates are queued: as graphs, as graphs with measurements, or operation by operation.
 enum class Queued { graphs, measured, one_by_one };
 
-Trained trained(const TrainOptions& options, Queued queued = Queued::graphs) {
-  const Corpus corpus = random_corpus(options, small_config().vocabulary, options.steps());
-  Trainer trainer(make_decoder(small_config(), 1, gpu().device), options, 1, corpus, gpu());
+Trained trained(const TrainOptions& options, Queued queued = Queued::graphs, const Ranks& ranks = Ranks::one(),
+                const DecoderConfig& config = small_config()) {
+  const Corpus corpus = random_corpus(options, config.vocabulary, options.steps());
+  Trainer trainer(make_decoder(config, 1, gpu().device), options, 1, corpus, gpu(), ranks);
   Trained result;
   const auto add = [&](const std::optional<StepRecord>& update) {
     if (!update) return;
@@ -291,7 +293,7 @@ Trained trained(const TrainOptions& options, Queued queued = Queued::graphs) {
     result.norms.push_back(update->grad_norm);
     EXPECT_EQ(update->after.step, static_cast<std::int64_t>(result.losses.size()));
     const std::size_t layers = update->measurer ? update->measurer->finish().layers.size() : 0;
-    EXPECT_EQ(layers, queued == Queued::measured ? 3 : 0);
+    EXPECT_EQ(layers, queued == Queued::measured ? static_cast<std::size_t>(config.layers) : 0);
   };
   const MetricSelection all("all", "test");
   PartTimer timer(gpu());
@@ -351,6 +353,38 @@ TEST(GpuTraining, MeasuresTheSameWithGraphsAndWithout) {
   for (std::size_t i = 0; i < graphs.size(); ++i) {
     EXPECT_EQ(graphs[i].layers, one_by_one[i].layers) << "measurement " << i;
     EXPECT_EQ(graphs[i].gains.k, one_by_one[i].gains.k);
+  }
+}
+
+// One rank exchanges with itself. The graphs are then split, and gradients of upper layers travel in the backward pass:
+// the layers of the second model are as large as a piece. Sums of one rank have one order; what remains is the norm,
+// and where the loss is added.
+TEST(GpuTraining, OneRankThroughNcclTrainsAsWithoutRanks) {
+  DecoderConfig large = small_config();
+  large.d_model = 1024;
+  large.heads = 16;
+  large.kv_heads = 8;
+  large.d_k = 64;
+  large.d_ff = 4096;
+  TrainOptions options = small_training();
+  options.tokens = 6 * options.tokens_per_step();
+  for (const DecoderConfig& config : {small_config(), large}) {
+    const Trained alone = trained(options, Queued::graphs, Ranks::one(), config);
+    for (const RanksReduce reduce : {RanksReduce::ring, RanksReduce::ordered}) {
+      for (const Queued queued : {Queued::graphs, Queued::measured, Queued::one_by_one}) {
+        const Ranks ranks(test::place_to_meet(), {.backend = RanksBackend::nccl, .reduce = reduce},
+                          [] { return gpu().device; });
+        ASSERT_TRUE(ranks.queued());
+        const Trained together = trained(options, queued, ranks, config);
+        ASSERT_EQ(together.losses.size(), alone.losses.size());
+        for (std::size_t i = 0; i < alone.losses.size(); ++i) {
+          EXPECT_NEAR(together.losses[i], alone.losses[i], 1e-5 * alone.losses[i]) << "step " << i;
+          EXPECT_NEAR(together.norms[i], alone.norms[i], 1e-4 * alone.norms[i]) << "step " << i;
+        }
+        EXPECT_LT((together.embedding - alone.embedding).norm().item<double>(),
+                  1e-4 * alone.embedding.norm().item<double>());
+      }
+    }
   }
 }
 

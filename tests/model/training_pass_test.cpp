@@ -84,6 +84,32 @@ TEST(TrainingPass, HasTheGradientsOfAutograd) {
   expect_gradients_of_autograd({.config = small_config()});
 }
 
+// Ranks exchange them while the pass goes on.
+TEST(TrainingPass, GradientsOfALayersMatricesAreWholeWhenItIsDone) {
+  for (const bool recompute : {false, true}) {
+    const Decoder model = make_model({.config = small_config()});
+    for_each_parameter(model, [&](const std::string&, ParameterKind, const at::Tensor& value) {
+      value.mutable_grad() = at::full_like(value, NAN).detach();
+    });
+    TrainingPass pass(model, {.type = at::kDouble, .recompute = recompute});
+    at::Tensor loss = at::zeros({}, at::kDouble);
+    std::vector<std::pair<at::Tensor, at::Tensor>> matrices;  // the parameter, and its gradient then
+    std::vector<std::int64_t> layers;
+    const at::Tensor tokens = tokens_of(1, small_config());
+    pass.run(tokens, tokens_of(2, small_config()), {}, loss, {}, [&](std::int64_t layer) {
+      layers.push_back(layer);
+      for (const LayerMatrix& matrix : layer_matrices(model, static_cast<std::size_t>(layer)))
+        for (const at::Tensor& part : matrix.parts) matrices.emplace_back(part, part.grad().clone());
+    });
+    EXPECT_EQ(layers, (std::vector<std::int64_t>{2, 1, 0}));
+    EXPECT_EQ(matrices.size(), 3U * 4);
+    for (const auto& [matrix, then] : matrices) {
+      EXPECT_TRUE(at::equal(then, matrix.grad()));
+      EXPECT_FALSE(then.isnan().any().item<bool>());
+    }
+  }
+}
+
 TEST(TrainingPass, WithoutQkNorm) {
   Case test{.config = small_config()};
   test.config.qk_norm = false;

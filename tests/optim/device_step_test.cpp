@@ -22,12 +22,6 @@ DeviceUpdate make_update(double lr_factor, double loss = 1) {
           at::ones({}, at::kInt)};
 }
 
-std::vector<at::Tensor> values_of(const NamedTensors& named) {
-  std::vector<at::Tensor> values;
-  for (const auto& [name, value] : named) values.push_back(value);
-  return values;
-}
-
 void expect_close(const NamedTensors& actual, const NamedTensors& expected, double tolerance) {
   ASSERT_EQ(actual.size(), expected.size());
   for (const auto& [name, value] : expected) {
@@ -56,7 +50,7 @@ TEST(DeviceStep, IsTheUpdateOfTheOptimizers) {
         }
         const DeviceUpdate update = make_update(0.5);
         optimizers.step(update, 1);
-        const double norm = clip_gradients(values_of(others), 1);
+        const double norm = test::clip_gradients(test::values_of(others), 1);
         expected.step(0.5);
         EXPECT_NEAR(update.grad_norm.item<double>(), norm, 1e-6 * norm);
         // float64: sums in another order, which five steps of Polar Express magnify.

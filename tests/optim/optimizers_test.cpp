@@ -80,21 +80,6 @@ TEST(PolarExpress, ABatchIsItsMatricesOneByOne) {
     EXPECT_LT(largest_difference(together[i], polar_express(batch[i].unsqueeze(0))[0]), 1e-12);
 }
 
-TEST(Clip, ScalesToTheLimitAndReturnsTheNormBefore) {
-  at::Tensor a = at::zeros({2}, at::kDouble).set_requires_grad(true),
-             b = at::zeros({1}, at::kDouble).set_requires_grad(true);
-  a.mutable_grad() = at::tensor({3.0, 0.0}).to(at::kDouble);
-  b.mutable_grad() = at::tensor({4.0}).to(at::kDouble);
-  EXPECT_DOUBLE_EQ(clip_gradients({a, b}, 1), 5);
-  EXPECT_DOUBLE_EQ(a.grad()[0].item<double>(), 0.6);
-  EXPECT_DOUBLE_EQ(b.grad()[0].item<double>(), 0.8);
-  EXPECT_DOUBLE_EQ(clip_gradients({a, b}, 2), 1);
-  EXPECT_DOUBLE_EQ(b.grad()[0].item<double>(), 0.8);
-  b.mutable_grad() = at::full({1}, std::nan(""), at::kDouble);
-  EXPECT_TRUE(std::isnan(clip_gradients({a, b}, 1)));
-  EXPECT_DOUBLE_EQ(a.grad()[0].item<double>(), 0.6);
-}
-
 TEST(Schedule, WarmsUpThenStaysOrFallsAsACosine) {
   ScheduleOptions options{Schedule::constant, 4, 0.1};
   EXPECT_DOUBLE_EQ(learning_rate_factor(options, 0, 100), 0.25);

@@ -1,6 +1,7 @@
 // Small models for tests of the optimizers: every kind of parameter, and shapes that no kernel likes.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "model/decoder.h"
@@ -67,6 +68,23 @@ inline NamedTensors trained(const Decoder& model) {
 inline at::Tensor random_gradient(const at::Tensor& parameter, std::size_t i, std::int64_t step, double size) {
   const at::NoGradGuard no_gradients;
   return random_tensor(parameter.sizes(), 1000 * static_cast<std::uint64_t>(step + 1) + i, at::kFloat) * size;
+}
+
+inline std::vector<at::Tensor> values_of(const NamedTensors& named) {
+  std::vector<at::Tensor> values;
+  for (const auto& [name, value] : named) values.push_back(value);
+  return values;
+}
+
+// The norm of all gradients together, which are scaled to `limit`: torch's clip_grad_norm_ by its definition.
+inline double clip_gradients(const std::vector<at::Tensor>& parameters, double limit) {
+  const at::NoGradGuard no_gradients;
+  double squares = 0;
+  for (const at::Tensor& parameter : parameters) squares += parameter.grad().to(at::kDouble).square().sum().item<double>();
+  const double norm = std::sqrt(squares);
+  for (const at::Tensor& parameter : parameters)
+    if (norm > limit) parameter.grad().mul_(limit / norm);
+  return norm;
 }
 
 }  // namespace headscope::test

@@ -14,7 +14,7 @@ __device__ float square_sum(float4 x) {
 
 // float32 over runs of 32, float64 from there on.
 __global__ void __launch_bounds__(threads_per_block)
-    sum_squares(const float* __restrict__ gradients, std::int64_t count, double* __restrict__ partials) {
+    sum_block_squares(const float* __restrict__ gradients, std::int64_t count, double* __restrict__ partials) {
   constexpr int run = 8;
   const auto* packs = reinterpret_cast<const float4*>(gradients);
   const std::int64_t packs_in_all = count / 4;
@@ -67,8 +67,11 @@ __global__ void __launch_bounds__(threads_per_block)
 
 }  // namespace
 
-void start_update(const UpdateStart& start, double* partials, Control* control, cudaStream_t stream) {
-  sum_squares<<<norm_partials, threads_per_block, 0, stream>>>(start.gradients, start.count, partials);
+void sum_squares(const float* gradients, std::int64_t count, double* partials, cudaStream_t stream) {
+  sum_block_squares<<<norm_partials, threads_per_block, 0, stream>>>(gradients, count, partials);
+}
+
+void start_update(const UpdateStart& start, const double* partials, Control* control, cudaStream_t stream) {
   decide<<<1, threads_per_block, 0, stream>>>(start, partials, control);
 }
 

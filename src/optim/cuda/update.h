@@ -8,7 +8,7 @@
 
 namespace headscope::cuda {
 
-// Partial sums of squares that start_update writes.
+// Partial sums of squares that sum_squares writes.
 constexpr int norm_partials = 528;
 
 // What the kernels after it read.
@@ -25,8 +25,6 @@ struct ParameterStep {
 };
 
 struct UpdateStart {
-  const float* gradients;  // all of them, `count`: a multiple of 4
-  std::int64_t count;
   const float* lr_factor;
   const float* loss;
   float* grad_norm;     // becomes the norm before clipping
@@ -40,7 +38,9 @@ struct UpdateStart {
   double lr, beta1, beta2;
 };
 
-// partials: float64 [norm_partials], scratch.
-void start_update(const UpdateStart& start, double* partials, Control* control, CUstream_st* stream);
+// gradients: all of them, `count`: a multiple of 4. partials: float64 [norm_partials], whose sum is the square of the
+// norm.
+void sum_squares(const float* gradients, std::int64_t count, double* partials, CUstream_st* stream);
+void start_update(const UpdateStart& start, const double* partials, Control* control, CUstream_st* stream);
 
 }  // namespace headscope::cuda

@@ -1,0 +1,122 @@
+#include "ranks/roll_call.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "core/console.h"
+#include "ranks/store_text.h"
+
+namespace headscope {
+namespace {
+
+constexpr const char* noticed_key = "noticed";  // by which rank first
+constexpr const char* missing_key = "missing";  // how many that rank found to be missing
+constexpr const char* gone_key = "gone";        // how many ranks need the store no more
+
+std::string beat_key(int rank) {
+  return fmt::format("beat/{}", rank);
+}
+
+// Set by a rank that knows that a connection broke.
+std::string answer_key(int rank) {
+  return fmt::format("answer/{}", rank);
+}
+
+std::vector<std::int64_t> all_beats(const C10dStore& store, int size) {
+  std::vector<std::int64_t> beats;
+  for (int rank = 0; rank < size; ++rank) beats.push_back(beats_of(store, rank));
+  return beats;
+}
+
+Answers roll_call(const C10dStore& store, const RankPlace& place, Broken how) {
+  Answers answers;
+  store->set(answer_key(place.rank), bytes_of("yes"));
+  answers.speaks = is_first_to_notice(store, place);
+  const std::vector<std::int64_t> before = all_beats(store, place.size);
+  const auto start = Clock::now();
+  const auto is_alive = [&](int rank) {
+    if (store->check({answer_key(rank)})) return true;
+    return how == Broken::closed && beats_of(store, rank) != before[static_cast<std::size_t>(rank)];
+  };
+  do {
+    answers.failure = text_at(store, failure_key);
+    answers.missing.clear();
+    for (int rank = 0; rank < place.size; ++rank)
+      if (!is_alive(rank)) answers.missing.push_back(rank);
+    if (!answers.failure.empty() || !answers.speaks || answers.missing.empty()) break;
+    std::this_thread::sleep_for(Milliseconds(50));
+  } while (seconds_since(start) < seconds_of_silence);
+  if (answers.speaks) store->set(missing_key, bytes_of(std::to_string(answers.missing.size())));
+  answers.store = true;
+  return answers;
+}
+
+}  // namespace
+
+struct Beat::Stop {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asked = false;
+};
+
+Beat::Beat(const C10dStore& store, int rank) : stop_(std::make_shared<Stop>()) {
+  ended_ = left_alone([store, key = beat_key(rank), stop = stop_] {
+    constexpr Milliseconds period(250);
+    std::unique_lock lock(stop->mutex);
+    while (!stop->asked) {
+      lock.unlock();
+      store->add(key, 1);
+      lock.lock();
+      stop->changed.wait_for(lock, period, [&] { return stop->asked; });
+    }
+    return true;
+  });
+  if (ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) ended_.get();  // it throws what failed
+}
+
+void Beat::stop() {
+  {
+    const std::scoped_lock lock(stop_->mutex);
+    stop_->asked = true;
+  }
+  stop_->changed.notify_all();
+  if (ended_.valid()) ended_.wait_for(std::chrono::seconds(1));
+}
+
+std::int64_t beats_of(const C10dStore& store, int rank) {
+  return store->add(beat_key(rank), 0);
+}
+
+bool is_first_to_notice(const C10dStore& store, const RankPlace& place) {
+  return set_first(store, noticed_key, std::to_string(place.rank));
+}
+
+bool is_noticed(const C10dStore& store) {
+  return store->check({noticed_key});
+}
+
+Answers ask_all(const C10dStore& store, const RankPlace& place, Broken how) {
+  return within(2 * seconds_of_silence, Answers(), [store, place, how] { return roll_call(store, place, how); });
+}
+
+void wait_until_gone(const C10dStore& store, const RankPlace& place, double seconds) {
+  within(seconds, false, [store, place] {
+    store->add(gone_key, place.first() ? 0 : 1);
+    if (!place.first() || place.launcher_has_store) return true;
+    const auto all_are_gone = [&] {
+      const std::string missing = text_at(store, missing_key);
+      return store->add(gone_key, 0) >= place.size - 1 - (missing.empty() ? 0 : std::stoi(missing));
+    };
+    std::vector<std::int64_t> beats = all_beats(store, place.size);
+    auto changed = Clock::now();
+    while (!all_are_gone() && seconds_since(changed) < seconds_of_silence) {
+      std::this_thread::sleep_for(Milliseconds(20));
+      if (all_beats(store, place.size) == beats) continue;
+      beats = all_beats(store, place.size);
+      changed = Clock::now();
+    }
+    return true;
+  });
+}
+
+}  // namespace headscope

@@ -1,0 +1,62 @@
+// Which ranks are alive: each of them counts in the store, a few times a second, whatever else it does.
+#pragma once
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "launch/place.h"
+#include "ranks/backend.h"
+
+namespace headscope {
+
+// Counts until it is stopped. Throws where no thread can be started.
+class Beat {
+ public:
+  Beat(const C10dStore& store, int rank);
+  ~Beat() { stop(); }
+  Beat(const Beat&) = delete;
+  Beat& operator=(const Beat&) = delete;
+  void stop();
+
+ private:
+  struct Stop;
+  std::shared_ptr<Stop> stop_;
+  std::future<bool> ended_;
+};
+
+// How far a rank has counted.
+std::int64_t beats_of(const C10dStore& store, int rank);
+
+// Longer than a busy machine takes for a beat.
+inline constexpr double seconds_of_silence = 2;
+
+enum class Broken {
+  closed,   // a rank closed its connections: it ended. Others may be at work, and will notice later
+  timeout,  // nothing came for too long
+};
+
+// What is known after a connection broke.
+struct Answers {
+  bool store = false;        // it could be asked
+  std::string failure;       // what a rank that failed left
+  std::vector<int> missing;  // ranks that ended or hang
+  bool speaks = false;       // this rank is the first that noticed it
+};
+
+// Why the first rank that failed by itself did.
+inline constexpr const char* failure_key = "failure";
+
+// Whether this is the first rank that misses another.
+bool is_first_to_notice(const C10dStore& store, const RankPlace& place);
+// Whether any rank does.
+bool is_noticed(const C10dStore& store);
+
+// Takes seconds_of_silence, unless all ranks answer before. Nothing where the store itself does not answer.
+Answers ask_all(const C10dStore& store, const RankPlace& place, Broken how);
+
+// Rank 0 has the store: it waits until the others need it no more, or are silent.
+void wait_until_gone(const C10dStore& store, const RankPlace& place, double seconds);
+
+}  // namespace headscope
