@@ -13,6 +13,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "study/workers.h"
 #include "usage.h"
 
 namespace {
@@ -46,6 +47,7 @@ std::string command_line(int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == worker_command) return study_worker();
   CLI::App app("headscope shows what every attention head of a decoder transformer does.", "headscope");
   app.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
   app.require_subcommand(1);
@@ -157,8 +159,10 @@ int main(int argc, char** argv) {
     return code;
   } catch (...) {
     const Error error = current_error();
-    Console().error(error.what());
-    if (asks_for_json(argc, argv) && std::ferror(stdout) == 0) print_json(error);
-    return error.exit_code();
+    const bool is_said_here = *error.what() != '\0';  // of several processes, one says it
+    if (is_said_here) Console().error(error.what());
+    if (is_said_here && asks_for_json(argc, argv) && std::ferror(stdout) == 0) print_json(error);
+    std::fflush(nullptr);
+    ::_exit(error.exit_code());  // threads of connections that broke may still be at work
   }
 }

@@ -1,8 +1,13 @@
+#include "core/bounds.h"
+#include "core/interrupt.h"
 #include "core/lists.h"
+#include "core/parallel.h"
 #include "dry_run.h"
+#include "scale_plan.h"
 #include "study/own_conditions.h"
 #include "study/study_power.h"
 #include "study/study_text.h"
+#include "study/workers.h"
 #include "torch_half.h"
 
 namespace headscope {
@@ -18,6 +23,9 @@ struct StudyFlags {
   std::optional<double> tau;
   std::string theme = "light";
   RunFolderOptions folder;
+  std::optional<std::int64_t> jobs;
+  std::optional<std::string> devices;
+  PlanFlags plan;
   bool dry_run = false, power = false, controls = false, no_report = false;
 };
 
@@ -37,7 +45,8 @@ void print_verdict(const AnalyzeOutcome& outcome) {
 
 // Whether there are flags of training.
 bool trains(const StudyFlags& flags) {
-  return !flags.entries.empty() || !flags.config.empty() || flags.dry_run || flags.controls;
+  return !flags.entries.empty() || !flags.config.empty() || flags.dry_run || flags.controls || flags.jobs ||
+         flags.devices || flags.plan.any();
 }
 
 // Without results: what to expect of deviations that one may have.
@@ -98,17 +107,89 @@ void print_study(const StudyOutcome& outcome) {
     fmt::print("{}\n", losses_text(outcome.result.val_loss, *outcome.unigram_entropy, outcome.true_entropy));
 }
 
-int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
-  const StudyOptions options = options_of(flags);
-  StudyJob job{options, flags.folder, flags.theme};
-  choose_out(job.folder, common, "study-" + options.preset);
-  check_out(job.folder, study_command, RunWrites::as_it_goes);
-  if (flags.dry_run)
-    return dry_run(options, flags.theme, count_trainings(options),
-                   fmt::format("{} of seeds {}", options.conditions, options.seeds), common);
+// Throws where the flags of a plan stand beside what does not plan.
+void check_plan_flags(const StudyFlags& flags) {
+  if (!flags.plan.any()) return;
+  if (!flags.dry_run && flags.plan.ranks)
+    fail_input(
+        "--ranks: a run of a study is one process, and its runs are trained side by side; leave --ranks out and say "
+        "--devices all (GPUs) or --jobs (CPU), or plan with --dry-run");
+  if (!flags.dry_run) fail_input("--cluster is for --dry-run, which plans for it; leave it out to train");
+  if (flags.jobs || flags.devices)
+    fail_input("--{}: a plan for a cluster is of --ranks GPUs; leave it out", flags.jobs ? "jobs" : "devices");
+}
+
+// The devices of the workers, one each; none where this process trains by itself.
+std::vector<std::string> devices_of(const StudyFlags& flags, StudyOptions& options) {
+  if (flags.jobs && flags.devices) fail_input("--jobs is for the CPU, --devices for GPUs; give one of them");
+  const bool is_cpu = options.device == "cpu", may_be_either = options.device == "auto";
+  if (flags.jobs) {
+    check_size("--jobs", *flags.jobs, 1, most_threads);
+    if (!is_cpu && !may_be_either)
+      fail_input("--jobs is for the CPU, and the device is {}; use several GPUs with --devices", options.device);
+    options.device = "cpu";
+    const std::int64_t jobs = std::min(*flags.jobs, count_trainings(options));
+    return std::vector<std::string>(jobs == 1 ? 0 : static_cast<std::size_t>(jobs), options.device);
+  }
+  if (!flags.devices) return {};
+  const std::vector<int> wanted = parse_devices(*flags.devices);
+  if (!may_be_either && options.device != "cuda")
+    fail_input("--devices is for GPUs, and the device is {}; leave one of them out", options.device);
+  options.device = "cuda";
+  std::vector<std::string> devices;
+  for (const int gpu : torch_half().gpus(wanted)) devices.push_back(fmt::format("cuda:{}", gpu));
+  return devices;
+}
+
+// Threads of the CPU, unless the user says how many a worker has.
+void divide_threads(StudyOptions& options, std::size_t workers, Console& console) {
+  if (options.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  options.threads = static_cast<std::int64_t>(std::max<std::size_t>(1, available_cores() / workers));
+  if (options.device == "cpu")
+    console.info(fmt::format("{} at once, with {} thread{} each: the bytes of one after another with --threads {}",
+                             workers, options.threads, options.threads == 1 ? "" : "s", options.threads));
+}
+
+StudyOutcome train_study(const StudyJob& job, std::vector<std::string> devices, const CommonFlags& common) {
   Console console(common.console);
-  const bool no_report = flags.no_report || stays_as_it_is(job.folder);
-  const StudyOutcome outcome = torch_half().study(job, console);
+  if (devices.empty()) {
+    ConsoleBoard board(console);
+    return torch_half().study(job, console, board);
+  }
+  WorkerJob of_a_worker{job.options, job.folder, job.theme, {}, common.console};
+  devices.resize(std::min(devices.size(), static_cast<std::size_t>(count_trainings(job.options))));
+  divide_threads(of_a_worker.options, devices.size(), console);
+  const auto start = Clock::now();
+  const bool concluded = train_side_by_side(of_a_worker, devices, console);
+  StudyOutcome outcome = read_outcome(job.folder.out, job.options.tau);
+  outcome.concluded = concluded;
+  if (concluded) outcome.seconds = seconds_since(start);
+  return outcome;
+}
+
+// Processes of a launcher run the same command line: the first begins the study, the others join it.
+void join_other_tasks(RunFolderOptions& folder) {
+  if (!is_one_of_several_tasks()) return;
+  if (folder.out.empty()) fail_input("several processes of a launcher train one study: name its folder with --out");
+  if (folder.overwrite)
+    fail_input("--overwrite: several processes of a launcher train one study; remove {} first", folder.out.string());
+  folder.join = true;
+}
+
+int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
+  StudyOptions options = options_of(flags);
+  RunFolderOptions folder = flags.folder;
+  check_plan_flags(flags);
+  if (!flags.dry_run) join_other_tasks(folder);
+  choose_out(folder, common, "study-" + options.preset);
+  check_out(folder, study_command, RunWrites::as_it_goes);
+  const std::string of = fmt::format("{} of seeds {}", options.conditions, options.seeds);
+  if (flags.plan.any())
+    return plan_ranks(options, RanksReduce::by_backend, flags.plan, flags.theme, {count_trainings(options), of},
+                      common);
+  const std::vector<std::string> devices = devices_of(flags, options);
+  if (flags.dry_run) return dry_run(options, flags.theme, count_trainings(options), of, common);
+  const StudyOutcome outcome = train_study({options, folder, flags.theme}, devices, common);
   if (common.json) {
     ordered_json object = json_of(outcome);
     object["entropy"] = entropy_json(outcome.unigram_entropy, outcome.true_entropy);
@@ -118,7 +199,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   } else if (!common.console.quiet) {
     print_study(outcome);
   }
-  finish_with_report(outcome.out, no_report, common);
+  finish_with_report(outcome.out, flags.no_report || !outcome.concluded, common);
   return 0;
 }
 
@@ -148,7 +229,14 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
                "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_key_flag(*command, flags->entries, "--threads", "threads", "N",
                "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
+  add_number_flag(*command, "--jobs", flags->jobs, "N",
+                  "Train so many runs at once on the CPU; its threads are divided among them [1]");
+  add_number_flag(*command, "--devices", flags->devices, "N,N",
+                  "Train on several GPUs at once, a run on each: all, or numbers such as 0,1,3");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
+  add_number_flag(*command, "--ranks", flags->plan.ranks, "N",
+                  "With --dry-run: GPUs of a cluster that the study is planned for; none is needed here");
+  add_cluster_flag(*command, flags->plan);
   command
       ->add_option("--analyze", flags->analyze,
                    fmt::format("No training: folder with {}/, {}/ and {}/results.json, or with such folders seed_N; "
@@ -167,6 +255,23 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
     if (!flags->analyze.empty()) return analyze_only(*flags, common);
     return flags->power ? power_only(*flags, common) : train_and_conclude(*flags, common);
   });
+}
+
+int study_worker() {
+  take_repeated_signals_as_one();
+  WorkerBoard board;
+  try {
+    const WorkerJob job = board.job();
+    Console console(job.console);
+    torch_half().study({job.options, job.folder, job.theme, {}, job.device}, console, board);
+    return 0;
+  } catch (const Error& error) {
+    board.stopped(error);
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    board.stopped(Error(Fault::runtime, error.what()));
+    return static_cast<int>(Fault::runtime);
+  }
 }
 
 }  // namespace headscope

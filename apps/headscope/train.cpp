@@ -1,5 +1,10 @@
+#include <optional>
+
 #include "core/lists.h"
+#include "core/text.h"
 #include "dry_run.h"
+#include "launch/launch.h"
+#include "scale_plan.h"
 #include "torch_half.h"
 
 namespace headscope {
@@ -14,7 +19,19 @@ struct TrainFlags {
   std::string seeds;  // comma-separated; empty: train.seed
   RunFolderOptions folder;
   bool dry_run = false, no_report = false;
+  PlanFlags plan;  // its ranks are those of a run, too
 };
+
+// Of the environment, unless --ranks 1 says that there is one. Throws where --ranks and the environment disagree.
+RankPlace place_of(const std::optional<std::int64_t>& ranks) {
+  if (ranks && *ranks < 1) fail_input("--ranks is {}; expected 1 or more", *ranks);
+  if (ranks == 1) return {};
+  RankPlace place = rank_place();
+  if (ranks && place.several() && place.size != *ranks)
+    fail_input("--ranks is {}, and {} is {}; leave --ranks out where a launcher starts the processes", *ranks,
+               place.said_by, place.size);
+  return place;
+}
 
 ordered_json json_of(const TrainRunOutcome& outcome) {
   ordered_json object = {{"out", outcome.out.string()}, {"val_loss", outcome.val_loss}};
@@ -23,6 +40,8 @@ ordered_json json_of(const TrainRunOutcome& outcome) {
   object["roles"] = outcome.summary.roles ? to_json(*outcome.summary.roles) : ordered_json();
   object["device"] = outcome.device;
   object["tokens_per_s"] = outcome.tokens_per_s;
+  object["ranks"] = outcome.ranks;
+  object["exchange_share"] = json_value(outcome.exchange_share);
   object["seconds"] = outcome.seconds;
   return object;
 }
@@ -37,6 +56,9 @@ void print(const TrainRunOutcome& outcome) {
   fmt::print("\n\n");
   if (outcome.summary.findings) fmt::print("{}\n", to_terminal(*outcome.summary.findings));
   if (outcome.summary.roles) fmt::print("{}\n", to_terminal(*outcome.summary.roles));
+  if (outcome.ranks > 1 && !std::isnan(outcome.exchange_share))
+    fmt::print("{} ranks: {} tokens/s, {:.0f} % of the time exchanging and waiting for others\n\n", outcome.ranks,
+               with_separators(std::llround(outcome.tokens_per_s)), 100 * outcome.exchange_share);
   fmt::print("summary.md, tables and plots/: {}\n", visible(outcome.out));
 }
 
@@ -147,16 +169,55 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
   return 0;
 }
 
+// A rank that is not the first: what it would say, the first one says.
+int train_silently(const TrainRunJob& job) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nothing(std::fopen("/dev/null", "w"), std::fclose);
+  Console console({.quiet = true}, nothing.get());
+  torch_half().train(job, console);
+  return 0;
+}
+
+// Of one run, whoever would start its processes.
+int plan_of(const TrainFlags& flags, const CommonFlags& common) {
+  if (!flags.dry_run) fail_input("--cluster is for --dry-run, which plans for it; leave it out to train");
+  if (!flags.seeds.empty()) fail_input("--seeds: a plan for ranks is of one run; leave --seeds out");
+  RunFolderOptions folder = flags.folder;
+  const auto options = setup_over<TrainRunOptions>(folder, train_command, all_entries(flags.config, flags.entries));
+  validate(options);
+  choose_out(folder, common, "train-" + options.preset);
+  check_out(folder, train_command, RunWrites::as_it_goes);
+  return plan_ranks(options, options.ranks.reduce, flags.plan, flags.theme, {}, common);
+}
+
+// Checked before torch is loaded. Every rank meets what is wrong with it; the first one says it.
+TrainRunJob job_on(const RankPlace& place, std::int64_t ranks, const TrainFlags& flags) {
+  try {
+    TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
+                    flags.folder, flags.theme, place};
+    validate(job.options);
+    check_ranks(job.options.train, ranks);
+    return job;
+  } catch (const Error& error) {
+    throw Error(error.fault(), place.first() ? error.what() : "");
+  }
+}
+
 int train_command_line(TrainFlags& flags, const CommonFlags& common) {
+  if (flags.plan.cluster || (flags.dry_run && flags.plan.ranks)) return plan_of(flags, common);
   if (flags.seeds.empty() && flags.folder.resume && !is_run(flags.folder.out)) flags.seeds = seeds_in(flags.folder.out);
+  const RankPlace place = place_of(flags.plan.ranks);
+  const std::int64_t ranks = flags.plan.ranks.value_or(place.size);
+  if (!flags.seeds.empty() && ranks > 1)
+    fail_input("--seeds on {} ranks: several ranks train one seed; start a run for each seed", ranks);
   if (!flags.seeds.empty()) return train_seeds(flags, common);
+  TrainRunJob job = job_on(place, ranks, flags);
+  if (!place.first()) return flags.dry_run ? 0 : train_silently(job);
   Console console(common.console);
-  TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
-                  flags.folder, flags.theme};
   choose_out(job.folder, common, "train-" + job.options.preset);
-  validate(job.options);  // this and the folder before torch is loaded
-  check_out(job.folder, train_command, RunWrites::as_it_goes);
+  // Of several ranks when all have come, so that none waits for one that was refused.
+  if (!place.several() || flags.dry_run) check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
+  if (ranks > place.size) return launch_ranks(ranks, job.options.ranks.timeout);
   const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)
@@ -194,6 +255,10 @@ void add_train(CLI::App& app, CommonFlags& common, Command& chosen) {
       ->check(not_empty);
   add_key_flag(*command, entries, "--device", "device", "NAME", "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_key_flag(*command, entries, "--threads", "threads", "N", "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
+  add_number_flag(*command, "--ranks", flags->plan.ranks, "N",
+                  "Start so many processes of this machine, which share each update; they divide train.accumulation. "
+                  "Under torchrun, srun or mpirun leave it out. With --dry-run: GPUs that a run is planned for");
+  add_cluster_flag(*command, flags->plan);
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_report_flag(*command, flags->no_report);

@@ -7,50 +7,19 @@
 #include "ops/attention.h"
 #include "ops/device.h"
 #include "ops/linear_cross_entropy.h"
+#include "plan/memory.h"
 #include "train/trainer.h"
 
 namespace headscope {
 namespace {
 
-// Bytes of one forward step that wait for the backward pass, for each token: what autograd's operations keep (ops/), or
-// the pass that is written out (model/training_pass.h).
-double activation_bytes(const DecoderConfig& c, double element, bool written_out, bool recompute, bool repeated) {
-  const auto d = static_cast<double>(c.d_model), ff = static_cast<double>(c.d_ff);
-  const auto q = static_cast<double>(c.heads * c.d_k), kv = static_cast<double>(c.kv_heads * c.d_k);
-  const double attention = 2 * d + (q + 2 * kv) + (q + kv) + 2 * q;  // input, normed; qkv; turned q and k; output
-  const double feed_forward = 2 * d + 3 * ff;                        // input, normed; before and after the activation
-  if (!written_out) return static_cast<double>(c.layers) * (attention + feed_forward) * element + 4 * d * element;
-  // Keys and values for every query head, beside the packed ones.
-  const double layer = attention - q + feed_forward - 2 * ff + (repeated ? 2 * q - kv : 0),
-               kept = static_cast<double>(c.layers) * (recompute ? d : layer);
-  return (kept + layer + 2 * ff + 4 * d) * element;  // and one layer at work
-}
+static_assert(autograd_slice_bytes == logits_slice_bytes && written_out_slice_bytes == training_slice_bytes);
 
-// Weights, gradients, momentum of the matrices, two moments of the rest.
-double state_bytes(const ParameterCounts& parameters) {
-  const auto total = static_cast<double>(parameters.total), matrices = static_cast<double>(parameters.matrices);
-  return 4 * (2 * total + matrices + 2 * (total - matrices));
-}
-
-double memory_bytes(const Setup& setup, const ComputeDevice& device) {
-  const ParameterCounts parameters = count_parameters(setup.model);
-  const auto total = static_cast<double>(parameters.total), matrices = static_cast<double>(parameters.matrices);
-  const double element = device.type == at::kFloat ? 4 : 2;
-  const double casts = device.type == at::kFloat ? 0 : 2 * total;
-  const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
-  const auto vocabulary = static_cast<double>(setup.model.vocabulary);
-  const bool written_out = has_device_updates(setup.model, setup.train, device.device);
-  const bool repeated = setup.model.heads > setup.model.kv_heads &&
-                        wants_repeated_keys(setup.model.d_k, device.device, device.type, setup.train.deterministic);
-  const double slice = written_out ? std::min(tokens * vocabulary * element, static_cast<double>(training_slice_bytes))
-                                   : 2 * std::min(tokens * vocabulary * 4, static_cast<double>(logits_slice_bytes));
-  const double logits = slice + (written_out ? 0 : 4 * vocabulary * static_cast<double>(setup.model.d_model));
-  const double update = 4 * 4 * matrices;  // gradients of all matrices stacked, and the iterates of Polar Express
-  const double program = 300.0 * (1 << 20);
-  return program + state_bytes(parameters) + casts +
-         std::max(
-             activation_bytes(setup.model, element, written_out, setup.train.recompute, repeated) * tokens + logits,
-             update);
+StepKind step_on(const Setup& setup, const ComputeDevice& device) {
+  return {.element = device.type == at::kFloat ? 4.0 : 2.0,
+          .written_out = has_device_updates(setup.model, setup.train, device.device),
+          .repeated_keys = setup.model.heads > setup.model.kv_heads &&
+                           wants_repeated_keys(setup.model.d_k, device.device, device.type, setup.train.deterministic)};
 }
 
 // The device's rate on the feed-forward product of one batch: the best of some, because other programs may be at work.
@@ -92,7 +61,7 @@ TrainEstimate estimate_training(const Setup& setup, const ComputeDevice& device)
   estimate.tokens = estimate.steps * train.tokens_per_step();
   const std::int64_t forward_steps = estimate.steps * train.accumulation;
   estimate.probes = 1 + (forward_steps + train.probe_every - 1) / train.probe_every;
-  estimate.memory_mb = memory_bytes(setup, device) / (1 << 20);
+  estimate.memory_mb = process_memory(setup, step_on(setup, device)).total() / (1 << 20);
   if (device.device.is_cuda()) estimate.gpu_memory_mb = device_memory_mb(device);
   // A forward pass is a third of a step; a probe is one for each validation batch.
   const double probe_tokens = static_cast<double>(estimate.probes) *
@@ -114,7 +83,7 @@ void check_memory(const DecoderConfig& model, const ComputeDevice& device) {
   constexpr double gigabyte = 1 << 30;
   const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
   const ParameterCounts parameters = count_parameters(model);
-  if (const double needed = state_bytes(parameters); needed > there)
+  if (const double needed = training_state_bytes(parameters); needed > there)
     fail_input(
         "the model has {} parameters: {:.1f} GB to train them, without activations, and the machine has {:.1f}; choose "
         "a smaller model",

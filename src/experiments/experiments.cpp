@@ -21,6 +21,7 @@ struct Shortened<function> {
 const headscope::Experiments headscope_experiments = {
     .train = headscope::Shortened<headscope::run_training>::call,
     .study = headscope::Shortened<headscope::run_study>::call,
+    .gpus = headscope::Shortened<headscope::gpus_for_workers>::call,
     .inspect = headscope::Shortened<headscope::inspect>::call,
     .surgery = headscope::Shortened<headscope::run_surgery>::call,
     .parity = headscope::Shortened<headscope::compare_with_reference>::call,

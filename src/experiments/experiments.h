@@ -17,6 +17,7 @@ namespace headscope {
 struct Experiments {
   decltype(&run_training) train;
   decltype(&run_study) study;
+  decltype(&gpus_for_workers) gpus;
   Inspection (*inspect)(const InspectJob& job, Console& console, const WriteMore& write_more);
   decltype(&run_surgery) surgery;
   decltype(&compare_with_reference) parity;

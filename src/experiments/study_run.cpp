@@ -1,14 +1,20 @@
 #include "experiments/study_run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <set>
+#include <thread>
 
+#include "core/atomic_file.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
 #include "experiments/training_run.h"
 #include "heads/baseline.h"
 #include "heads/training_log.h"
+#include "launch/place.h"
 #include "ops/torch_errors.h"
 #include "stats/sample_moments.h"
 #include "study/study_figures.h"
@@ -104,11 +110,16 @@ ConditionResults results_of(const TrainResult& trained, const TrainJob& job, con
   return results;
 }
 
+// "A QK seed 42"
+std::string label_of(const StudyJob& job, std::uint64_t seed, const Condition& condition) {
+  const std::string label = fmt::format("{} {}", condition.letter, condition.tag);
+  return seeds_of(job.options).size() > 1 ? fmt::format("{} seed {}", label, seed) : label;
+}
+
 TrainJob train_job(const StudyJob& job, std::uint64_t seed, const Condition& condition, const fs::path& place) {
   TrainJob train;
   train.folder = place;
-  train.label = fmt::format("{} {}", condition.letter, condition.tag);
-  if (seeds_of(job.options).size() > 1) train.label += fmt::format(" seed {}", seed);
+  train.label = label_of(job, seed, condition);
   train.resume_hint = resume_hint(study_command, job.folder.out);
   const Setup setup = setup_of(job.options, condition);
   train.model = setup.model;
@@ -132,59 +143,201 @@ ConditionResults results_before(const fs::path& file, const Condition& condition
   return results;
 }
 
-// Trains the conditions that have no results yet. Returns all of them, in order of the seeds.
-Study train_study(const StudyJob& job, const TrainingRun& run, double& tokens_per_s) {
-  const auto seeds = seeds_of(job.options);
-  const RunFolder& folder = run.folder;
-  std::map<std::uint64_t, SeedRuns> by_seed;
-  Baselines baselines;
+// One training of the study: a condition of a seed.
+struct StudyRun {
+  std::uint64_t seed;
+  Condition condition;
+  fs::path seed_place;  // "seed_42"; empty where there is one seed
+
+  [[nodiscard]] fs::path place() const { return seed_place / condition.tag; }
+  [[nodiscard]] std::string name() const { return place().string(); }
+};
+
+std::vector<StudyRun> runs_of(const StudyOptions& options) {
+  std::vector<StudyRun> runs;
+  const auto seeds = seeds_of(options);
   for (const std::uint64_t seed : seeds)
-    for (const Condition& condition : conditions_of(job.options)) {
-      const fs::path seed_place = seeds.size() == 1 ? "" : fmt::format("seed_{}", seed);
-      const fs::path place = folder.path() / seed_place / condition.tag;
-      by_seed[seed].name = absolute_folder(folder.path() / seed_place).filename().string();
-      ConditionResults& results = by_seed[seed].runs[condition.tag];
-      if (fs::exists(place / results_name)) {
-        results = results_before(place / results_name, condition, job.options.model.layers);
-        continue;
-      }
-      fs::create_directories(folder.place() / seed_place / condition.tag);
-      const TrainJob one = train_job(job, seed, condition, place);
-      const TrainResult trained = train_in(run, one);
-      tokens_per_s = trained.tokens_per_s;
-      results = results_of(trained, one, condition.tag, baselines);
-      if (trained.divergence) {
-        run.console.warn(
-            fmt::format("{}: {}; the run diverged, the study goes on", one.label, trained.divergence->found));
-        add_divergence(results, trained.divergence->moment);
-      }
-      write_results(results, folder, seed_place);
-      if (!trained.divergence) set_phase(folder.place() / seed_place / condition.tag, phase::done);
-    }
-  Study study;
-  for (auto& [seed, runs] : by_seed) study.seeds.push_back(std::move(runs));
-  return study;
+    for (const Condition& condition : conditions_of(options))
+      runs.push_back({seed, condition, seeds.size() == 1 ? "" : fmt::format("seed_{}", seed)});
+  return runs;
 }
 
-StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
+// Trains runs of the study while there are any that no other process has. Others may train beside it, in this machine
+// and elsewhere.
+class StudyTraining {
+ public:
+  StudyTraining(const StudyJob& job, const TrainingRun& run, RunBoard& board)
+      : job_(job), run_(run), board_(board), runs_(runs_of(job.options)) {}
+
+  // Returns when all runs have results. Throws Error(Fault::runtime) when some failed, and all others have them.
+  void train_all() {
+    constexpr int rounds_per_age = 10;  // a worker of this machine is seen to be dead at once, others are slow to lapse
+    for (int round = 0;; ++round) {
+      const FailedRuns failed = board_.failed();
+      switch (train_next(failed, /*by_age=*/round % rounds_per_age == 0)) {
+        case Next::trained:
+          round = -1;
+          break;
+        case Next::others_have_them:
+          wait_for_others(failed);
+          break;
+        case Next::none_is_left:
+          if (!failed.empty()) fail_runtime("{}", failure_text(failed, runs_.size()));
+          return;
+      }
+    }
+  }
+
+  // All results, in order of the seeds.
+  [[nodiscard]] Study results() {
+    std::map<std::uint64_t, SeedRuns> by_seed;
+    for (const StudyRun& one : runs_) {
+      by_seed[one.seed].name = absolute_folder(run_.folder.path() / one.seed_place).filename().string();
+      const auto found = trained_.find(one.name());
+      by_seed[one.seed].runs[one.condition.tag] =
+          found != trained_.end() ? std::move(found->second)
+                                  : results_before(results_file(one), one.condition, job_.options.model.layers);
+    }
+    Study study;
+    for (auto& [seed, runs] : by_seed) study.seeds.push_back(std::move(runs));
+    return study;
+  }
+
+  [[nodiscard]] double tokens_per_s() const { return tokens_per_s_; }
+
+ private:
+  enum class Next { trained, others_have_them, none_is_left };
+
+  [[nodiscard]] fs::path results_file(const StudyRun& one) const {
+    return run_.folder.path() / one.place() / results_name;
+  }
+
+  // The first run that is free, in their order.
+  Next train_next(const FailedRuns& failed, bool by_age) {
+    Next next = Next::none_is_left;
+    for (const StudyRun& one : runs_) {
+      if (fs::exists(results_file(one)) || failed.contains(one.name())) continue;
+      const TrainJob train = train_job(job_, one.seed, one.condition, run_.folder.path() / one.place());
+      try {
+        if (claim_and_train(one, train, by_age)) return Next::trained;
+        next = Next::others_have_them;
+      } catch (const ClaimLost& lost) {
+        board_.end();
+        run_.console.warn(fmt::format("{}: {}; this process was stopped for too long, and leaves it to that one",
+                                      train.label, lost.what()));
+        return Next::trained;
+      } catch (const Error& error) {
+        board_.end();
+        if (error.fault() == Fault::interrupted) throw;
+        static_cast<void>(run_.folder.place());  // where the study was moved away, nothing goes on
+        board_.fail(one.name(), train.label, error);
+        return Next::trained;
+      }
+    }
+    return next;
+  }
+
+  // False where another process has it.
+  bool claim_and_train(const StudyRun& one, const TrainJob& train, bool by_age) {
+    const fs::path place = run_.folder.place() / one.place();
+    make_folder(place);
+    std::optional<Claim> claim = Claim::take(place / claim_name, {}, by_age);
+    if (!claim) return false;
+    if (fs::exists(results_file(one))) return true;  // it was finished just now
+    board_.take(one.name(), train.label);
+    with_short_torch_errors([&] { train_claimed(one, train, *claim); });
+    board_.end();
+    return true;
+  }
+
+  void train_claimed(const StudyRun& one, const TrainJob& train, Claim& claim) {
+    const TrainResult result = headscope::train(train, run_.corpus, run_.device, observer(train, claim));
+    tokens_per_s_ = result.tokens_per_s;
+    ConditionResults results = results_of(result, train, one.condition.tag, baselines_);
+    if (result.divergence) {
+      run_.console.warn(
+          fmt::format("{}: {}; the run diverged, the study goes on", train.label, result.divergence->found));
+      add_divergence(results, result.divergence->moment);
+    }
+    claim.check();
+    write_results(results, run_.folder, one.seed_place);
+    if (!result.divergence) set_phase(run_.folder.place() / one.place(), phase::done);
+    trained_[one.name()] = std::move(results);
+  }
+
+  TrainObserver observer(const TrainJob& train, Claim& claim) {
+    TrainObserver observer;
+    observer.progress = [&, begun = false](std::int64_t done, double loss) mutable {
+      if (!begun)
+        board_.begin(train.options.steps(), done);
+      else
+        board_.step(done, std::isnan(loss) ? std::string() : fmt::format("loss {:.3f}", loss));
+      begun = true;
+    };
+    observer.saving = [&] { board_.saving(); };
+    observer.before_writing = [&] {
+      static_cast<void>(run_.folder.place());
+      claim.check();
+    };
+    return observer;
+  }
+
+  // Says once whom it waits for.
+  void wait_for_others(const FailedRuns& failed) {
+    for (const StudyRun& one : runs_) {
+      if (fs::exists(results_file(one)) || failed.contains(one.name())) continue;
+      const std::optional<ClaimOwner> owner = owner_of(run_.folder.path() / one.place() / claim_name);
+      if (owner && said_.insert(owner->token).second) board_.waits_for(label_of(job_, one.seed, one.condition), *owner);
+    }
+    wait();
+  }
+
+  // Until another process may have finished, or died.
+  void wait() const {
+    constexpr int pieces = 40;  // of two seconds
+    for (int i = 0; i < pieces; ++i) {
+      if (interrupt_requested())
+        throw Error(Fault::interrupted, fmt::format("interrupted; other processes go on with the study; {}",
+                                                    resume_hint(study_command, run_.folder.path())));
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+
+  const StudyJob& job_;
+  const TrainingRun& run_;
+  RunBoard& board_;
+  std::vector<StudyRun> runs_;
+  Baselines baselines_;
+  std::map<std::string, ConditionResults> trained_;  // by this process
+  std::set<std::string> said_;                       // claims that were told of
+  double tokens_per_s_ = 0;
+};
+
+// Verdict and figures, by the first process that finds all runs done; the others read what it wrote.
+StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& training) {
   RunFolder& folder = run.folder;
+  folder.hold();
   StudyOutcome outcome;
+  outcome.concluded = !is_complete(folder.path());
   outcome.device = run.device.description;
   outcome.unigram_entropy = run.corpus.unigram_entropy;
   outcome.true_entropy = run.corpus.true_entropy;
   outcome.out = folder.path();
-  Study study = folder.already_complete() ? load_study({folder.path()}) : train_study(job, run, outcome.tokens_per_s);
+  outcome.tokens_per_s = training.tokens_per_s();
+  Study study = outcome.concluded ? training.results() : load_study({folder.path()});
   study.title = run_title(folder.path(), job.options.preset);
   study.own = own_conditions_of(job.options);
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
-  if (!folder.already_complete() || !are_drawn(figures, folder.path()))
+  if (outcome.concluded || !are_drawn(figures, folder.path()))
     draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console,
                  [&] { draw(figures, folder.place(), theme_named(job.theme)); });
-  if (folder.already_complete()) return outcome;
+  if (!outcome.concluded) return outcome;
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);
+  for (const fs::path& claim : claims_in(folder.path()))  // of a process that died behind its last file
+    if (claim != folder.path() / claim_name) fs::remove(claim);
   folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
                                       {"seconds", outcome.seconds},
                                       {"tokens_per_s", outcome.tokens_per_s},
@@ -192,15 +345,43 @@ StudyOutcome run_in_folder(const StudyJob& job, TrainingRun& run) {
   return outcome;
 }
 
+// A process of a launcher that sees the GPUs of all processes on its machine takes its own.
+void choose_gpu_of_task(StudyJob& job) {
+  const bool is_asked_for = job.options.device == "auto" || job.options.device == "cuda";
+  if (!job.folder.join || !job.worker_device.empty() || !is_asked_for) return;
+  const int gpus = count_gpus();
+  if (gpus < 2) return;
+  job.options.device = "cuda";
+  job.worker_device = fmt::format("cuda:{}", place_among_tasks().local_rank % gpus);
+}
+
 }  // namespace
 
-StudyOutcome run_study(const StudyJob& given, Console& console) {
+StudyOutcome run_study(const StudyJob& given, Console& console, RunBoard& board) {
   const InterruptGuard guard;
   validate(given.options);
   StudyJob job = given;
-  TrainingRun run =
-      begin_training(job, study_command, {{"definitions", study_definitions()}}, seeds_of(job.options), console);
-  return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run); }); });
+  choose_gpu_of_task(job);
+  TrainingRun run = begin_training(job, study_command, {{"definitions", study_definitions()}}, seeds_of(job.options),
+                                   /*shared=*/true, console);
+  return run.folder.live([&] {
+    board.opened();
+    StudyTraining training(job, run, board);
+    if (!run.folder.already_complete()) training.train_all();
+    const StudyOutcome outcome = with_short_torch_errors([&] { return conclude(job, run, training); });
+    if (outcome.concluded) board.concluded();
+    return outcome;
+  });
+}
+
+std::vector<int> gpus_for_workers(const std::vector<int>& wanted) {
+  std::vector<int> gpus = wanted;
+  if (gpus.empty()) {
+    gpus.resize(static_cast<std::size_t>(std::max(1, count_gpus())));  // the first one says why there is none
+    std::iota(gpus.begin(), gpus.end(), 0);
+  }
+  for (const int gpu : gpus) check_gpu(gpu);
+  return gpus;
 }
 
 }  // namespace headscope

@@ -1,24 +1,22 @@
 // `headscope study`: one setup, trained in several conditions from several seeds, and what that shows.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <vector>
 
 #include "experiments/train_run.h"
 #include "study/analyze.h"
+#include "study/run_board.h"
 #include "study/study_options.h"
 
 namespace headscope {
 
 using StudyJob = TrainingJob<StudyOptions>;
 
-struct StudyOutcome : AnalyzeOutcome {
-  std::optional<double> unigram_entropy, true_entropy;  // to judge losses by; the second of the embedded language
-  std::string device;
-  double tokens_per_s = 0;  // in training; 0 when nothing was left to train
-};
+// Trains the runs that no other process has claimed, until all have results; the last process concludes. Writes a run
+// folder (docs/study.md). Throws Error; a study that is interrupted or fails can be resumed.
+StudyOutcome run_study(const StudyJob& job, Console& console, RunBoard& board);
 
-// Writes a run folder (docs/study.md). Throws Error; one that is interrupted or fails can be resumed.
-StudyOutcome run_study(const StudyJob& job, Console& console);
+// The GPUs that workers can use: those that are wanted, all of them where none is. Throws Error(Fault::input).
+std::vector<int> gpus_for_workers(const std::vector<int>& wanted);
 
 }  // namespace headscope

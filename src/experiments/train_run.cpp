@@ -1,19 +1,25 @@
 #include "experiments/train_run.h"
 
+#include <ATen/Version.h>
+#include <torch/headeronly/version.h>
+
 #include "core/interrupt.h"
 #include "experiments/training_run.h"
 #include "figures/figure.h"
 #include "heads/training_log.h"
 #include "ops/torch_errors.h"
+#include "ranks/ranks.h"
 
 namespace headscope {
 namespace {
 
-TrainJob loop_job(const TrainRunJob& job) {
+TrainJob loop_job(const TrainRunJob& job, const Ranks& ranks) {
   TrainJob loop;
+  loop.ranks = &ranks;
   loop.folder = job.folder.out;
   loop.label = "train";
   loop.resume_hint = resume_hint(train_command, job.folder.out);
+  if (job.place.listening >= 0) loop.resume_hint += fmt::format(" --ranks {}", job.place.size);  // as they were started
   loop.model = job.options.model;
   loop.options = job.options.train;
   loop.track = job.options.track;
@@ -29,10 +35,66 @@ void read_result(TrainRunOutcome& outcome) {
   outcome.summary = read_summary(read_tracks(outcome.out), read_facts(outcome.out), outcome.out);
 }
 
-void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, TrainRunOutcome& outcome) {
-  const TrainResult result = train_in(run, loop_job(job));
+// Training with its progress on the console.
+TrainResult train_in(const TrainingRun& run, const TrainJob& job) {
+  std::optional<Progress> progress;
+  TrainObserver observer;
+  observer.progress = [&](std::int64_t done, double loss) {
+    if (progress)
+      progress->step(std::isnan(loss) ? std::string() : fmt::format("loss {:.3f}", loss));
+    else
+      progress.emplace(run.console, job.label, "steps", static_cast<std::size_t>(job.options.steps()),
+                       static_cast<std::size_t>(done));
+  };
+  observer.warning = [&](std::string_view text) { run.console.warn(text); };
+  observer.saving = [&] { run.console.info("saving"); };
+  observer.before_writing = [&] { static_cast<void>(run.folder.place()); };
+  return train(job, run.corpus, run.device, observer);
+}
+
+// What must be the same on all ranks. Whether they compute on GPUs is, which ones is not.
+nlohmann::ordered_json common_facts(const TrainRunJob& job, const ComputeDevice& device, const Corpus& corpus) {
+  nlohmann::ordered_json config = to_json(job.options);
+  config.erase("threads");
+  config.erase("device");
+  nlohmann::ordered_json facts = {{"version", HEADSCOPE_VERSION},
+                                  {"torch", TORCH_VERSION},
+                                  {"device", at::DeviceTypeName(device.device.type(), /*lower_case=*/true)}};
+  if (device.device.is_cpu()) facts["cpu"] = at::get_cpu_capability();  // others round otherwise
+  facts["config"] = std::move(config);
+  facts["data"] = corpus.hash;
+  return facts;
+}
+
+// Each rank of a machine has a GPU of its own as far as there are so many, unless the user names one.
+std::string device_of(const TrainRunJob& job) {
+  const std::string& name = job.options.device;
+  const int gpus = job.place.several() && (name == "auto" || name == "cuda") ? count_gpus() : 0;
+  return gpus > 1 ? fmt::format("cuda:{}", job.place.local_rank % gpus) : name;
+}
+
+// NCCL refuses two ranks on one GPU, in its own words and late.
+void check_gpus(const TrainRunJob& job, const Ranks& ranks) {
+  if (!ranks.several() || ranks.backend() != "nccl") return;
+  if (const int gpus = count_gpus(); job.place.local_rank >= gpus)
+    fail_input(
+        "this machine has {} GPU{}, and NCCL needs one for each of its ranks; start fewer ranks here, or share GPUs "
+        "with ranks.backend=gloo",
+        gpus, gpus == 1 ? "" : "s");
+}
+
+// Whether rank 0 has found the run to be complete; then all ranks end here.
+bool is_complete(const Ranks& ranks, bool on_first) {
+  const bool complete = ranks.from_first("complete", [&] { return on_first ? "yes" : "no"; }) == "yes";
+  if (complete) ranks.part();
+  return complete;
+}
+
+void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, const Ranks& ranks, TrainRunOutcome& outcome) {
+  const TrainResult result = train_in(run, loop_job(job, ranks));
   const RunFacts facts{run_title(outcome.out, job.options.preset), job.options.model.d_k};
   outcome.tokens_per_s = result.tokens_per_s;
+  outcome.exchange_share = result.exchange_share;
   outcome.val_loss = result.losses.back().validation;
   outcome.summary = summarise(result.tracks, facts);
   write_summary(outcome.summary, facts, run.folder.place());
@@ -40,36 +102,63 @@ void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, TrainRu
                [&] { draw_summary(result.tracks, outcome.summary, facts, run.folder.place(), job.theme); });
 }
 
-TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run) {
+TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run, const Ranks& ranks) {
   TrainRunOutcome outcome;
   outcome.out = run.folder.path();
+  static_cast<void>(ranks.from_first("folder", [&] { return std::filesystem::absolute(outcome.out).string(); }));
   outcome.device = run.device.description;
+  outcome.ranks = ranks.size();
   outcome.unigram_entropy = run.corpus.unigram_entropy;
   outcome.true_entropy = run.corpus.true_entropy;
-  const bool was_complete = run.folder.already_complete();
+  const bool was_complete = is_complete(ranks, run.folder.already_complete());
   if (was_complete) {
     run.console.info(on_one_line(outcome.out.string()) + " is complete: nothing is left to do");
     read_result(outcome);
   }
-  if (!was_complete) train_and_summarise(job, run, outcome);
+  if (!was_complete) train_and_summarise(job, run, ranks, outcome);
   outcome.seconds = seconds_since(run.start);
   if (!was_complete) set_phase(run.folder.place(), phase::done);
   if (!was_complete)
     run.folder.finish(RunStatus::complete, {{"val_loss", outcome.val_loss},
                                             {"seconds", outcome.seconds},
                                             {"tokens_per_s", outcome.tokens_per_s},
+                                            {"exchange_share", json_value(outcome.exchange_share)},
                                             {"inputs_xxh3_128", {{run.corpus.source, run.corpus.hash}}}});
   return outcome;
 }
 
+// The first rank, or the only one: all files are its own.
+TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
+  nlohmann::ordered_json facts;
+  if (ranks.several()) facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}};
+  TrainingRun run = begin_training(
+      job, train_command, std::move(facts), {job.options.seed}, /*shared=*/false, console,
+      [&](const ComputeDevice& device, const Corpus& corpus) { ranks.compare(common_facts(job, device, corpus)); });
+  return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run, ranks); }); });
+}
+
+// Another rank: it trains, and writes and says nothing.
+TrainRunOutcome follow(const TrainRunJob& job, const Ranks& ranks, Console& console) {
+  const ComputeDevice device = choose_device(device_of(job), job.options.threads);
+  const Corpus corpus = load_corpus_for(job.options, console);
+  ranks.compare(common_facts(job, device, corpus));
+  TrainRunJob here = job;
+  here.folder.out = ranks.from_first("folder", {});
+  if (!is_complete(ranks, false)) with_short_torch_errors([&] { train(loop_job(here, ranks), corpus, device); });
+  return {};
+}
+
 }  // namespace
 
-TrainRunOutcome run_training(const TrainRunJob& given, Console& console) {
+TrainRunOutcome run_training(const TrainRunJob& job, Console& console) {
   const InterruptGuard guard;
-  validate(given.options);
-  TrainRunJob job = given;
-  TrainingRun run = begin_training(job, train_command, {}, {job.options.seed}, console);
-  return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run); }); });
+  validate(job.options);
+  check_ranks(job.options.train, job.place.size);
+  const Ranks ranks(job.place, job.options.ranks, [&] { return choose_device(device_of(job)).device; });
+  return ranks.live([&] {
+    check_gpus(job, ranks);
+    return ranks.first() ? lead(job, ranks, console) : follow(job, ranks, console);
+  });
 }
 
 }  // namespace headscope

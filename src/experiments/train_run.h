@@ -3,8 +3,11 @@
 
 #include <optional>
 
+#include "core/missing.h"
 #include "heads/summary.h"
+#include "launch/place.h"
 #include "run/run_folder.h"
+#include "settings/ranks_options.h"
 #include "settings/setup.h"
 
 namespace headscope {
@@ -14,12 +17,14 @@ constexpr const char* train_command = "train";
 struct TrainRunOptions : Setup {
   std::uint64_t seed = 42;  // as in the source study
   TrackOptions track;
+  RanksOptions ranks;  // the number of ranks is no part of a configuration: results do not depend on it
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
     Setup::fields(self, visit);
     visit("train.seed", self.seed, "Seed of the weights and of the order of the data");
     TrackOptions::fields(self.track, visit);
+    RanksOptions::fields(self.ranks, visit);
   }
 };
 
@@ -27,6 +32,7 @@ struct TrainRunOptions : Setup {
 inline void validate(const TrainRunOptions& options) {
   validate(static_cast<const Setup&>(options));
   validate(options.track);
+  check_ranges(options.ranks);
 }
 
 // A run that trains, as a study does, too. Options is a Setup with more.
@@ -35,6 +41,8 @@ struct TrainingJob {
   Options options;
   RunFolderOptions folder;
   std::string theme = "light";
+  RankPlace place = {};            // which of several processes this is
+  std::string worker_device = {};  // of one of several processes: "cuda:1"; the configuration says "cuda" for all
 };
 
 using TrainRunJob = TrainingJob<TrainRunOptions>;
@@ -51,9 +59,12 @@ struct TrainRunOutcome {
   std::optional<double> unigram_entropy, true_entropy;
   std::string device;
   double tokens_per_s = 0, seconds = 0;
+  int ranks = 1;
+  double exchange_share = missing;  // see TrainResult
 };
 
-// Throws Error; a run that is interrupted or fails can be resumed.
+// Throws Error; a run that is interrupted or fails can be resumed. Of several ranks, the outcome is that of the first
+// one, and an error without text is one that another rank throws with it.
 TrainRunOutcome run_training(const TrainRunJob& job, Console& console);
 
 }  // namespace headscope

@@ -39,19 +39,22 @@ inline nlohmann::ordered_json held_out_facts(const TrainOptions& options, const 
 
 // Opens the folder of the run when nothing is wrong with the job and its data. The job's device becomes the one that
 // was chosen. `facts` are for the manifest, which gets device_facts(), threads, parameters, seeds and held_out_facts(),
-// too.
+// too. `shared`: other processes may train in the folder. `check` may refuse both before there is a folder.
 template <class Options>
 TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohmann::ordered_json facts,
-                           const std::vector<std::uint64_t>& seeds, Console& console) {
+                           const std::vector<std::uint64_t>& seeds, bool shared, Console& console,
+                           const std::function<void(const ComputeDevice&, const Corpus&)>& check = {}) {
   const auto start = Clock::now();
   theme_named(job.theme);  // an unknown name is refused before the work, not after it
-  ComputeDevice device = choose_device(job.options.device, job.options.threads);
-  job.options.device = device.name();
+  const bool is_worker = !job.worker_device.empty();
+  ComputeDevice device = choose_device(is_worker ? job.worker_device : job.options.device, job.options.threads);
+  if (!is_worker) job.options.device = device.name();
   check_out(job.folder, command, RunWrites::as_it_goes);
   check_memory(job.options.model, device);
   check_device(job.options.model, job.options.train, device.device);
   for (const std::string& notice : notices(job.options)) console.info(notice);
   Corpus corpus = load_corpus_for(job.options, console);  // before the folder: bad data leaves nothing behind
+  if (check) check(device, corpus);
   facts.update(device_facts(device));
   facts.update({{"threads", device.threads},
                 {"nondeterministic", nondeterministic_operations(job.options.model, job.options.train, device.device)},
@@ -65,24 +68,9 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
                                 .writes = RunWrites::as_it_goes,
                                 .free_keys = free_keys_of_training(),
                                 .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
-                                .inputs = inputs_of(job.options.data)});
+                                .inputs = inputs_of(job.options.data),
+                                .shared = shared});
   return {start, std::move(device), std::move(corpus), std::move(folder), console};
-}
-
-// Training with its progress on the console.
-inline TrainResult train_in(const TrainingRun& run, const TrainJob& job) {
-  std::optional<Progress> progress;
-  TrainObserver observer;
-  observer.progress = [&](std::int64_t done, double loss) {
-    if (progress)
-      progress->step(std::isnan(loss) ? std::string() : fmt::format("loss {:.3f}", loss));
-    else
-      progress.emplace(run.console, job.label, "steps", static_cast<std::size_t>(job.options.steps()),
-                       static_cast<std::size_t>(done));
-  };
-  observer.saving = [&] { run.console.info("saving"); };
-  observer.before_writing = [&] { static_cast<void>(run.folder.place()); };
-  return train(job, run.corpus, run.device, observer);
 }
 
 }  // namespace headscope

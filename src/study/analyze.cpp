@@ -418,6 +418,22 @@ AnalyzeOutcome run_analysis(const AnalyzeJob& job) {
   });
 }
 
+StudyOutcome read_outcome(const fs::path& run, double tau) {
+  const ordered_json manifest = read_manifest(run);
+  const auto number = [&](const char* pointer) -> std::optional<double> {
+    const ordered_json value = manifest.value(ordered_json::json_pointer(pointer), ordered_json());
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  };
+  StudyOutcome outcome;
+  outcome.out = run;
+  outcome.result = analyze(load_study({run}), tau);
+  outcome.unigram_entropy = number("/entropy/unigram");
+  outcome.true_entropy = number("/entropy/true");
+  outcome.device = text_at(manifest, "device");
+  outcome.tokens_per_s = number("/tokens_per_s").value_or(0);
+  return outcome;
+}
+
 std::vector<fs::path> draw_study_run(const fs::path& run, const fs::path& out, const std::string& theme) {
   const Theme& colours = theme_named(theme);  // an unknown name is refused before anything is read
   Study study = load_study({run});

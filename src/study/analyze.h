@@ -106,6 +106,17 @@ struct AnalyzeOutcome {
   double seconds = 0;  // 0: the run was complete before
 };
 
+// Of a study that trains.
+struct StudyOutcome : AnalyzeOutcome {
+  std::optional<double> unigram_entropy, true_entropy;  // to judge losses by; the second of the embedded language
+  std::string device;
+  double tokens_per_s = 0;  // in training; 0 when nothing was left to train
+  bool concluded = false;   // this process wrote the verdict; otherwise it was there, or another process did
+};
+
+// Of a study that is complete, from its folder.
+StudyOutcome read_outcome(const std::filesystem::path& run, double tau);
+
 // Writes a run folder: combined.json, [seed_N/]TAG/results.json, and the figures. Throws Error.
 AnalyzeOutcome run_analysis(const AnalyzeJob& job);
 

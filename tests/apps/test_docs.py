@@ -40,9 +40,9 @@ ELSEWHERE = {
     "python3 python/export_reference.py": "scripts/make-references",
     "docs/studies/smollm2_plasticity/rebuild": "docs/studies/smollm2_plasticity/claims.py",
 }
-UNFINISHED = ("headscope study --analyze", "headscope capture", "headscope plasticity")  # spans that name a command without saying what it takes
+UNFINISHED = ("headscope study --analyze", "headscope capture", "headscope plasticity", "headscope train --ranks N")  # spans that name a command without saying what it takes
 # Flags of other programs.
-OTHER_FLAGS = {"--prefix", "--target", "--preset", "--build", "--rm", "--user", "--gtest_filter", "--no-deps"}
+OTHER_FLAGS = {"--prefix", "--target", "--preset", "--build", "--rm", "--user", "--gtest_filter", "--no-deps", "--max-restarts", "--allow-run-as-root"}
 headscope: Path
 made: Path  # runs and files, made once
 
@@ -213,7 +213,7 @@ class Documentation(unittest.TestCase):
                         continue  # without the shared reference models
                 small = []
                 if words[0] in ("train", "study") and not {"--resume", "--analyze", "--dry-run"} & {*words}:
-                    small = sets(*SMALL)
+                    small = sets(*SMALL, *(["train.accumulation=4"] if "--ranks" in words else []))
                 if "--config" in words:
                     small = sets(*FEW_HEADS)
                 if words[0] == "surgery":
@@ -246,7 +246,7 @@ class Documentation(unittest.TestCase):
         everything = set().union(*known.values()) | OTHER_FLAGS | {"--help", "--version"}
         for page in PAGES:
             for text in spans(page):
-                if text.startswith("scripts/"):
+                if text.startswith(("scripts/", "srun", "sbatch", "scancel", "mpirun", "mpiexec", "torchrun")):
                     continue
                 flags = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]*", text))
                 words = text.replace("./headscope ", "").replace("headscope ", "").split()

@@ -5,8 +5,12 @@
 
 #include "core/console.h"
 #include "core/parallel.h"
+#include "ops/attention.h"
 #include "ops/device.h"
+#include "plan/memory.h"
 #include "support/expect_error.h"
+#include "support/largest_model.h"
+#include "train/trainer.h"
 
 namespace headscope {
 namespace {
@@ -25,13 +29,7 @@ TEST(Estimate, CountsStepsAndProbes) {
 // A model that no memory holds, and a run that never ends: an estimate all the same, at once.
 TEST(Estimate, OfTheLargestSetupIsFinite) {
   headscope::Setup setup;  // a test has a Setup of its own
-  setup.model = {.vocabulary = 1 << 24,
-                 .d_model = 1 << 20,
-                 .layers = 4096,
-                 .heads = 256,
-                 .kv_heads = 256,
-                 .d_k = 65536,
-                 .d_ff = 1 << 24};
+  setup.model = test::largest_model();
   setup.train.tokens = 1'000'000'000'000'000;
   setup.train.batch = 1 << 20;
   setup.train.probe_every = 1;
@@ -40,6 +38,25 @@ TEST(Estimate, OfTheLargestSetupIsFinite) {
   EXPECT_GT(estimate.memory_mb, 1e9);
   EXPECT_TRUE(std::isfinite(estimate.seconds) && estimate.seconds > 1e15);
   EXPECT_EQ(format_duration(estimate.seconds).back(), 'h');
+}
+
+// A plan knows without torch how a GPU would compute a step.
+TEST(Estimate, APlanTakesTheStepThatAGpuMakes) {
+  const at::Device gpu(at::kCUDA, 0);
+  headscope::Setup setup;
+  for (const Activation activation : {Activation::squared_relu, Activation::silu})
+    for (const bool deterministic : {false, true})
+      for (const std::int64_t d_k : {32, 64, 66, 128}) {
+        setup.model.activation = activation;
+        setup.model.d_k = d_k;
+        setup.train.deterministic = deterministic;
+        const StepKind kind = step_on_gpu(setup);
+        EXPECT_EQ(kind.written_out, has_device_updates(setup.model, setup.train, gpu));
+        EXPECT_EQ(kind.repeated_keys, wants_repeated_keys(d_k, gpu, at::kBFloat16, deterministic));
+      }
+  setup.model.activation = Activation::squared_relu;
+  setup.train.max_abs_penalty = 1;
+  EXPECT_FALSE(step_on_gpu(setup).written_out);
 }
 
 TEST(Device, UsesTheThreadsAskedFor) {

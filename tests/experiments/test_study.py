@@ -305,7 +305,9 @@ class Stopped(Program):
         while not list(out.glob("QK/checkpoints/step-*")):
             self.assertIsNone(first.poll())
             time.sleep(0.01)
-        self.refused("another process", "study", *settings("train.tokens=256000"), "--out", out, "--resume")
+        self.refused("exists; go on with --resume", "study", *settings("train.tokens=256000"), "--out", out)
+        self.refused("another process", "study", *settings("train.tokens=256000"), "--out", out, "--overwrite")
+        self.refused("another process", "plot", out)
         first.kill()
         first.wait()
         first.stderr.close()

@@ -1,0 +1,191 @@
+#include "scale_plan.h"
+
+#include "core/text.h"
+#include "figures/theme.h"
+#include "plan/plan.h"
+#include "plan/plan_text.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::size_t width = 110;  // of the terminal
+constexpr double mebi = 1 << 20, giga = 1e9;
+
+// A whole number, as far as JSON readers have it exactly.
+ordered_json whole(double number) {
+  return number < 9e15 ? ordered_json(static_cast<std::int64_t>(number)) : ordered_json(number);
+}
+
+ordered_json json_of(const ProcessMemory& memory) {
+  return {{"weights", memory.weights / mebi},     {"copies", memory.copies / mebi},
+          {"gradients", memory.gradients / mebi}, {"exchanged", memory.exchanged / mebi},
+          {"state", memory.state / mebi},         {"working", memory.working / mebi},
+          {"program", memory.program / mebi}};
+}
+
+ordered_json json_of(const RankPlan& row) {
+  return {{"ranks", row.ranks},
+          {"nodes", row.nodes},
+          {"accumulation", row.accumulation},
+          {"tokens_per_update", row.tokens_per_update},
+          {"updates", row.updates},
+          {"memory_mb", row.memory.total() / mebi},
+          {"bytes_per_update", whole(row.traffic_bytes)},
+          {"tokens_per_s", row.tokens_per_s()},
+          {"tokens_per_s_overlapped", row.overlapped_tokens_per_s()},
+          {"per_gpu", row.per_gpu()},
+          {"hours", row.updates == 0 ? ordered_json() : ordered_json(row.run_seconds() / 3600)},
+          {"update_seconds",
+           {{"pass", row.pass},
+            {"optimizer", row.optimizer},
+            {"gradients", row.reduce},
+            {"weights", row.gather},
+            {"straggler_factor", row.straggler},
+            {"all", row.update_seconds()}}}};
+}
+
+ordered_json json_of(const Cluster& cluster) {
+  return {{"name", cluster.name},
+          {"file", cluster.file.empty() ? ordered_json() : ordered_json(cluster.file)},
+          {"gpus_per_node", cluster.gpus_per_node},
+          {"link_gb_s", cluster.link_gb_s},
+          {"nic_gb_s", cluster.nic_gb_s},
+          {"tokens_per_s", json_value(cluster.tokens_per_s)},
+          {"memory_gb", json_value(cluster.memory_gb)},
+          {"peak_tflops", cluster.peak_tflops}};
+}
+
+ordered_json json_of(const ScalePlan& plan, const Setup& setup, const PlannedRuns& runs) {
+  const RankPlan& asked = plan.asked();
+  ordered_json object = {{"preset", setup.preset}, {"cluster", json_of(plan.cluster)}};
+  object["parameters"] = count_parameters(setup.model).total;
+  object["runs"] = runs.runs;
+  object["tokens"] = asked.updates * asked.tokens_per_update;
+  object.update(json_of(asked));
+  object["memory"] = json_of(asked.memory);
+  object["fits"] = plan.fits() ? ordered_json(*plan.fits()) : ordered_json();
+  object["exchanged_elements"] = whole(asked.shares.padded_elements());
+  object["layer_pieces"] = asked.shares.layer_pieces;
+  object["ranks_without_matrix"] = asked.shares.without_matrix;
+  object["critical_batch"] = plan.critical_batch;
+  object["useful_ranks"] = plan.useful_ranks;
+  for (const RankPlan& row : plan.rows) object["rows"].push_back(json_of(row));
+  if (!runs.of.empty()) {
+    const ManyRuns many = plan_runs(plan, runs.runs);
+    object["study"] = {{"rounds", many.rounds},
+                       {"side_by_side_hours", many.side_by_side / 3600},
+                       {"one_after_another_hours", many.one_after_another / 3600}};
+  }
+  for (const Assumption& assumption : plan.assumptions)
+    object["assumptions"].push_back({{"origin", assumption.origin}, {"text", assumption.text}});
+  object["notes"] = plan.notes;
+  object["warnings"] = plan.warnings;
+  return object;
+}
+
+std::string gigabytes(double bytes) {
+  const double count = bytes / giga;
+  return count < 1000 ? fmt::format("{:.{}f}", count, count < 9.995 ? 2 : 1)
+                      : with_separators(static_cast<std::int64_t>(count));
+}
+
+std::string time_text(const RankPlan& row) {
+  return row.updates == 0 ? "-" : format_duration(row.run_seconds());
+}
+
+// A line "  name        text", wrapped behind the name.
+void print_line(const std::string& name, const std::string& text) {
+  fmt::print("  {:<12}{}\n", name, wrapped(text, width, /*indent=*/14, /*column=*/14));
+}
+
+void print_lines(const std::string& name, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) print_line(name, text);
+}
+
+void print_table(const ScalePlan& plan) {
+  constexpr const char* line = "  {:>9} {:>9} {:>10} {:>9} {:>10} {:>9} {:>10} {:>12}\n";
+  fmt::print("\n");
+  fmt::print(fmt::runtime(line), "", "tokens", "tokens/s", "a GPU", "with", "GB sent", "GB", "time");
+  fmt::print(fmt::runtime(line), "", "an", "of all", "against", "gradients", "a rank and", "memory", "of the");
+  fmt::print(fmt::runtime(line), "ranks", "update", "ranks", "one", "hidden", "update", "a rank", "updates");
+  for (const RankPlan& row : plan.rows)
+    fmt::print(fmt::runtime(line), with_separators(row.ranks), short_count(static_cast<double>(row.tokens_per_update)),
+               short_count(row.tokens_per_s()), fmt::format("{:.2f}", row.per_gpu()),
+               short_count(row.overlapped_tokens_per_s()), gigabytes(row.traffic_bytes), gigabytes(row.memory.total()),
+               time_text(row));
+  fmt::print("\n");
+}
+
+void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
+  const ManyRuns many = plan_runs(plan, runs.runs);
+  const std::int64_t gpus = plan.asked().ranks;
+  print_line("study", fmt::format("{} runs side by side, {} at once, a GPU each: {} in all; nothing is exchanged",
+                                  runs.runs, std::min(runs.runs, gpus), format_duration(many.side_by_side)));
+  if (gpus > 1)
+    print_line("instead", fmt::format("one run after another, each on {} ranks: {} in all; {}", with_separators(gpus),
+                                      plan.asked().updates == 0 ? "-" : format_duration(many.one_after_another),
+                                      plan.asked().updates == plan.one().updates
+                                          ? "as many updates as on one"
+                                          : fmt::format("another training: {} updates of {} tokens, not {}",
+                                                        with_separators(plan.asked().updates),
+                                                        with_separators(plan.asked().tokens_per_update),
+                                                        with_separators(plan.one().updates))));
+  print_line("how", "side by side: 'study --devices all' on a machine, the same command as Slurm tasks on several");
+  if (gpus > 1) print_line("", "on ranks: only 'train' has them, one command for each condition and seed");
+  fmt::print("\n");
+}
+
+void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& runs) {
+  const RankPlan& asked = plan.asked();
+  const ParameterCounts parameters = count_parameters(setup.model);
+  print_line("preset", fmt::format("{}: {} parameters ({} in the layers' matrices)", setup.preset,
+                                   millions(parameters.total), millions(parameters.matrices)));
+  if (!runs.of.empty()) print_line("runs", fmt::format("{} ({})", runs.runs, runs.of));
+  print_line(runs.of.empty() ? "plan" : "one run",
+             fmt::format("{} rank{} on {} node{} of {}, {} in {} updates", with_separators(asked.ranks),
+                         asked.ranks == 1 ? "" : "s", with_separators(asked.nodes), asked.nodes == 1 ? "" : "s",
+                         plan.cluster.name, tokens_text(asked.updates * asked.tokens_per_update),
+                         with_separators(asked.updates)));
+  Setup planned = setup;
+  planned.train.accumulation = asked.accumulation;
+  print_lines("note", notices(planned));
+  if (plan.fits())
+    print_line("memory", fmt::format("{} GB a rank: {} the GPU's {} GB", gigabytes(asked.memory.total()),
+                                     *plan.fits() ? "fits" : "does not fit", *plan.cluster.memory_gb));
+  print_table(plan);
+  if (!runs.of.empty()) print_study(plan, runs);
+  for (const Assumption& assumption : plan.assumptions) print_line(assumption.origin, assumption.text);
+  fmt::print("\n");
+  print_lines("note", plan.notes);
+  print_lines("warning", plan.warnings);
+}
+
+}  // namespace
+
+void add_cluster_flag(CLI::App& command, PlanFlags& flags) {
+  command
+      .add_option_function<std::string>(
+          "--cluster", [&flags](const std::string& text) { flags.cluster = text; },
+          "With --dry-run: what is planned for; h200x8, h100x8, or a file with gpus_per_node, link_gb_s, nic_gb_s, "
+          "tokens_per_s (of one GPU) [h200x8]")
+      ->type_name("NAME|FILE");
+}
+
+int plan_ranks(const Setup& setup, RanksReduce reduce, const PlanFlags& flags, const std::string& theme,
+               const PlannedRuns& runs, const CommonFlags& common) {
+  theme_named(theme);
+  const Cluster cluster = cluster_of(flags.cluster.value_or("h200x8"));
+  const std::int64_t ranks = flags.ranks.value_or(cluster.gpus_per_node);  // a node
+  check_size("--ranks", ranks, 1, most_ranks);
+  check_corpus_for(setup);
+  const ScalePlan plan = compute_plan(setup, reduce, ranks, cluster);
+  if (common.json)
+    fmt::print("{}", json_text(json_of(plan, setup, runs)));
+  else
+    print_plan(plan, setup, runs);
+  return 0;
+}
+
+}  // namespace headscope

@@ -1,0 +1,33 @@
+#include "study/run_board.h"
+
+namespace headscope {
+
+void ConsoleBoard::waits_for(const std::string& label, const ClaimOwner& owner) {
+  console_.info(waiting_text(label, owner.host, owner.process));
+}
+
+void ConsoleBoard::begin(std::int64_t steps, std::int64_t done) {
+  progress_.emplace(console_, label_, "steps", static_cast<std::size_t>(steps), static_cast<std::size_t>(done));
+}
+
+void ConsoleBoard::step(std::int64_t done, const std::string& note) {
+  if (progress_) progress_->reach(static_cast<std::size_t>(done), note);
+}
+
+void ConsoleBoard::fail(const std::string& run, const std::string& label, const Error& error) {
+  if (error.fault() == Fault::input) throw error;
+  failed_[run] = error.what();
+  console_.warn(fmt::format("{} failed, the other runs go on: {}", label, error.what()));
+}
+
+std::string waiting_text(const std::string& label, const std::string& host, std::int64_t process) {
+  if (host.empty() || process <= 0) return fmt::format("waits for {}, which another process trains", label);
+  return fmt::format("waits for {}, which process {} on {} trains", label, process, on_one_line(excerpt(host, 64)));
+}
+
+std::string failure_text(const FailedRuns& failed, std::size_t runs) {
+  const std::string& first = failed.begin()->second;
+  return runs == 1 ? first : fmt::format("{} of {} runs failed: {}", failed.size(), runs, first);
+}
+
+}  // namespace headscope

@@ -1,0 +1,417 @@
+#include "study/workers.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <memory>
+#include <set>
+
+#include "core/interrupt.h"
+#include "core/json_text.h"
+#include "core/lists.h"
+#include "launch/place.h"
+#include "study/analyze.h"
+
+namespace headscope {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Writes all of it. A process that is gone does not read it; that is noticed elsewhere.
+void send(int file, const ordered_json& message) {
+  const std::string line = json_line(message) + "\n";
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(file, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+ordered_json to_json(const WorkerJob& job) {
+  return {{"config", to_json(job.options)},
+          {"out", job.folder.out.string()},
+          {"overwrite", job.folder.overwrite},
+          {"resume", job.folder.resume},
+          {"join", job.folder.join},
+          {"theme", job.theme},
+          {"command_line", job.folder.command_line},
+          {"device", job.device},
+          {"quiet", job.console.quiet},
+          {"verbose", job.console.verbose}};
+}
+
+// The lines that are whole.
+class Lines {
+ public:
+  void add(std::string_view bytes) { rest_ += bytes; }
+  std::optional<std::string> next() {
+    const std::size_t end = rest_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = rest_.substr(0, end);
+    rest_.erase(0, end + 1);
+    return line;
+  }
+
+ private:
+  std::string rest_;
+};
+
+struct Pipe {
+  Descriptor read, write;
+  Pipe() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) fail_runtime("cannot start a worker: {}", std::strerror(errno));
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
+  }
+};
+
+// A worker that was started, until it is gone.
+struct Worker {
+  std::string name;  // "worker 2 (cuda:1)"
+  std::string device;
+  pid_t process = -1;  // -1: gone
+  Descriptor to, from, errors;
+  Lines messages, texts;
+  std::string run, label;  // what it trains
+  std::unique_ptr<Progress> progress;
+  bool has_failed = false;      // it said that its run failed
+  std::optional<Error> ending;  // what it said last
+};
+
+// In the child, between fork and exec: only what is allowed there.
+[[noreturn]] void become_worker(int input, int output, int errors, pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker saves and stops when its parent is gone
+  if (::getppid() != parent) ::_exit(1);
+  ::setpgid(0, 0);  // Ctrl-C reaches the parent alone, which passes it on once
+  ::dup2(input, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
+  const char* const arguments[] = {program_name, worker_command, nullptr};
+  ::execv("/proc/self/exe", const_cast<char* const*>(arguments));
+  ::_exit(127);
+}
+
+class Crew {
+ public:
+  Crew(const WorkerJob& job, const std::vector<std::string>& devices, Console& console)
+      : job_(job), console_(console), runs_(static_cast<std::size_t>(count_trainings(job.options))) {
+    for (const std::string& device : devices) {
+      auto worker = std::make_unique<Worker>();
+      worker->device = device;
+      worker->name =
+          fmt::format("worker {}{}", workers_.size() + 1, device == "cpu" ? "" : fmt::format(" ({})", device));
+      workers_.push_back(std::move(worker));
+    }
+  }
+  // Whatever goes wrong here, no worker stays behind.
+  ~Crew() {
+    for (const auto& worker : workers_) {
+      if (worker->process < 0) continue;
+      ::kill(worker->process, SIGTERM);
+      for (Descriptor* end : {&worker->to, &worker->from, &worker->errors})
+        *end = Descriptor();  // it waits for nothing that is said here
+      ::waitpid(worker->process, nullptr, 0);
+    }
+  }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  bool work() {
+    start(*workers_.front());
+    while (std::ranges::any_of(workers_, [](const auto& worker) { return worker->process >= 0; })) {
+      wait_for_messages();
+      for (const auto& worker : workers_) {
+        listen(*worker);
+        reap(*worker);
+      }
+      if (interrupt_requested()) stop_all();
+    }
+    return result();
+  }
+
+ private:
+  void start(Worker& worker) {
+    if (stops_) return;  // behind a signal nothing begins
+    Pipe to, from, errors;
+    const pid_t parent = ::getpid(), child = ::fork();
+    if (child < 0) fail_runtime("cannot start a worker: {}; use fewer --jobs", std::strerror(errno));
+    if (child == 0) become_worker(to.read.get(), from.write.get(), errors.write.get(), parent);
+    worker.process = child;
+    worker.to = std::move(to.write);
+    worker.from = std::move(from.read);
+    worker.errors = std::move(errors.read);
+    worker.messages = worker.texts = Lines();
+    worker.has_failed = false;
+    worker.ending.reset();
+    for (const Descriptor* end : {&worker.from, &worker.errors}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    WorkerJob job = job_;
+    job.device = worker.device;
+    if (is_open_) {                                    // the study is there, and what it is was said
+      job.folder.overwrite = job.folder.join = false;  // what was moved away does not begin again
+      job.folder.resume = job.console.quiet = true;
+    }
+    send(worker.to.get(), to_json(job));
+  }
+
+  void wait_for_messages() const {
+    std::vector<pollfd> files;
+    for (const auto& worker : workers_)
+      if (worker->process >= 0)
+        for (const Descriptor* end : {&worker->from, &worker->errors}) files.push_back({end->get(), POLLIN, 0});
+    constexpr int milliseconds = 100;  // a worker that dies says nothing
+    ::poll(files.data(), files.size(), milliseconds);
+  }
+
+  static void read_into(Lines& lines, const Descriptor& from) {
+    std::array<char, 4096> bytes{};
+    for (ssize_t got = 0; (got = ::read(from.get(), bytes.data(), bytes.size())) > 0;)
+      lines.add({bytes.data(), static_cast<std::size_t>(got)});
+  }
+
+  void listen(Worker& worker) {
+    if (worker.process < 0) return;
+    read_into(worker.messages, worker.from);
+    read_into(worker.texts, worker.errors);
+    while (const auto line = worker.texts.next()) show(*line);
+    while (const auto line = worker.messages.next()) hear(worker, parse_json(*line));
+  }
+
+  // A warning is shown once, whichever workers have it.
+  void show(std::string_view line) {
+    constexpr std::string_view of_ours = "headscope: ", of_a_warning = "warning: ";
+    if (line.starts_with(of_ours)) line.remove_prefix(of_ours.size());
+    if (!line.starts_with(of_a_warning)) return console_.info(line);
+    if (told_.insert(std::string(line)).second) console_.warn(line.substr(of_a_warning.size()));
+  }
+
+  void hear(Worker& worker, const ordered_json& message) {
+    const std::string say = text_at(message, "say");
+    const auto count = [&](const char* key) { return static_cast<std::size_t>(message.value(key, std::int64_t{0})); };
+    const auto error = [&] { return Error(fault_of(message.value("exit", 1)), text_at(message, "error")); };
+    if (say == "opened") {
+      open_for_all();
+    } else if (say == "waits") {
+      show_waiting(text_at(message, "label"), text_at(message, "host"), message.value("process", std::int64_t{0}));
+    } else if (say == "ask") {
+      send(worker.to.get(), {{"failed", failed_}});
+    } else if (say == "takes") {
+      worker.run = text_at(message, "run");
+      worker.label = text_at(message, "label");
+    } else if (say == "begin") {
+      worker.progress = std::make_unique<Progress>(console_, worker.label, "steps", count("steps"), count("done"));
+    } else if (say == "step" && worker.progress) {
+      worker.progress->reach(count("done"), text_at(message, "note"));
+    } else if (say == "end") {
+      worker.progress.reset();
+      worker.run.clear();
+    } else if (say == "failed") {
+      worker.has_failed = true;
+      note_failure(text_at(message, "run"), text_at(message, "label"), error());
+    } else if (say == "concluded") {
+      concluded_ = true;
+    } else if (say == "stopped") {
+      worker.ending = error();
+    }
+  }
+
+  // For a process of another command; that workers wait for one another at the end is no news.
+  void show_waiting(const std::string& label, const std::string& host, std::int64_t process) {
+    if (std::ranges::any_of(workers_, [&](const auto& worker) { return worker->process == process; })) return;
+    const std::string text = waiting_text(label, host, process);
+    if (told_.insert(text).second) console_.info(text);
+  }
+
+  void open_for_all() {
+    if (is_open_) return;
+    is_open_ = true;
+    for (std::size_t i = 1; i < workers_.size(); ++i) start(*workers_[i]);
+  }
+
+  void note_failure(const std::string& run, const std::string& label, const Error& error) {
+    fault_ = failed_.empty() ? error.fault() : std::min(fault_, error.fault());  // one that is not of the input: 1
+    failed_[run] = error.what();
+    console_.warn(fmt::format("{} failed, the other runs go on: {}", label, error.what()));
+  }
+
+  // What a worker that is gone means for the others.
+  void reap(Worker& worker) {
+    int status = 0;
+    if (worker.process < 0 || ::waitpid(worker.process, &status, WNOHANG) != worker.process) return;
+    listen(worker);  // what it said last
+    const pid_t process = worker.process;
+    worker.process = -1;
+    worker.progress.reset();
+    if (WIFSIGNALED(status))
+      was_killed(worker, process, WTERMSIG(status));
+    else if (WEXITSTATUS(status) == static_cast<int>(Fault::interrupted))
+      stop_all();
+    else if (worker.has_failed)
+      start(worker);
+    else if (WEXITSTATUS(status) != 0 && failed_.empty())
+      has_stopped(worker, WEXITSTATUS(status));
+    worker.run.clear();
+  }
+
+  void was_killed(Worker& worker, pid_t process, int number) {
+    if (stops_) return;
+    const std::string killed =
+        fmt::format("{} (process {}) was killed by signal {} ({})", worker.name, process, number, ::strsignal(number));
+    if (!is_open_) fail_runtime("{} before the study had begun; {}", killed, hint());
+    constexpr int most_deaths = 3;
+    if (++deaths_[worker.run] < most_deaths) {
+      console_.warn(worker.run.empty() ? killed + "; it is started again"
+                                       : fmt::format("{}; {} is taken over", killed, worker.label));
+      return start(worker);
+    }
+    if (worker.run.empty()) return has_stopped(worker, 1, killed);
+    note_failure(
+        worker.run, worker.label,
+        Error(
+            Fault::runtime,
+            fmt::format(
+                "{}: {}, as were {} before; too little memory for so many at once is a common cause; use fewer --jobs",
+                worker.label, killed, most_deaths - 1)));
+    start(worker);
+  }
+
+  // Without a run: it could not even begin to train.
+  void has_stopped(Worker& worker, int code, const std::string& why = "it ended") {
+    const Error error = worker.ending.value_or(Error(fault_of(code), fmt::format("{}: {}", worker.name, why)));
+    if (!is_open_) throw error;
+    if (!stops_) console_.warn(fmt::format("{} stopped, the others go on: {}", worker.name, error.what()));
+    last_stop_ = error;
+  }
+
+  // Workers save and stop.
+  void stop_all() {
+    if (stops_) return;
+    stops_ = true;
+    console_.info("saving");
+    for (const auto& worker : workers_)
+      if (worker->process >= 0) ::kill(worker->process, SIGTERM);
+  }
+
+  [[nodiscard]] std::string hint() const { return resume_hint(study_command, job_.folder.out); }
+
+  [[nodiscard]] bool result() const {
+    if (is_complete(job_.folder.out)) return concluded_;
+    if (stops_) throw Error(Fault::interrupted, fmt::format("interrupted, state saved; {}", hint()));
+    if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
+    if (last_stop_) throw Error(*last_stop_);
+    fail_runtime("the workers ended before the study; {}", hint());
+  }
+
+  const WorkerJob& job_;
+  Console& console_;
+  std::size_t runs_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  FailedRuns failed_;
+  Fault fault_ = Fault::runtime;
+  std::map<std::string, int> deaths_;  // of workers, by the run that they had
+  std::set<std::string> told_;         // what is said once, whichever workers say it
+  std::optional<Error> last_stop_;
+  bool is_open_ = false, concluded_ = false, stops_ = false;
+};
+
+}  // namespace
+
+bool train_side_by_side(const WorkerJob& job, const std::vector<std::string>& devices, Console& console) {
+  const InterruptGuard guard;
+  return Crew(job, devices, console).work();
+}
+
+WorkerJob WorkerBoard::job() {
+  std::string line;
+  std::getline(std::cin, line);
+  const ordered_json given = parse_json(line);
+  if (!given.is_object()) fail_input("{} is for headscope itself; use 'headscope study --jobs N'", worker_command);
+  WorkerJob job;
+  job.options = resolve_setup<StudyOptions>(entries_of(given.at("config"), worker_command));
+  job.folder = {given.at("out").get<std::string>(), given.at("overwrite"), given.at("resume"), given.at("join"),
+                given.at("command_line")};
+  job.theme = given.at("theme");
+  job.device = given.at("device");
+  job.console = {given.at("quiet"), given.at("verbose")};
+  return job;
+}
+
+void WorkerBoard::opened() {
+  send(STDOUT_FILENO, {{"say", "opened"}});
+}
+
+void WorkerBoard::waits_for(const std::string& label, const ClaimOwner& owner) {
+  send(STDOUT_FILENO, {{"say", "waits"}, {"label", label}, {"host", owner.host}, {"process", owner.process}});
+}
+
+FailedRuns WorkerBoard::failed() {
+  send(STDOUT_FILENO, {{"say", "ask"}});
+  std::string line;
+  if (!std::getline(std::cin, line)) throw Error(Fault::interrupted, "the process that started this worker is gone");
+  return parse_json(line).at("failed").get<FailedRuns>();
+}
+
+void WorkerBoard::take(const std::string& run, const std::string& label) {
+  send(STDOUT_FILENO, {{"say", "takes"}, {"run", run}, {"label", label}});
+}
+
+void WorkerBoard::begin(std::int64_t steps, std::int64_t done) {
+  steps_ = steps;
+  send(STDOUT_FILENO, {{"say", "begin"}, {"steps", steps}, {"done", done}});
+}
+
+void WorkerBoard::step(std::int64_t done, const std::string& note) {
+  if (done < steps_ && Clock::now() - told_ < std::chrono::milliseconds(100)) return;
+  told_ = Clock::now();
+  send(STDOUT_FILENO, {{"say", "step"}, {"done", done}, {"note", note}});
+}
+
+void WorkerBoard::end() {
+  send(STDOUT_FILENO, {{"say", "end"}});
+}
+
+void WorkerBoard::fail(const std::string& run, const std::string& label, const Error& error) {
+  send(STDOUT_FILENO,
+       {{"say", "failed"}, {"run", run}, {"label", label}, {"error", error.what()}, {"exit", error.exit_code()}});
+  throw error;
+}
+
+void WorkerBoard::concluded() {
+  send(STDOUT_FILENO, {{"say", "concluded"}});
+}
+
+void WorkerBoard::stopped(const Error& error) {
+  send(STDOUT_FILENO, {{"say", "stopped"}, {"error", error.what()}, {"exit", error.exit_code()}});
+}
+
+bool is_one_of_several_tasks() {
+  return std::getenv("SLURM_ARRAY_TASK_ID") != nullptr || place_among_tasks().several();
+}
+
+std::vector<int> parse_devices(const std::string& text) {
+  std::vector<int> devices;
+  if (text == "all") return devices;
+  for (const std::string& one : comma_separated(text)) {
+    std::int64_t number = 0;
+    if (!parse_value(one, number) || number < 0 || number > 1000)
+      fail_input("--devices {}: '{}' is no number of a GPU; expected all, or numbers such as 0,1,3", text, one);
+    if (std::ranges::find(devices, static_cast<int>(number)) != devices.end())
+      fail_input("--devices {}: {} is there twice", text, number);
+    devices.push_back(static_cast<int>(number));
+  }
+  return devices;
+}
+
+}  // namespace headscope

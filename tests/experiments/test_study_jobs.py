@@ -1,0 +1,403 @@
+"""Several runs of a study at once: `study --jobs`, several commands on one folder, and what is left when a process dies.
+
+usage: python test_study_jobs.py PATH_TO_HEADSCOPE [unittest options]
+HEADSCOPE_KILLS=20 kills so many workers at random moments; the default is a few.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as parquet
+
+DONE, FAILED, WRONG_USAGE, INTERRUPTED = 0, 1, 2, 130
+TAGS = ("QK", "QK_frozen", "NoQK")
+TABLES = ("steps", "probes", "layers", "heads", "gamma")
+TIMES = ("elapsed_s", "tokens_per_s", "seconds")
+# 10 steps of 4 x 64 tokens in less than a second, a checkpoint every second step.
+SMALL = ("model.layers=2", "model.d_model=64", "model.heads=4", "model.d_k=16", "model.d_ff=128", "train.tokens=2560",
+         "train.batch=4", "train.seq_len=64", "train.probe_every=5", "train.checkpoint_every=2")
+LONG = ("train.tokens=38400", "train.checkpoint_every=5")  # 150 steps: long enough to be stopped on the way
+THREADS = ("--threads", "1")
+NO_SLURM = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+headscope: Path
+
+
+def words(*arguments: object) -> list[str]:
+    return [str(headscope), "study", *THREADS, *map(str, arguments)]
+
+
+def settings(*more: str) -> list[str]:
+    return [text for setting in (*SMALL, *more) for text in ("--set", setting)]
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(words(*arguments), capture_output=True, text=True, timeout=600, env={**NO_SLURM, **environment})
+
+
+def start(*arguments: object, **environment: str) -> subprocess.Popen:
+    return subprocess.Popen(words(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**NO_SLURM, **environment})
+
+
+def workers_of(process: subprocess.Popen) -> list[int]:
+    try:
+        return [int(word) for word in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def owner_of(place: Path) -> int | None:
+    """The process that trains there, dead or alive."""
+    try:
+        return json.loads((place / "claim.json").read_text())["process"]
+    except FileNotFoundError:
+        return None
+
+
+def is_training(place: Path) -> bool:
+    owner = owner_of(place)
+    progress = place / "progress.json"
+    return owner is not None and is_running(owner) and progress.exists() and os.stat(progress).st_mtime > os.stat(
+        place / "claim.json").st_mtime
+
+
+def checkpoints(out: Path) -> list[Path]:
+    try:
+        return [path for places in ("", "*/", "*/*/") for path in out.glob(places + "checkpoints/step-*")]
+    except FileNotFoundError:  # a folder got its name just now
+        return []
+
+
+def without_times(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: without_times(inner) for key, inner in value.items() if key not in TIMES}
+    return value
+
+
+def status(out: Path) -> str:
+    return json.loads((out / "manifest.json").read_text())["status"]
+
+
+class Jobs(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory(prefix="headscope jobs ")
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+
+    def wait_until(self, is_so: Callable[[], object], *processes: subprocess.Popen) -> None:
+        """Fails when one of the processes ends before."""
+        while not is_so():
+            for process in processes:
+                if process.poll() is not None:
+                    self.fail(process.stderr.read())
+            time.sleep(0.01)
+
+    def started(self, *arguments: object, **environment: str) -> subprocess.Popen:
+        process = start(*arguments, **environment)
+
+        def end() -> None:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+
+        self.addCleanup(end)
+        return process
+
+    def ended(self, process: subprocess.Popen, code: int) -> tuple[str, str]:
+        output, errors = process.communicate(timeout=600)
+        self.assertEqual(process.returncode, code, errors)
+        return output, errors
+
+    def done(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess:
+        result = run(*arguments, **environment)
+        self.assertEqual(result.returncode, DONE, result.stderr)
+        return result
+
+    def refused(self, message: str, *arguments: object, **environment: str) -> None:
+        result = run(*arguments, **environment)
+        self.assertEqual(result.returncode, WRONG_USAGE, result.stderr)
+        lines = [line for line in result.stderr.splitlines() if not line.startswith("headscope: data:")]
+        self.assertEqual(len(lines), 1, result.stderr)
+        self.assertIn(message, lines[0])
+
+    def serial(self, *more: str, **environment: str) -> Path:
+        out = self.folder / "serial"
+        self.done(*settings(*more), "--out", out, **environment)
+        return out
+
+    def assert_same_study(self, first: Path, second: Path, places: tuple[str, ...] = TAGS) -> None:
+        """All that is not a time: files, tables, weights."""
+        def names(out: Path) -> list[str]:
+            return sorted(str(path.relative_to(out)) for path in out.rglob("*"))
+        self.assertEqual(names(first), names(second))
+        combined = [without_times(json.loads((out / "combined.json").read_text())) for out in (first, second)]
+        self.assertEqual(json.dumps(combined[0]), json.dumps(combined[1]))
+        for place in places:
+            one, other = first / place, second / place
+            self.assertEqual((one / "results.json").read_bytes(), (other / "results.json").read_bytes(), place)
+            for table in TABLES:
+                if not (one / f"{table}.parquet").exists():
+                    continue
+                rows = []
+                for folder in (one, other):
+                    columns = parquet.read_table(folder / f"{table}.parquet").to_pydict()
+                    rows.append(repr({name: values for name, values in columns.items() if name not in TIMES}))
+                self.assertEqual(*rows, f"{place} {table}")
+            for file in sorted(one.glob("checkpoints/*/*.safetensors")):
+                self.assertEqual(file.read_bytes(), (other / file.relative_to(one)).read_bytes(), file)
+        self.assertEqual(status(second), "complete")
+
+
+class SideBySide(Jobs):
+    def test_TwoJobs_GiveTheBytesOfOneAfterAnother(self) -> None:
+        serial, jobs = self.serial(), self.folder / "jobs"
+        result = self.done(*settings(), "--jobs", 2, "--out", jobs)
+        self.assert_same_study(serial, jobs)
+        self.assertIn("verdict: ", result.stdout)
+        for label in ("A QK", "B QK_frozen", "C NoQK"):
+            self.assertEqual(result.stderr.count(f"{label}: 10/10 steps"), 1, result.stderr)
+        self.assertEqual(result.stderr.count("headscope: data:"), 1, result.stderr)
+        self.assertTrue((jobs / "report.html").exists())
+
+    def test_SeedsAndJson_AreAsOneAfterAnother(self) -> None:
+        out = [self.folder / name for name in ("serial", "jobs")]
+        printed = [json.loads(self.done(*settings(), "--seeds", "1,2", "--conditions", "QK,NoQK", "--json", "--out", folder,
+                                        *jobs).stdout) for folder, jobs in zip(out, ((), ("--jobs", "3")))]
+        self.assert_same_study(*out, tuple(f"seed_{seed}/{tag}" for seed in (1, 2) for tag in ("QK", "NoQK")))
+        for one in printed:
+            one.pop("out")
+        self.assertEqual(without_times(printed[0]), without_times(printed[1]))
+        again = self.done("--out", out[1], "--resume", "--jobs", 2)
+        self.assertIn("verdict: ", again.stdout)
+
+    def test_ThreadsAreDivided_UnlessTheyAreGiven(self) -> None:
+        cores = len(os.sched_getaffinity(0))
+        command = [str(headscope), "study", *settings(), "--no-report"]
+        for arguments, environment, threads in (((), {}, max(1, cores // 2)), (("--threads", "3"), {}, 3),
+                                                ((), {"OMP_NUM_THREADS": "2"}, 2)):
+            out = self.folder / f"{len(arguments)}{len(environment)}"
+            outside = {name: value for name, value in NO_SLURM.items() if name != "OMP_NUM_THREADS"}
+            result = subprocess.run([*command, *arguments, "--jobs", "2", "--conditions", "QK,NoQK", "--out", str(out)],
+                                    capture_output=True, text=True, env={**outside, **environment})
+            self.assertEqual(result.returncode, DONE, result.stderr)
+            self.assertEqual(json.loads((out / "manifest.json").read_text())["threads"], threads)
+            self.assertEqual("each: the bytes of one after another" in result.stderr, not arguments and not environment)
+
+    def test_AFailedRun_IsReportedAndTheOthersFinish(self) -> None:
+        for jobs in ((), ("--jobs", "2")):
+            out = self.folder / f"jobs{len(jobs)}"
+            process = self.started(*settings(*LONG), "--out", out)
+            self.wait_until(lambda: checkpoints(out / "QK"), process)
+            process.kill()
+            process.wait()
+            shutil.rmtree(out / "QK" / "checkpoints")
+            (out / "QK" / "checkpoints").touch()  # a file where the folder is to be
+            result = run("--out", out, "--resume", *jobs)
+            self.assertEqual(result.returncode, FAILED, result.stderr)
+            self.assertEqual(result.stderr.count("A QK failed, the other runs go on"), 1, result.stderr)
+            self.assertIn("1 of 3 runs failed: ", result.stderr.splitlines()[-1])
+            self.assertIn("Not a directory", result.stderr.splitlines()[-1])
+            self.assertEqual([tag for tag in TAGS if (out / tag / "results.json").exists()], ["QK_frozen", "NoQK"])
+            self.assertFalse((out / "combined.json").exists())
+            self.assertEqual(status(out), "failed")
+            (out / "QK" / "checkpoints").unlink()
+            self.done("--out", out, "--resume", *jobs)
+            self.assert_same_study(self.serial(*LONG), out)
+            shutil.rmtree(self.folder / "serial")
+
+    def test_BadInput_IsRefusedInOneLine(self) -> None:
+        out = ("--out", self.folder / "out")
+        for message, arguments in (
+            ("--jobs", ("--jobs", "0")),
+            ("--jobs is 'x'; expected a whole number", ("--jobs", "x")),
+            ("--jobs is for the CPU, --devices for GPUs; give one of them", ("--jobs", "2", "--devices", "all")),
+            ("--jobs is for the CPU, and the device is cuda", ("--jobs", "2", "--device", "cuda")),
+            ("'x' is no number of a GPU; expected all, or numbers such as 0,1,3", ("--devices", "0,x")),
+            ("'' is no number of a GPU", ("--devices", "")),
+            ("--devices 1,1: 1 is there twice", ("--devices", "1,1")),
+            ("--devices is for GPUs, and the device is cpu", ("--devices", "0", "--device", "cpu")),
+            ("unknown preset '7b'", ("--jobs", "2", "--preset", "7b")),
+            ("missing.txt", ("--jobs", "2", "--data", self.folder / "missing.txt")),
+        ):
+            self.refused(message, *settings(), *arguments, *out)
+        if run("--dry-run", "--device", "cuda").returncode != DONE:
+            self.refused("cuda", *settings(), "--devices", "all", *out)
+        self.assertFalse((self.folder / "out").exists())
+
+
+class Stopped(Jobs):
+    def test_WorkersKilledAtRandomMoments_AreReplacedAndTheStudyIsTheSame(self) -> None:
+        kills = int(os.environ.get("HEADSCOPE_KILLS", "4"))
+        serial, killed = self.serial(*LONG), self.folder / "killed"
+        moments = random.Random(5)
+        process = self.started(*settings(*LONG), "--jobs", 2, "--out", killed)
+        self.wait_until(lambda: checkpoints(killed), process)
+        for _ in range(kills):
+            time.sleep(moments.uniform(0, 1.2))
+            if workers := workers_of(process):
+                try:
+                    os.kill(moments.choice(workers), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        _, errors = self.ended(process, DONE)
+        self.assertIn("was killed by signal 9", errors)
+        self.assert_same_study(serial, killed)
+
+    def test_ARunThatKillsItsWorkersAgainAndAgain_FailsAndTheOthersFinish(self) -> None:
+        out = self.folder / "run"
+        process = self.started(*settings(*LONG), "--conditions", "QK,NoQK", "--jobs", 2, "--out", out)
+        killed: set[int | None] = set()
+        for _ in range(3):
+            self.wait_until(lambda: owner_of(out / "QK") not in killed and is_training(out / "QK"), process)
+            worker = owner_of(out / "QK")
+            os.kill(worker, signal.SIGKILL)
+            killed.add(worker)
+        _, errors = self.ended(process, FAILED)
+        self.assertEqual(errors.count("A QK is taken over"), 2, errors)
+        self.assertIn("1 of 2 runs failed: A QK: worker", errors.splitlines()[-1])
+        self.assertTrue((out / "NoQK" / "results.json").exists())
+        self.assertFalse((out / "QK" / "results.json").exists())
+
+    def test_Signals_StopAllWorkersWhichSave(self) -> None:
+        serial = self.serial(*LONG)
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            out = self.folder / kind.name
+            process = self.started(*settings(*LONG), "--jobs", 2, "--out", out)
+            self.wait_until(lambda: len({path.parent for path in checkpoints(out)}) == 2, process)
+            workers = workers_of(process)
+            process.send_signal(kind)
+            _, errors = self.ended(process, INTERRUPTED)
+            self.assertIn("interrupted, state saved; go on with: headscope study --resume --out", errors.splitlines()[-1])
+            self.assertFalse(any(map(is_running, workers)))
+            self.assertEqual(status(out), "interrupted")
+            self.assertEqual(list(out.rglob("claim.json")), [])
+            for tag in ("QK", "QK_frozen"):
+                self.assertEqual(json.loads((out / tag / "progress.json").read_text())["phase"], "interrupted")
+            self.done("--out", out, "--resume", "--jobs", 2)
+            self.assert_same_study(serial, out)
+
+    def test_AStudyThatIsMovedAway_EndsAndDoesNotBeginAgain(self) -> None:
+        out, elsewhere = self.folder / "run", self.folder / "elsewhere"
+        process = self.started(*settings(*LONG), "--conditions", "QK,NoQK", "--jobs", 2, "--out", out)
+        self.wait_until(lambda: len({path.parent for path in checkpoints(out)}) == 2, process)
+        out.rename(elsewhere)
+        _, errors = self.ended(process, FAILED)
+        self.assertIn("was moved away", errors)
+        self.assertFalse(out.exists())
+
+    def test_WorkersThatCannotBeStarted_EndTheStudy(self) -> None:
+        reasons = []
+        for files in range(9, 14):  # how many a process has open is not the same everywhere
+            command = shlex.join(words(*settings(), "--jobs", 2, "--out", self.folder / str(files)))
+            process = subprocess.Popen(["bash", "-c", f"ulimit -n {files}; exec {command}"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, env=NO_SLURM)
+            self.addCleanup(process.kill)
+            _, errors = process.communicate(timeout=120)
+            self.assertIn(process.returncode, (DONE, FAILED, WRONG_USAGE), errors)
+            if process.returncode != DONE:
+                reasons.append(errors.splitlines()[-1])
+        self.assertTrue(any("cannot start a worker: Too many open files" in reason for reason in reasons), reasons)
+
+    def test_WithoutTheirParent_WorkersSaveAndStop(self) -> None:
+        out = self.folder / "run"
+        process = self.started(*settings(*LONG), "--jobs", 2, "--out", out)
+        self.wait_until(lambda: len({path.parent for path in checkpoints(out)}) == 2, process)
+        workers = workers_of(process)
+        process.kill()
+        self.wait_until(lambda: not any(map(is_running, workers)))
+        self.assertEqual(list(out.rglob("claim.json")), [])
+        for tag in ("QK", "QK_frozen"):
+            self.assertEqual(json.loads((out / tag / "progress.json").read_text())["phase"], "interrupted")
+        self.done("--out", out, "--resume", "--jobs", 2)
+        self.assert_same_study(self.serial(*LONG), out)
+
+
+class Together(Jobs):
+    def test_ACommandThatResumes_JoinsOneThatIsAtWork(self) -> None:
+        serial, out = self.serial(*LONG), self.folder / "shared"
+        first = self.started(*settings(*LONG), "--out", out)
+        self.wait_until((out / "QK" / "claim.json").exists, first)
+        claim = json.loads((out / "QK" / "claim.json").read_text())
+        self.assertEqual((claim["host"], claim["process"]), (os.uname().nodename, first.pid))
+        self.refused("exists; go on with --resume", *settings(*LONG), "--out", out)
+        self.refused("another process is writing it", *settings(*LONG), "--out", out, "--overwrite")
+        self.refused("--tau: study.tau is 9.0, and 1.0 in the run", "--resume", "--tau", 9, "--out", out)
+        second = self.started("--resume", "--out", out)
+        texts = [self.ended(process, DONE) for process in (first, second)]
+        self.assertEqual(sum("report.html" in output for output, _ in texts), 1)  # written by one of them
+        self.assertTrue(all("verdict: " in output for output, _ in texts))
+        self.assertIn("150/150 steps", texts[1][1])  # it had a part in it
+        self.assert_same_study(serial, out)
+
+    def test_TasksOfSlurm_BeginAndJoinByThemselves(self) -> None:
+        serial, out = self.serial(*LONG), self.folder / "shared"
+        tasks = [{"SLURM_PROCID": str(task), "SLURM_NTASKS": "3", "SLURM_LOCALID": str(task)} for task in range(3)]
+        processes = [self.started(*settings(*LONG), "--out", out, **task) for task in tasks]
+        texts = [self.ended(process, DONE) for process in processes]
+        self.assertEqual(sum("report.html" in output for output, _ in texts), 1)
+        self.assert_same_study(serial, out)
+        self.assertIn("verdict: ", self.done(*settings(*LONG), "--out", out, SLURM_ARRAY_TASK_ID="7").stdout)  # too late
+        self.refused("is a run of another configuration: study.tau (was 1.0, now 3.0)", *settings(*LONG), "--tau", 3, "--out", out,
+                     **tasks[0])
+        self.refused("name its folder with --out", *settings(), **tasks[0])
+        self.refused("--overwrite", *settings(), "--out", out, "--overwrite", **tasks[0])
+        self.refused("exists and is complete", *settings(*LONG), "--out", out, SLURM_PROCID="0", SLURM_NTASKS="1")
+
+    def test_WhatAProcessElsewhereClaimed_IsTakenOverWhenItIsSilent(self) -> None:
+        out = self.folder / "shared"
+        process = self.started(*settings(*LONG), "--out", out)
+        self.wait_until(lambda: checkpoints(out), process)
+        process.kill()
+        process.wait()
+        elsewhere = {"host": "elsewhere", "process": 1, "time": "2026-11-18T12:00:00Z", "machine": "another", "started": 1,
+                     "token": "17"}
+        for tag in TAGS:
+            (out / tag).mkdir(exist_ok=True)
+            (out / tag / "claim.json").write_text(json.dumps(elsewhere))
+        second = self.started("--resume", "--out", out)
+        line = ""
+        while "waits for A QK, which process 1 on elsewhere trains" not in line:
+            line = second.stderr.readline()
+            self.assertNotEqual(line, "")
+        self.assertEqual(status(out), "running")
+        self.assertEqual(json.loads((out / "QK" / "claim.json").read_text())["host"], "elsewhere")
+        for tag in TAGS:  # as if two minutes had passed
+            then = time.time() - 121
+            os.utime(out / tag / "claim.json", (then, then))
+        self.ended(second, DONE)
+        self.assert_same_study(self.serial(*LONG), out)
+
+    def test_ACommandThatIsKilled_LeavesItsRunToTheOther(self) -> None:
+        serial, out = self.serial(*LONG), self.folder / "shared"
+        first = self.started(*settings(*LONG), "--out", out)
+        self.wait_until(lambda: checkpoints(out / "QK"), first)
+        second = self.started("--resume", "--jobs", 2, "--out", out)
+        self.wait_until((out / "NoQK" / "claim.json").exists, first, second)
+        first.kill()
+        self.ended(second, DONE)
+        self.assert_same_study(serial, out)
+
+
+if __name__ == "__main__":
+    headscope = Path(sys.argv.pop(1)).resolve()
+    unittest.main()
