@@ -336,8 +336,6 @@ StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& trai
   if (!outcome.concluded) return outcome;
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);
-  for (const fs::path& claim : claims_in(folder.path()))  // of a process that died behind its last file
-    if (claim != folder.path() / claim_name) fs::remove(claim);
   folder.finish(RunStatus::complete, {{"verdict", to_json(outcome.result.verdict)},
                                       {"seconds", outcome.seconds},
                                       {"tokens_per_s", outcome.tokens_per_s},

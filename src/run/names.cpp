@@ -8,6 +8,7 @@
 #include "core/atomic_file.h"
 #include "core/json_text.h"
 #include "core/lists.h"
+#include "run/claim.h"
 
 namespace headscope {
 namespace {
@@ -212,12 +213,22 @@ bool RunNames::is_leftover(const fs::path& relative, bool is_folder) const {
   });
 }
 
+namespace {
+
+// The temporary file of a process that is about to claim something.
+bool is_proposal(const fs::path& file) {
+  return name_of_temporary(file.filename().string()) == claim_name && is_claimed(file);
+}
+
+}  // namespace
+
 std::vector<fs::path> leftovers(const fs::path& run, const RunNames& names) {
   std::vector<fs::path> found;
   for (auto entry = fs::recursive_directory_iterator(run); entry != fs::recursive_directory_iterator(); ++entry) {
     const fs::path relative = entry->path().lexically_relative(run);
     const bool folder = is_folder(*entry), is_leftover = names.is_leftover(relative, folder);
-    if (is_leftover && !(folder && foreign_entry(run, names, relative))) found.push_back(relative);
+    if (is_leftover && !(folder ? foreign_entry(run, names, relative).has_value() : is_proposal(entry->path())))
+      found.push_back(relative);
     const bool is_waiting = relative == replaced_name || relative == publishing_name;
     if (folder && (is_leftover || is_waiting || !names.is_ours(relative, true))) entry.disable_recursion_pending();
   }

@@ -142,7 +142,6 @@ void publish(const fs::path& run) {
 }
 
 void repair(const fs::path& run, const RunNames& names) {
-  for (const fs::path& leftover : leftovers(run, names)) remove_ours(run, leftover);
   if (is_there(run / publishing_name)) publish(run);
   if (!is_there(run / replaced_name)) return;
   if (!is_there(run / replaced_name / manifest_name) || !is_there(run / manifest_name))

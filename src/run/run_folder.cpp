@@ -263,9 +263,15 @@ void RunFolder::put_in_order() {
                link->string());
   if (const auto foreign = foreign_entry_of_the_life(root_, names))
     fail_input("{}: is not of the run, yet lies where a run is written; move it elsewhere", foreign->string());
-  for (const fs::path& claim : claims_in(root_))  // of processes that are gone
-    if (!(held_ && claim == root_ / claim_name)) fs::remove(claim);
+  clear(names);
   repair(root_, names);
+}
+
+// Removes what processes left that are gone: their claims, and half-written files.
+void RunFolder::clear(const RunNames& names) const {
+  for (const fs::path& claim : claims_in(root_))
+    if (!(held_ && claim == root_ / claim_name)) fs::remove(claim);
+  for (const fs::path& leftover : leftovers(root_, names)) remove_ours(root_, leftover);
 }
 
 // What is there is a run: goes on with it or prepares to replace it.
@@ -361,6 +367,7 @@ void RunFolder::write_manifest(const fs::path& folder, RunStatus status, const o
 
 void RunFolder::finish(RunStatus status, const ordered_json& results) {
   check_in_place();
+  if (description_.shared) clear(names_in(root_));  // of a process that was killed while others went on
   if (place_ == path_) {
     write_manifest(root_, status, results);
   } else {

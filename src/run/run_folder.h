@@ -21,6 +21,7 @@
 #include "core/regular_file.h"
 #include "run/claim.h"
 #include "run/manifest.h"
+#include "run/names.h"
 
 namespace headscope {
 
@@ -124,6 +125,7 @@ class RunFolder {
   bool share_lock();
   void open_shared(const RunFolderOptions& options);
   void put_in_order();
+  void clear(const RunNames& names) const;
   [[nodiscard]] bool others_at_work() const;
   [[nodiscard]] bool hold_for_the_last_note();
   void open_existing(const RunFolderOptions& options, const nlohmann::ordered_json& manifest);

@@ -301,6 +301,22 @@ TEST(SharedRun, HalfWrittenFilesOfOthersStayWhileTheyWork) {
   EXPECT_FALSE(fs::exists(folder / "run" / "QK" / claim_name));
 }
 
+TEST(SharedRun, ItsEndRemovesWhatAKilledProcessLeft) {
+  const TemporaryFolder folder;
+  const fs::path training = folder / "run" / "QK", half = training / ".part-00001.parquet.17.0.tmp";
+  const fs::path begun = training / ".claim.json.17.5.tmp", late = training / ".claim.json.17.6.tmp";
+  RunFolder run(joining(folder / "run"), shared_run());
+  fs::create_directories(training);
+  write_file(half, "PAR1");
+  claim_elsewhere(begun, 5);  // by a process that sees in a moment that nothing is left to claim
+  claim_elsewhere(late, 121);
+  run.hold();
+  run.finish(RunStatus::complete, {});
+  EXPECT_FALSE(fs::exists(half));
+  EXPECT_TRUE(fs::exists(begun));
+  EXPECT_FALSE(fs::exists(late));
+}
+
 TEST(SharedRun, TheLastToStopSaysHowItEnded) {
   const TemporaryFolder folder;
   const auto status = [&] { return read_manifest(folder / "run").at("status").get<std::string>(); };
