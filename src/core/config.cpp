@@ -168,7 +168,8 @@ std::vector<ConfigEntry> parse_yaml(const std::string& text, const std::string& 
 }
 
 std::vector<ConfigEntry> read_yaml(const std::filesystem::path& file) {
-  return parse_yaml(read_file(file), file.string());
+  constexpr std::size_t most_bytes = 16 << 20;
+  return parse_yaml(read_file(file, most_bytes), file.string());
 }
 
 std::vector<ConfigEntry> entries_of(const nlohmann::ordered_json& config, const std::string& where) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
+#include <span>
 
 #include "core/error.h"
 
@@ -59,12 +60,15 @@ void Console::draw(std::string_view above) {
   text += above;
   winsize size{};
   const bool known = terminal_ && ::ioctl(::fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  const std::size_t width = known ? size.ws_col : std::numeric_limits<std::size_t>::max();
-  for (const Progress* progress : bars_) {
-    if (progress != bars_.front()) text += '\n';
-    text += shortened(progress->bar(), width);
-  }
-  drawn_ = bars_.size();
+  constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+  const std::size_t width = known ? size.ws_col : unlimited,
+                    height = known && size.ws_row > 0 ? size.ws_row : unlimited;
+  drawn_ = std::min(bars_.size(), height);  // the cursor cannot go up to a line that left the terminal
+  const std::size_t hidden = bars_.size() - drawn_ + (drawn_ < bars_.size() ? 1 : 0);
+  std::vector<std::string> lines;
+  for (const Progress* progress : std::span(bars_).first(bars_.size() - hidden)) lines.push_back(progress->bar());
+  if (hidden > 0) lines.push_back(fmt::format("and {} more", hidden));
+  for (std::size_t i = 0; i < lines.size(); ++i) text.append(i == 0 ? "" : "\n").append(shortened(lines[i], width));
   write(text);
 }
 

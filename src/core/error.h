@@ -22,10 +22,13 @@ inline Fault fault_of(int exit_code) {
   return fault == Fault::input || fault == Fault::interrupted ? fault : Fault::runtime;
 }
 
-// Control characters become spaces, those at the end are removed.
+// Control characters become spaces (those beyond ASCII, too: U+0080 to U+009F), those at the end are removed.
 inline std::string on_one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (byte(i) < ' ' || byte(i) == 0x7F) text[i] = ' ';
+    if (byte(i) == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xA0) text[i] = text[i + 1] = ' ';
+  }
   while (text.ends_with(' ')) text.pop_back();
   return text;
 }

@@ -1,6 +1,7 @@
 #include "core/console.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
@@ -11,6 +12,9 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "core/error.h"
 
 namespace headscope {
 namespace {
@@ -30,6 +34,15 @@ std::string printed(ConsoleOptions options, Action action) {
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);
   return text;
+}
+
+TEST(OnOneLine, HasNoControlCharacters) {
+  EXPECT_EQ(on_one_line("a\nb\x1b[1m\x7f"
+                        "c\n"),
+            "a b [1m c");
+  EXPECT_EQ(on_one_line("a\xC2\x9B"
+                        "2Jb \xC2\xB5 \xC2"),
+            "a  2Jb \xC2\xB5 \xC2");  // U+009B is like ESC [
 }
 
 TEST(Console, AnErrorIsOneLineWhateverItHolds) {
@@ -81,15 +94,15 @@ std::vector<std::string> screen_after(std::string_view text) {
   return lines;
 }
 
-// What a console prints on a terminal of so many columns.
+// What a console prints on a terminal of so many columns and rows.
 template <class Action>
-std::string printed_on_a_terminal(unsigned short columns, Action action) {
+std::string printed_on_a_terminal(unsigned short columns, Action action, unsigned short rows = 40) {
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   ::grantpt(terminal);
   ::unlockpt(terminal);
   std::FILE* file = std::fopen(::ptsname(terminal), "w");
   winsize size{};
-  size.ws_row = 40;
+  size.ws_row = rows;
   size.ws_col = columns;
   ::ioctl(terminal, TIOCSWINSZ, &size);
   {
@@ -136,6 +149,22 @@ TEST(Progress, ALineIsNeverLongerThanTheTerminal) {
     const auto characters = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
     EXPECT_LE(characters, 40) << line;
   }
+}
+
+// A bar that left the terminal at its upper end could not be drawn again.
+TEST(Progress, MoreBarsThanTheTerminalHasRows_EndInACount) {
+  const auto action = [](Console& console) {
+    std::vector<std::unique_ptr<Progress>> all;
+    for (int i = 0; i < 6; ++i)
+      all.push_back(std::make_unique<Progress>(console, fmt::format("bar {}", i), "steps", 3));
+    console.info("a message");
+  };
+  const std::string text = printed_on_a_terminal(200, action, 4);
+  const std::string after = text.substr(text.find(" message\r\n") + 10);
+  const auto lines = screen_after(after.substr(0, after.find('\x1b')));
+  ASSERT_EQ(lines.size(), 4U) << ::testing::PrintToString(lines);
+  EXPECT_THAT(lines[2], HasSubstr("bar 2"));
+  EXPECT_EQ(lines[3], "and 3 more");
 }
 
 // A destructor that throws ends the program: this test then does not come to its end.
