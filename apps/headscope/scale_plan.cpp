@@ -37,6 +37,7 @@ ordered_json json_of(const RankPlan& row) {
           {"tokens_per_s_overlapped", row.overlapped_tokens_per_s()},
           {"per_gpu", row.per_gpu()},
           {"hours", row.updates == 0 ? ordered_json() : ordered_json(row.run_seconds() / 3600)},
+          {"gpu_hours", row.updates == 0 ? ordered_json() : ordered_json(row.gpu_hours())},
           {"update_seconds",
            {{"pass", row.pass},
             {"optimizer", row.optimizer},
@@ -144,10 +145,11 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
                                    millions(parameters.total), millions(parameters.matrices)));
   if (!runs.of.empty()) print_line("runs", fmt::format("{} ({})", runs.runs, runs.of));
   print_line(runs.of.empty() ? "plan" : "one run",
-             fmt::format("{} rank{} on {} node{} of {}, {} in {} updates", with_separators(asked.ranks),
+             fmt::format("{} rank{} on {} node{} of {}, {} in {} updates{}", with_separators(asked.ranks),
                          asked.ranks == 1 ? "" : "s", with_separators(asked.nodes), asked.nodes == 1 ? "" : "s",
                          plan.cluster.name, tokens_text(asked.updates * asked.tokens_per_update),
-                         with_separators(asked.updates)));
+                         with_separators(asked.updates),
+                         asked.updates == 0 ? "" : fmt::format(", {:.3g} GPU-hours", asked.gpu_hours())));
   Setup planned = setup;
   planned.train.accumulation = asked.accumulation;
   print_lines("note", notices(planned));

@@ -45,6 +45,7 @@ struct RankPlan {
   // The speed of a rank against a GPU that trains with as many tokens an update by itself.
   [[nodiscard]] double per_gpu() const { return alone / (static_cast<double>(ranks) * update_seconds()); }
   [[nodiscard]] double run_seconds() const { return static_cast<double>(updates) * update_seconds(); }
+  [[nodiscard]] double gpu_hours() const { return run_seconds() * static_cast<double>(ranks) / 3600; }
 };
 
 struct Assumption {

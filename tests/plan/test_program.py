@@ -164,7 +164,7 @@ class Oracle:
         return {"ranks": ranks, "accumulation": steps * ranks, "tokens_per_update": update, "updates": self.tokens // update,
                 "bytes_per_update": (exchanges + 1) * (ranks - 1) * 4 * most, "tokens_per_s": update / seconds,
                 "tokens_per_s_overlapped": update / (seconds - hidden), "memory_mb": self.memory(ranks),
-                "per_gpu": alone / ranks / seconds, "hours": self.tokens // update * seconds / 3600, "exchanged_elements": ranks * most, "layer_pieces": pieces,
+                "per_gpu": alone / ranks / seconds, "hours": self.tokens // update * seconds / 3600, "gpu_hours": ranks * (self.tokens // update) * seconds / 3600, "exchanged_elements": ranks * most, "layer_pieces": pieces,
                 "ranks_without_matrix": idle, "critical_batch": 512 * 22.91 * (self.tokens / 1e6) ** 0.47}
 
 
