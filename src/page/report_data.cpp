@@ -228,6 +228,8 @@ ReportRun described_run(std::string title, const ordered_json& manifest) {
   run.started = text_at(manifest, "started");
   if (const std::string ended = text_at(manifest, "ended"); !ended.empty()) run.ended = ended;
   run.device = text_at(manifest, "device");
+  if (const auto ranks = whole_number(manifest.value("ranks", ordered_json())); ranks && *ranks > 1)
+    run.device += fmt::format(", {} ranks", *ranks);
   const ordered_json seeds = manifest.value("seeds", ordered_json());
   if (seeds.is_array() && seeds.size() == 1) run.seed = whole_number(seeds[0]);
   run.same_heads = same_heads_of(manifest, run.seed);
