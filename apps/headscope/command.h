@@ -178,7 +178,7 @@ inline void when_chosen(CLI::App& command, Command& chosen, const Command& run) 
 // The subcommands. Each keeps its own state alive and leaves what is to be run in `chosen`.
 void add_plasticity(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_study(CLI::App& app, CommonFlags& flags, Command& chosen);
-// The program as a worker of a study (study/workers.h). Returns the exit code.
+// The program as a worker of a study (study/worker_board.h). Returns the exit code.
 int study_worker();
 void add_train(CLI::App& app, CommonFlags& flags, Command& chosen);
 void add_capture(CLI::App& app, CommonFlags& flags, Command& chosen);

@@ -13,7 +13,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "study/workers.h"
+#include "study/worker_board.h"
 #include "usage.h"
 
 namespace {

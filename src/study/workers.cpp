@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <memory>
 #include <set>
 
@@ -26,31 +25,6 @@ namespace headscope {
 namespace {
 
 using nlohmann::ordered_json;
-
-// Writes all of it. A process that is gone does not read it; that is noticed elsewhere.
-void send(int file, const ordered_json& message) {
-  const std::string line = json_line(message) + "\n";
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(file, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-ordered_json to_json(const WorkerJob& job) {
-  return {{"config", to_json(job.options)},
-          {"out", job.folder.out.string()},
-          {"overwrite", job.folder.overwrite},
-          {"resume", job.folder.resume},
-          {"join", job.folder.join},
-          {"theme", job.theme},
-          {"command_line", job.folder.command_line},
-          {"device", job.device},
-          {"quiet", job.console.quiet},
-          {"verbose", job.console.verbose}};
-}
 
 // The lines that are whole.
 class Lines {
@@ -163,7 +137,7 @@ class Crew {
       job.folder.overwrite = job.folder.join = false;  // what was moved away does not begin again
       job.folder.resume = job.console.quiet = true;
     }
-    send(worker.to.get(), to_json(job));
+    send_line(worker.to.get(), to_json(job));
   }
 
   void wait_for_messages() const {
@@ -206,7 +180,7 @@ class Crew {
     } else if (say == "waits") {
       show_waiting(text_at(message, "label"), text_at(message, "host"), message.value("process", std::int64_t{0}));
     } else if (say == "ask") {
-      send(worker.to.get(), {{"failed", failed_}});
+      send_line(worker.to.get(), {{"failed", failed_}});
     } else if (say == "takes") {
       worker.run = text_at(message, "run");
       worker.label = text_at(message, "label");
@@ -331,69 +305,6 @@ class Crew {
 bool train_side_by_side(const WorkerJob& job, const std::vector<std::string>& devices, Console& console) {
   const InterruptGuard guard;
   return Crew(job, devices, console).work();
-}
-
-WorkerJob WorkerBoard::job() {
-  std::string line;
-  std::getline(std::cin, line);
-  const ordered_json given = parse_json(line);
-  if (!given.is_object()) fail_input("{} is for headscope itself; use 'headscope study --jobs N'", worker_command);
-  WorkerJob job;
-  job.options = resolve_setup<StudyOptions>(entries_of(given.at("config"), worker_command));
-  job.folder = {given.at("out").get<std::string>(), given.at("overwrite"), given.at("resume"), given.at("join"),
-                given.at("command_line")};
-  job.theme = given.at("theme");
-  job.device = given.at("device");
-  job.console = {given.at("quiet"), given.at("verbose")};
-  return job;
-}
-
-void WorkerBoard::opened() {
-  send(STDOUT_FILENO, {{"say", "opened"}});
-}
-
-void WorkerBoard::waits_for(const std::string& label, const ClaimOwner& owner) {
-  send(STDOUT_FILENO, {{"say", "waits"}, {"label", label}, {"host", owner.host}, {"process", owner.process}});
-}
-
-FailedRuns WorkerBoard::failed() {
-  send(STDOUT_FILENO, {{"say", "ask"}});
-  std::string line;
-  if (!std::getline(std::cin, line)) throw Error(Fault::interrupted, "the process that started this worker is gone");
-  return parse_json(line).at("failed").get<FailedRuns>();
-}
-
-void WorkerBoard::take(const std::string& run, const std::string& label) {
-  send(STDOUT_FILENO, {{"say", "takes"}, {"run", run}, {"label", label}});
-}
-
-void WorkerBoard::begin(std::int64_t steps, std::int64_t done) {
-  steps_ = steps;
-  send(STDOUT_FILENO, {{"say", "begin"}, {"steps", steps}, {"done", done}});
-}
-
-void WorkerBoard::step(std::int64_t done, const std::string& note) {
-  if (done < steps_ && Clock::now() - told_ < std::chrono::milliseconds(100)) return;
-  told_ = Clock::now();
-  send(STDOUT_FILENO, {{"say", "step"}, {"done", done}, {"note", note}});
-}
-
-void WorkerBoard::end() {
-  send(STDOUT_FILENO, {{"say", "end"}});
-}
-
-void WorkerBoard::fail(const std::string& run, const std::string& label, const Error& error) {
-  send(STDOUT_FILENO,
-       {{"say", "failed"}, {"run", run}, {"label", label}, {"error", error.what()}, {"exit", error.exit_code()}});
-  throw error;
-}
-
-void WorkerBoard::concluded() {
-  send(STDOUT_FILENO, {{"say", "concluded"}});
-}
-
-void WorkerBoard::stopped(const Error& error) {
-  send(STDOUT_FILENO, {{"say", "stopped"}, {"error", error.what()}, {"exit", error.exit_code()}});
 }
 
 bool is_one_of_several_tasks() {
