@@ -86,7 +86,7 @@ void check_gpus(const TrainRunJob& job, const Ranks& ranks) {
 // Whether rank 0 has found the run to be complete; then all ranks end here.
 bool is_complete(const Ranks& ranks, bool on_first) {
   const bool complete = ranks.from_first("complete", [&] { return on_first ? "yes" : "no"; }) == "yes";
-  if (complete) ranks.part();
+  if (complete) ranks.last_barrier();
   return complete;
 }
 

@@ -1,4 +1,4 @@
-#include "ranks/roll_call.h"
+#include "ranks/liveness.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -22,21 +22,21 @@ std::string answer_key(int rank) {
   return fmt::format("answer/{}", rank);
 }
 
-std::vector<std::int64_t> all_beats(const C10dStore& store, int size) {
+std::vector<std::int64_t> all_heartbeats(const C10dStore& store, int size) {
   std::vector<std::int64_t> beats;
-  for (int rank = 0; rank < size; ++rank) beats.push_back(beats_of(store, rank));
+  for (int rank = 0; rank < size; ++rank) beats.push_back(heartbeats_of(store, rank));
   return beats;
 }
 
-Answers roll_call(const C10dStore& store, const RankPlace& place, Broken how) {
+Answers count_alive(const C10dStore& store, const RankPlace& place, Broken how) {
   Answers answers;
   store->set(answer_key(place.rank), bytes_of("yes"));
   answers.speaks = is_first_to_notice(store, place);
-  const std::vector<std::int64_t> before = all_beats(store, place.size);
+  const std::vector<std::int64_t> before = all_heartbeats(store, place.size);
   const auto start = Clock::now();
   const auto is_alive = [&](int rank) {
     if (store->check({answer_key(rank)})) return true;
-    return how == Broken::closed && beats_of(store, rank) != before[static_cast<std::size_t>(rank)];
+    return how == Broken::closed && heartbeats_of(store, rank) != before[static_cast<std::size_t>(rank)];
   };
   do {
     answers.failure = text_at(store, failure_key);
@@ -53,13 +53,13 @@ Answers roll_call(const C10dStore& store, const RankPlace& place, Broken how) {
 
 }  // namespace
 
-struct Beat::Stop {
+struct Heartbeat::Stop {
   std::mutex mutex;
   std::condition_variable changed;
   bool asked = false;
 };
 
-Beat::Beat(const C10dStore& store, int rank) : stop_(std::make_shared<Stop>()) {
+Heartbeat::Heartbeat(const C10dStore& store, int rank) : stop_(std::make_shared<Stop>()) {
   ended_ = left_alone([store, key = beat_key(rank), stop = stop_] {
     constexpr Milliseconds period(250);
     std::unique_lock lock(stop->mutex);
@@ -74,7 +74,7 @@ Beat::Beat(const C10dStore& store, int rank) : stop_(std::make_shared<Stop>()) {
   if (ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) ended_.get();  // it throws what failed
 }
 
-void Beat::stop() {
+void Heartbeat::stop() {
   {
     const std::scoped_lock lock(stop_->mutex);
     stop_->asked = true;
@@ -83,7 +83,7 @@ void Beat::stop() {
   if (ended_.valid()) ended_.wait_for(std::chrono::seconds(1));
 }
 
-std::int64_t beats_of(const C10dStore& store, int rank) {
+std::int64_t heartbeats_of(const C10dStore& store, int rank) {
   return store->add(beat_key(rank), 0);
 }
 
@@ -96,7 +96,7 @@ bool is_noticed(const C10dStore& store) {
 }
 
 Answers ask_all(const C10dStore& store, const RankPlace& place, Broken how) {
-  return within(2 * seconds_of_silence, Answers(), [store, place, how] { return roll_call(store, place, how); });
+  return within(2 * seconds_of_silence, Answers(), [store, place, how] { return count_alive(store, place, how); });
 }
 
 void wait_until_gone(const C10dStore& store, const RankPlace& place, double seconds) {
@@ -107,12 +107,12 @@ void wait_until_gone(const C10dStore& store, const RankPlace& place, double seco
       const std::string missing = text_at(store, missing_key);
       return store->add(gone_key, 0) >= place.size - 1 - (missing.empty() ? 0 : std::stoi(missing));
     };
-    std::vector<std::int64_t> beats = all_beats(store, place.size);
+    std::vector<std::int64_t> beats = all_heartbeats(store, place.size);
     auto changed = Clock::now();
     while (!all_are_gone() && seconds_since(changed) < seconds_of_silence) {
       std::this_thread::sleep_for(Milliseconds(20));
-      if (all_beats(store, place.size) == beats) continue;
-      beats = all_beats(store, place.size);
+      if (all_heartbeats(store, place.size) == beats) continue;
+      beats = all_heartbeats(store, place.size);
       changed = Clock::now();
     }
     return true;

@@ -12,12 +12,12 @@
 namespace headscope {
 
 // Counts until it is stopped. Throws where no thread can be started.
-class Beat {
+class Heartbeat {
  public:
-  Beat(const C10dStore& store, int rank);
-  ~Beat() { stop(); }
-  Beat(const Beat&) = delete;
-  Beat& operator=(const Beat&) = delete;
+  Heartbeat(const C10dStore& store, int rank);
+  ~Heartbeat() { stop(); }
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
   void stop();
 
  private:
@@ -27,7 +27,7 @@ class Beat {
 };
 
 // How far a rank has counted.
-std::int64_t beats_of(const C10dStore& store, int rank);
+std::int64_t heartbeats_of(const C10dStore& store, int rank);
 
 // Longer than a busy machine takes for a beat.
 inline constexpr double seconds_of_silence = 2;

@@ -11,7 +11,7 @@
 
 #include "core/console.h"
 #include "ranks/backend.h"
-#include "ranks/meeting.h"
+#include "ranks/rendezvous.h"
 #include "ranks/store_text.h"
 
 namespace headscope {
@@ -48,7 +48,7 @@ std::string difference(const ordered_json& here, const ordered_json& first) {
 struct Ranks::Connection {
   C10dStore store;
   C10dBackend backend;
-  std::optional<Beat> beat;
+  std::optional<Heartbeat> heartbeat;
   at::Device device = at::kCPU;  // where the backend takes tensors
   double timeout = 0;            // seconds
   std::int64_t step = 0;
@@ -115,17 +115,17 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   if (nccl) connection_->device = own_device;
   connection_->timeout = options.timeout;
   const Milliseconds timeout(std::max<std::int64_t>(1, static_cast<std::int64_t>(options.timeout * 1000)));
-  connection_->store = meet(place_, options.timeout);
+  connection_->store = rendezvous(place_, options.timeout);
   connection_->store->setTimeout(timeout);
   try {
     connection_->backend =
         nccl ? connect_nccl(connection_->store, place_, timeout) : connect_gloo(connection_->store, place_, timeout);
-    connection_->beat.emplace(connection_->store->clone(), rank());  // a call that waits keeps others waiting
+    connection_->heartbeat.emplace(connection_->store->clone(), rank());  // a call that waits keeps others waiting
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    end_meeting(connection_->store, place_,
-                Error(Fault::runtime, fmt::format("{}: cannot connect to the others: {}", name(), said(error))));
+    end_rendezvous(connection_->store, place_,
+                   Error(Fault::runtime, fmt::format("{}: cannot connect to the others: {}", name(), said(error))));
   }
 }
 
@@ -307,7 +307,7 @@ std::string Ranks::get(const std::string& key, int from) const {
       if (store->check({key})) return text_of(store->get(key));
       if (store->check({failure_key}) || is_noticed(store))
         throw LostRank("", /*is_said_here=*/false, seconds_to_report);
-      if (const std::int64_t now = beats_of(store, from); now != beats) {
+      if (const std::int64_t now = heartbeats_of(store, from); now != beats) {
         beats = now;
         heard = Clock::now();
       }
@@ -342,7 +342,7 @@ void Ranks::compare(const ordered_json& facts) const {
   if (!verdict.empty()) throw AgreedError(Fault::input, verdict);
 }
 
-void Ranks::part() const {
+void Ranks::last_barrier() const {
   if (!connection_) return;
   within(connection_->timeout, false, [store = connection_->store, size = size()] {
     std::int64_t here = store->add(end_key, 1);
@@ -360,7 +360,7 @@ void Ranks::leave(const LostRank& error) const {
 }
 
 void Ranks::leave(const AgreedError& error) const {
-  part();
+  last_barrier();
   throw Error(error.fault(), first() ? error.what() : "");
 }
 
@@ -375,7 +375,7 @@ void Ranks::leave(const Error& error) const {
 
 void Ranks::depart(double patience) const {
   disconnect();  // now the others notice
-  connection_->beat->stop();
+  connection_->heartbeat->stop();
   wait_until_gone(connection_->store, place_, patience);
 }
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "launch/place.h"
-#include "ranks/roll_call.h"
+#include "ranks/liveness.h"
 #include "settings/ranks_options.h"
 
 namespace headscope {
@@ -97,7 +97,7 @@ class Ranks {
   void compare(const nlohmann::ordered_json& facts) const;
 
   // Waits for all ranks, at the end: none closes its connections while another still reads from them.
-  void part() const;
+  void last_barrier() const;
 
   // Returns body(). Of whatever it throws, one rank throws the message and the others an error without text, so that it
   // is printed once. Others that wait for this rank are told why it ends.

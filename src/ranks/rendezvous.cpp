@@ -1,4 +1,4 @@
-#include "ranks/meeting.h"
+#include "ranks/rendezvous.h"
 
 #include <netdb.h>
 #include <sys/resource.h>
@@ -58,9 +58,9 @@ void make_room_for_connections(const RankPlace& place) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-class Meeting {
+class Rendezvous {
  public:
-  Meeting(const RankPlace& place, double timeout) : place_(place), timeout_(timeout) {}
+  Rendezvous(const RankPlace& place, double timeout) : place_(place), timeout_(timeout) {}
 
   C10dStore all_here() {
     make_room_for_connections(place_);
@@ -176,26 +176,27 @@ class Meeting {
                                     : "");
     store->add(arrived_key, 1);
     if (const std::string expected = text_of(store->get(size_key)); expected != size)
-      end_meeting(store, place_,
-                  Error(Fault::input,
-                        fmt::format("{}: {} is {}, and {} on rank 0", place_.name(), place_.said_by, size, expected)));
+      end_rendezvous(store, place_,
+                     Error(Fault::input, fmt::format("{}: {} is {}, and {} on rank 0", place_.name(), place_.said_by,
+                                                     size, expected)));
   }
 
   void take_seat(const C10dStore& store) const {
     if (store->add(seat(place_.rank), 1) > 1)
-      end_meeting(store, place_,
-                  Error(Fault::input, fmt::format("two processes at {} are {}; number them from 0 to {}, and give each "
-                                                  "run a MASTER_PORT of its own",
-                                                  address(place_), place_.name(), place_.size - 1)));
+      end_rendezvous(
+          store, place_,
+          Error(Fault::input, fmt::format("two processes at {} are {}; number them from 0 to {}, and give each "
+                                          "run a MASTER_PORT of its own",
+                                          address(place_), place_.name(), place_.size - 1)));
     if (store->add(came_key, 1) == place_.size) store->set(all_key, bytes_of("yes"));
   }
 
   void wait_for_all(const C10dStore& store) const {
     while (!store->check({all_key})) {
-      if (!text_at(store, ending_key).empty()) end_meeting(store, place_, Error(Fault::runtime, ""));
+      if (!text_at(store, ending_key).empty()) end_rendezvous(store, place_, Error(Fault::runtime, ""));
       if (interrupt_requested())
-        end_meeting(store, place_, Error(Fault::interrupted, "interrupted before all ranks had come"));
-      if (is_late()) end_meeting(store, place_, Error(Fault::runtime, missing_text(store)));
+        end_rendezvous(store, place_, Error(Fault::interrupted, "interrupted before all ranks had come"));
+      if (is_late()) end_rendezvous(store, place_, Error(Fault::runtime, missing_text(store)));
       std::this_thread::sleep_for(Milliseconds(20));
     }
   }
@@ -218,16 +219,16 @@ class Meeting {
 
 }  // namespace
 
-C10dStore meet(const RankPlace& place, double timeout) {
+C10dStore rendezvous(const RankPlace& place, double timeout) {
   try {
-    return Meeting(place, timeout).all_here();
+    return Rendezvous(place, timeout).all_here();
   } catch (const std::system_error& error) {
     fail_on_machine(place, Fault::runtime,
                     fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)", error.what()));
   }
 }
 
-void end_meeting(const C10dStore& store, const RankPlace& place, const Error& error) {
+void end_rendezvous(const C10dStore& store, const RankPlace& place, const Error& error) {
   const std::string own = fmt::format("{} {} {} {}", error.exit_code(), place.rank, ::getpid(), error.what());
   const std::string agreed = text_of(store->compareSet(ending_key, {}, bytes_of(own)));
   store->add(knowing_key, 1);

@@ -11,9 +11,9 @@ namespace headscope {
 // seconds, or a rank came twice, or a signal asks to stop, one rank throws an Error that says it, and the others one
 // without text. Ranks that do not even reach the store cannot agree on who speaks: then it is the first of each
 // machine.
-C10dStore meet(const RankPlace& place, double timeout);
+C10dStore rendezvous(const RankPlace& place, double timeout);
 
 // Ends the start of all ranks: one throws the error, the others one without text.
-[[noreturn]] void end_meeting(const C10dStore& store, const RankPlace& place, const Error& error);
+[[noreturn]] void end_rendezvous(const C10dStore& store, const RankPlace& place, const Error& error);
 
 }  // namespace headscope

@@ -93,7 +93,7 @@ class TrainRun {
   std::optional<Divergence> train_or_diverge() {
     try {
       train_to_the_end();
-      ranks_.part();
+      ranks_.last_barrier();
       return std::nullopt;
     } catch (const NotFinite& failure) {
       const Moment now = moment_now();
@@ -102,7 +102,7 @@ class TrainRun {
         throw AgreedError(Fault::runtime,
                           fmt::format("{}: {}; the state before the step is saved in {}; {}", job_.label, failure.found,
                                       checkpoints_.string(), NotFinite::advice));
-      ranks_.part();
+      ranks_.last_barrier();
       return Divergence{now, failure.found};
     }
   }

@@ -372,7 +372,7 @@ TEST(GpuTraining, OneRankThroughNcclTrainsAsWithoutRanks) {
     const Trained alone = trained(options, Queued::graphs, Ranks::one(), config);
     for (const RanksReduce reduce : {RanksReduce::ring, RanksReduce::ordered}) {
       for (const Queued queued : {Queued::graphs, Queued::measured, Queued::one_by_one}) {
-        const Ranks ranks(test::place_to_meet(), {.backend = RanksBackend::nccl, .reduce = reduce},
+        const Ranks ranks(test::place_of_rendezvous(), {.backend = RanksBackend::nccl, .reduce = reduce},
                           [] { return gpu().device; });
         ASSERT_TRUE(ranks.queued());
         const Trained together = trained(options, queued, ranks, config);

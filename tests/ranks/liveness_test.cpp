@@ -1,5 +1,5 @@
 // Which ranks are missed after a connection broke. The ranks are objects of one process around a store in memory.
-#include "ranks/roll_call.h"
+#include "ranks/liveness.h"
 
 #include <gmock/gmock.h>
 
@@ -22,47 +22,47 @@ RankPlace rank_of_3(int rank) {
   return place;
 }
 
-class RollCall : public testing::Test {
+class Liveness : public testing::Test {
  protected:
   C10dStore store_ = c10::make_intrusive<c10d::HashStore>();
 };
 
-TEST_F(RollCall, ARankThatIsAtWorkIsNotMissedAndOneSpeaks) {
-  const Beat first(store_, 0), second(store_, 1);  // rank 0 computes and notices nothing; rank 2 is dead
+TEST_F(Liveness, ARankThatIsAtWorkIsNotMissedAndOneSpeaks) {
+  const Heartbeat first(store_, 0), second(store_, 1);  // rank 0 computes and notices nothing; rank 2 is dead
   const Answers answers = ask_all(store_, rank_of_3(1), Broken::closed);
   EXPECT_THAT(answers.missing, ElementsAre(2));
   EXPECT_TRUE(answers.speaks);
   EXPECT_FALSE(ask_all(store_, rank_of_3(0), Broken::closed).speaks);
 }
 
-TEST_F(RollCall, AfterATimeoutARankThatOnlyBeatsIsMissed) {
-  const Beat first(store_, 0), second(store_, 1);
+TEST_F(Liveness, AfterATimeoutARankThatOnlyBeatsIsMissed) {
+  const Heartbeat first(store_, 0), second(store_, 1);
   EXPECT_THAT(ask_all(store_, rank_of_3(1), Broken::timeout).missing, ElementsAre(0, 2));
 }
 
-TEST_F(RollCall, WhereAllAnswerNobodyIsMissed) {
-  const Beat first(store_, 0), second(store_, 1), third(store_, 2);
+TEST_F(Liveness, WhereAllAnswerNobodyIsMissed) {
+  const Heartbeat first(store_, 0), second(store_, 1), third(store_, 2);
   EXPECT_THAT(ask_all(store_, rank_of_3(2), Broken::closed).missing, IsEmpty());
 }
 
-TEST_F(RollCall, WhatARankThatFailedLeftIsHeard) {
+TEST_F(Liveness, WhatARankThatFailedLeftIsHeard) {
   store_->set(failure_key, bytes_of("no space"));
   EXPECT_EQ(ask_all(store_, rank_of_3(1), Broken::closed).failure, "no space");
 }
 
-TEST_F(RollCall, ABeatCountsUntilItIsStopped) {
-  Beat beat(store_, 1);
-  while (beats_of(store_, 1) < 3) std::this_thread::yield();
+TEST_F(Liveness, ABeatCountsUntilItIsStopped) {
+  Heartbeat beat(store_, 1);
+  while (heartbeats_of(store_, 1) < 3) std::this_thread::yield();
   beat.stop();
-  const std::int64_t counted = beats_of(store_, 1);
+  const std::int64_t counted = heartbeats_of(store_, 1);
   EXPECT_GE(counted, 3);
-  Beat another(store_, 2);
-  while (beats_of(store_, 2) < 3) std::this_thread::yield();
-  EXPECT_EQ(beats_of(store_, 1), counted);
+  Heartbeat another(store_, 2);
+  while (heartbeats_of(store_, 2) < 3) std::this_thread::yield();
+  EXPECT_EQ(heartbeats_of(store_, 1), counted);
 }
 
-TEST_F(RollCall, TheStoreStaysForARankThatIsAtWork) {
-  auto second = std::make_unique<Beat>(store_, 1);
+TEST_F(Liveness, TheStoreStaysForARankThatIsAtWork) {
+  auto second = std::make_unique<Heartbeat>(store_, 1);
   ask_all(store_, rank_of_3(0), Broken::closed);  // rank 2 is missing
   auto left = std::async([&] { wait_until_gone(store_, rank_of_3(0), /*seconds=*/60); });
   EXPECT_EQ(left.wait_for(std::chrono::duration<double>(seconds_of_silence + 1)), std::future_status::timeout);

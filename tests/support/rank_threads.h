@@ -15,7 +15,7 @@
 namespace headscope::test {
 
 // A socket that listens at a free port, for the store of rank 0, which closes it.
-inline RankPlace place_to_meet() {
+inline RankPlace place_of_rendezvous() {
   RankPlace place;
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -34,7 +34,7 @@ inline RankPlace place_to_meet() {
 // Runs body(ranks) as so many ranks at once. Returns what each threw, null where it threw nothing.
 inline std::vector<std::exception_ptr> errors_of_ranks(int count, const RanksOptions& options,
                                                        const std::function<void(const Ranks&)>& body) {
-  RankPlace place = place_to_meet();
+  RankPlace place = place_of_rendezvous();
   place.size = count;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;
@@ -43,7 +43,7 @@ inline std::vector<std::exception_ptr> errors_of_ranks(int count, const RanksOpt
       try {
         const Ranks ranks(place, options, [] { return at::Device(at::kCPU); });
         body(ranks);
-        ranks.part();
+        ranks.last_barrier();
       } catch (...) {
         errors[static_cast<std::size_t>(place.rank)] = std::current_exception();
       }
