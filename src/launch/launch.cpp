@@ -15,6 +15,7 @@
 #include <cstring>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,14 +92,19 @@ void set_variable(const char* name, std::int64_t value) {
 struct Rank {
   pid_t process = 0;
   std::optional<int> status = {};  // of waitpid; empty: it runs
+  bool was_stopped = false;        // killed by a signal that was passed on: it did not save
 
-  [[nodiscard]] bool was_killed() const { return status && WIFSIGNALED(*status); }
-  [[nodiscard]] int code() const { return was_killed() ? 1 : WEXITSTATUS(status.value_or(0)); }
+  [[nodiscard]] bool was_signalled() const { return status && WIFSIGNALED(*status); }
+  [[nodiscard]] bool was_killed() const { return was_signalled() && !was_stopped; }
+  [[nodiscard]] int code() const {
+    if (was_stopped) return static_cast<int>(Fault::interrupted);
+    return was_killed() ? 1 : WEXITSTATUS(status.value_or(0));
+  }
 };
 
-class Launched {
+class RankProcesses {
  public:
-  Launched(std::int64_t count, double grace) : grace_(grace) {
+  RankProcesses(std::int64_t count, double grace) : grace_(grace) {
     sigemptyset(&waited_for_);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHLD}) sigaddset(&waited_for_, number);
     std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody could wait for the ranks
@@ -117,21 +123,21 @@ class Launched {
       ranks_.push_back({process});
     }
   }
-  ~Launched() { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
-  Launched(const Launched&) = delete;
-  Launched& operator=(const Launched&) = delete;
+  ~RankProcesses() { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
+  RankProcesses(const RankProcesses&) = delete;
+  RankProcesses& operator=(const RankProcesses&) = delete;
 
   void wait() {
     while (std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.status; })) {
       const timespec second{1, 0};
       const int number = ::sigtimedwait(&waited_for_, nullptr, &second);
       if (number == SIGTSTP) pause();
-      if (number > 0 && number != SIGCHLD && number != SIGTSTP) signal_all(number);
+      if (number > 0 && number != SIGCHLD && number != SIGTSTP) pass_on(number);
       collect();
       // Those that are connected notice that one was killed. Those that still wait for it to come do not.
       constexpr double seconds_to_notice = 5;
       if (killed_ && seconds_since(*killed_) > seconds_to_notice) {
-        signal_all(SIGTERM);
+        pass_on(SIGTERM);
         killed_.reset();
       }
       if (failed_ && seconds_since(*failed_) > grace_) signal_all(SIGKILL);
@@ -148,14 +154,22 @@ class Launched {
   // A rank that ended by itself has said what happened.
   void check_that_somebody_spoke() const {
     for (const Rank& rank : ranks_)
-      if (rank.code() != 0 && !rank.was_killed()) return;
+      if (rank.code() != 0 && !rank.was_signalled()) return;
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (ranks_[i].was_killed())
         fail_runtime("rank {} of {} was ended by signal {}; go on with --resume", i, ranks_.size(),
                      WTERMSIG(*ranks_[i].status));
+    if (code() != 0)
+      throw Error(Fault::interrupted,
+                  "interrupted before the ranks could save; what a checkpoint has goes on with --resume");
   }
 
  private:
+  void pass_on(int number) {
+    asked_.insert(number);
+    signal_all(number);
+  }
+
   void signal_all(int number) const {
     for (const Rank& rank : ranks_)
       if (!rank.status) ::kill(rank.process, number);
@@ -173,6 +187,7 @@ class Launched {
       int status = 0;
       if (rank.status || ::waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
       rank.status = status;
+      rank.was_stopped = WIFSIGNALED(status) && asked_.contains(WTERMSIG(status));
       if (rank.code() != 0 && !failed_) failed_ = Clock::now();
       if (rank.was_killed() && !killed_) killed_ = Clock::now();
     }
@@ -181,6 +196,7 @@ class Launched {
   double grace_;
   sigset_t waited_for_{}, mask_{};
   std::vector<Rank> ranks_;
+  std::set<int> asked_;                      // signals that were passed on
   std::optional<Clock::time_point> failed_;  // when the first one did
   std::optional<Clock::time_point> killed_;  // when one was, until the others are asked to stop
 };
@@ -188,10 +204,10 @@ class Launched {
 }  // namespace
 
 int launch_ranks(std::int64_t count, double grace) {
-  Launched launched(count, grace);
-  launched.wait();
-  launched.check_that_somebody_spoke();
-  return launched.code();
+  RankProcesses ranks(count, grace);
+  ranks.wait();
+  ranks.check_that_somebody_spoke();
+  return ranks.code();
 }
 
 }  // namespace headscope

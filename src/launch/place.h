@@ -25,7 +25,7 @@ struct RankPlace {
   [[nodiscard]] std::string name() const;  // "rank 2 of 4"
 };
 
-// Variables that --ranks sets for the processes that it starts, beside torchrun's.
+// The variable that --ranks sets for the processes that it starts, beside torchrun's.
 inline constexpr const char* listening_variable = "HEADSCOPE_STORE_SOCKET";
 
 // The value of a variable, null where it is not set.
