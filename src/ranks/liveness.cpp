@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <nlohmann/json.hpp>
 
 #include "core/console.h"
 #include "ranks/store_text.h"
@@ -10,7 +11,7 @@ namespace headscope {
 namespace {
 
 constexpr const char* noticed_key = "noticed";  // by which rank first
-constexpr const char* missing_key = "missing";  // how many that rank found to be missing
+constexpr const char* missing_key = "missing";  // which ranks that one found to be missing
 constexpr const char* gone_key = "gone";        // how many ranks need the store no more
 
 std::string beat_key(int rank) {
@@ -28,25 +29,47 @@ std::vector<std::int64_t> all_heartbeats(const C10dStore& store, int size) {
   return beats;
 }
 
-Answers count_alive(const C10dStore& store, const RankPlace& place, Broken how) {
-  Answers answers;
-  store->set(answer_key(place.rank), bytes_of("yes"));
-  answers.speaks = is_first_to_notice(store, place);
-  const std::vector<std::int64_t> before = all_heartbeats(store, place.size);
-  const auto start = Clock::now();
+// Takes seconds_of_silence, unless all ranks answer before.
+std::vector<int> find_missing(const C10dStore& store, int size, Broken how) {
+  const std::vector<std::int64_t> before = all_heartbeats(store, size);
   const auto is_alive = [&](int rank) {
     if (store->check({answer_key(rank)})) return true;
     return how == Broken::closed && heartbeats_of(store, rank) != before[static_cast<std::size_t>(rank)];
   };
+  std::vector<int> missing;
+  const auto start = Clock::now();
   do {
-    answers.failure = text_at(store, failure_key);
-    answers.missing.clear();
-    for (int rank = 0; rank < place.size; ++rank)
-      if (!is_alive(rank)) answers.missing.push_back(rank);
-    if (!answers.failure.empty() || !answers.speaks || answers.missing.empty()) break;
+    missing.clear();
+    for (int rank = 0; rank < size; ++rank)
+      if (!is_alive(rank)) missing.push_back(rank);
+    if (missing.empty() || store->check({failure_key})) break;
     std::this_thread::sleep_for(Milliseconds(50));
   } while (seconds_since(start) < seconds_of_silence);
-  if (answers.speaks) store->set(missing_key, bytes_of(std::to_string(answers.missing.size())));
+  return missing;
+}
+
+// What the rank that speaks found; none where it did not say so in time.
+std::vector<int> missing_by_the_first(const C10dStore& store) {
+  const auto start = Clock::now();
+  while (!store->check({missing_key})) {
+    if (store->check({failure_key}) || seconds_since(start) > 1.5 * seconds_of_silence) return {};
+    std::this_thread::sleep_for(Milliseconds(100));
+  }
+  return nlohmann::json::parse(text_at(store, missing_key)).get<std::vector<int>>();
+}
+
+// The first rank that noticed asks for all of them: hundreds that did so at once would be too much for one store.
+Answers ask(const C10dStore& store, const RankPlace& place, Broken how) {
+  Answers answers;
+  store->set(answer_key(place.rank), bytes_of("yes"));
+  answers.speaks = is_first_to_notice(store, place);
+  if (answers.speaks) {
+    answers.missing = find_missing(store, place.size, how);
+    store->set(missing_key, bytes_of(nlohmann::json(answers.missing).dump()));
+  } else {
+    answers.missing = missing_by_the_first(store);
+  }
+  answers.failure = text_at(store, failure_key);
   answers.store = true;
   return answers;
 }
@@ -96,7 +119,7 @@ bool is_noticed(const C10dStore& store) {
 }
 
 Answers ask_all(const C10dStore& store, const RankPlace& place, Broken how) {
-  return within(2 * seconds_of_silence, Answers(), [store, place, how] { return count_alive(store, place, how); });
+  return within(2 * seconds_of_silence, Answers(), [store, place, how] { return ask(store, place, how); });
 }
 
 void wait_until_gone(const C10dStore& store, const RankPlace& place, double seconds) {
@@ -105,12 +128,13 @@ void wait_until_gone(const C10dStore& store, const RankPlace& place, double seco
     if (!place.first() || place.launcher_has_store) return true;
     const auto all_are_gone = [&] {
       const std::string missing = text_at(store, missing_key);
-      return store->add(gone_key, 0) >= place.size - 1 - (missing.empty() ? 0 : std::stoi(missing));
+      const std::size_t count = missing.empty() ? 0 : nlohmann::json::parse(missing).size();
+      return store->add(gone_key, 0) >= place.size - 1 - static_cast<std::int64_t>(count);
     };
     std::vector<std::int64_t> beats = all_heartbeats(store, place.size);
     auto changed = Clock::now();
     while (!all_are_gone() && seconds_since(changed) < seconds_of_silence) {
-      std::this_thread::sleep_for(Milliseconds(20));
+      std::this_thread::sleep_for(between_polls(place.size));
       if (all_heartbeats(store, place.size) == beats) continue;
       beats = all_heartbeats(store, place.size);
       changed = Clock::now();

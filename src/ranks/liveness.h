@@ -41,7 +41,7 @@ enum class Broken {
 struct Answers {
   bool store = false;        // it could be asked
   std::string failure;       // what a rank that failed left
-  std::vector<int> missing;  // ranks that ended or hang
+  std::vector<int> missing;  // ranks that ended or hang, as the first rank that noticed it found
   bool speaks = false;       // this rank is the first that noticed it
 };
 
@@ -53,7 +53,8 @@ bool is_first_to_notice(const C10dStore& store, const RankPlace& place);
 // Whether any rank does.
 bool is_noticed(const C10dStore& store);
 
-// Takes seconds_of_silence, unless all ranks answer before. Nothing where the store itself does not answer.
+// The first rank that notices waits seconds_of_silence for answers, unless all come before; the others wait for what it
+// found. Nothing where the store itself does not answer.
 Answers ask_all(const C10dStore& store, const RankPlace& place, Broken how);
 
 // Rank 0 has the store: it waits until the others need it no more, or are silent.

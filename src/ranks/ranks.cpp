@@ -167,13 +167,14 @@ void Ranks::wait(const Begun& begun, bool on_host) const {
   c10::intrusive_ptr<c10d::Work>& work = begun.work_->work;
   std::string failure;
   for (bool is_over = false; !is_over && failure.empty();) {
+    const bool has_ended = work->isCompleted();  // what it throws then is its own failure, and not that a second passed
     try {
       work->wait(queued() ? kNoTimeout : seconds_between_looks);
       is_over = true;
     } catch (const std::exception& error) {
-      if (queued() || work->isCompleted())
+      if (queued() || has_ended)
         failure = said(error);
-      else if (connection_->others_noticed())
+      else if (!work->isCompleted() && connection_->others_noticed())
         failure = "another rank noticed it";
     }
   }
@@ -220,14 +221,15 @@ void Ranks::find_lost(const std::string& reason, Broken how) const {
     answers.missing = {0};
     answers.speaks = rank() == 1;
   }
-  if (!answers.failure.empty()) answers.speaks = false;
+  // Ranks that are still at work will notice it, and ask the store why.
+  const double patience = how == Broken::closed ? connection_->timeout : seconds_to_report;
+  if (!answers.failure.empty()) throw LostRank(answers.failure, /*is_said_here=*/false, patience);
   const std::string who = answers.missing.empty() ? "the connection between ranks broke"
                                                   : fmt::format("rank {} of {} does not answer: it ended or hangs",
                                                                 fmt::join(answers.missing, ", rank "), size());
-  // Ranks that are still at work will notice it, and ask the store why.
   throw LostRank(fmt::format("step {}: {} ({} noticed it: {}); the run goes on from its last checkpoint with --resume",
                              connection_->step, who, name(), reason),
-                 answers.speaks, how == Broken::closed ? connection_->timeout : seconds_to_report);
+                 answers.speaks, patience);
 }
 
 at::Tensor Ranks::all_gather(const at::Tensor& own) const {
@@ -303,10 +305,9 @@ std::string Ranks::get(const std::string& key, int from) const {
   try {
     const auto start = Clock::now();
     auto heard = start, looked = start;
-    for (std::int64_t beats = -1; reason.empty(); std::this_thread::sleep_for(Milliseconds(20))) {
+    for (std::int64_t beats = -1; reason.empty(); std::this_thread::sleep_for(between_polls(size()))) {
       if (store->check({key})) return text_of(store->get(key));
-      if (store->check({failure_key}) || is_noticed(store))
-        throw LostRank("", /*is_said_here=*/false, seconds_to_report);
+      if (store->check({failure_key}) || is_noticed(store)) find_lost("another rank noticed it", Broken::closed);
       if (const std::int64_t now = heartbeats_of(store, from); now != beats) {
         beats = now;
         heard = Clock::now();
@@ -347,7 +348,7 @@ void Ranks::last_barrier() const {
   within(connection_->timeout, false, [store = connection_->store, size = size()] {
     std::int64_t here = store->add(end_key, 1);
     while (here < size) {
-      std::this_thread::sleep_for(Milliseconds(5));
+      std::this_thread::sleep_for(between_polls(size));
       here = store->add(end_key, 0);
     }
     return true;

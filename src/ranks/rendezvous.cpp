@@ -166,7 +166,7 @@ class Rendezvous {
     while (!whole->check({run_key})) {
       stop_if_asked();
       if (is_late()) fail_to_reach("it has another store");
-      std::this_thread::sleep_for(Milliseconds(20));
+      std::this_thread::sleep_for(between_polls(place_.size));
     }
     if (text_of(whole->get(run_key)) != place_.run)
       throw Error(Fault::input, place_.local_rank == 0
@@ -197,7 +197,7 @@ class Rendezvous {
       if (interrupt_requested())
         end_rendezvous(store, place_, Error(Fault::interrupted, "interrupted before all ranks had come"));
       if (is_late()) end_rendezvous(store, place_, Error(Fault::runtime, missing_text(store)));
-      std::this_thread::sleep_for(Milliseconds(20));
+      std::this_thread::sleep_for(between_polls(place_.size));
     }
   }
 

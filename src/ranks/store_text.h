@@ -23,6 +23,12 @@ namespace headscope {
 
 using Milliseconds = std::chrono::milliseconds;
 
+// How long each of so many processes waits before it asks the one store again, which answers some ten thousand times a
+// second.
+inline Milliseconds between_polls(int processes) {
+  return Milliseconds(std::max(5, processes / 5));
+}
+
 inline std::vector<std::uint8_t> bytes_of(std::string_view text) {
   return {text.begin(), text.end()};
 }
