@@ -50,7 +50,8 @@ DeviceStep::DeviceStep(const std::vector<LayerMatrix>& matrices, const NamedTens
                        const OptimizerOptions& options)
     : options_(options), adamw_(std::move(adamw)) {
   const at::NoGradGuard no_gradients;
-  HEADSCOPE_CHECK(!matrices.empty() || !adamw_.parameters().empty(), "there is nothing to update");
+  if (matrices.empty() && adamw_.parameters().empty())
+    fail_input("this rank has nothing to update: the model is too small for so many; start fewer ranks");
   std::int64_t elements = 0;
   for (const auto& [name, value] : adamw_.parameters()) elements += aligned(value.numel());
   for (MatrixBatch& layout : matrix_batches(matrices)) {

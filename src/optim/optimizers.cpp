@@ -20,10 +20,10 @@ AdamW make_adamw(const Shares& shares, const OptimizerOptions& options) {
   return {std::move(parameters), options.adamw, std::move(decays)};
 }
 
-// One behind the other, in the order of names, and zeros up to so many elements.
-at::Tensor in_one(NamedTensors state, std::int64_t elements) {
+// One behind the other, in the order of names, and zeros up to so many elements. `like`: their type and device.
+at::Tensor in_one(NamedTensors state, std::int64_t elements, const at::Tensor& like) {
   std::ranges::sort(state, {}, &NamedTensors::value_type::first);
-  std::vector<at::Tensor> flat;
+  std::vector<at::Tensor> flat = {at::empty({0}, like.options().requires_grad(false))};  // a rank may own nothing
   for (const auto& [name, value] : state) flat.push_back(value.flatten());
   const at::Tensor all = at::cat(flat);
   return at::constant_pad_nd(all, {0, elements - all.numel()});
@@ -112,7 +112,7 @@ NamedTensors Optimizers::whole_state(const Decoder& model, const Ranks& ranks) c
   if (!ranks.several()) return state();
   const at::Tensor own_elements = at::full({}, elements_of(state()), at::kLong);
   const auto most = ranks.all_gather(own_elements).max().item<std::int64_t>();
-  const at::Tensor of_ranks = ranks.gather_to_first(in_one(state(), most));
+  const at::Tensor of_ranks = ranks.gather_to_first(in_one(state(), most, model.embedding));
   if (!ranks.first()) return {};
   NamedTensors whole = Optimizers(model, options_).state();
   for (int rank = 0; rank < ranks.size(); ++rank) {

@@ -3,6 +3,8 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <set>
 
 #include "model/training_pass.h"
@@ -114,6 +116,30 @@ TEST(Shares, OfAllRanksTogetherAreTheUpdateOfOne) {
       }
     }
   }
+}
+
+// More ranks than there are parameters to own.
+TEST(Shares, AStateIsWholeWhereSomeRanksOwnNothing) {
+  const DecoderConfig config = test::optimized_configs()[0];
+  const OptimizerOptions options = test::decay_options();
+  const Decoder model = optimized_model(config, true, at::kCPU, at::kFloat);
+  const NamedTensors expected = Optimizers(model, options).state();
+  std::uint64_t seed = 0;
+  for (const auto& [name, value] : expected) value.copy_(test::random_tensor(value.sizes().vec(), ++seed));
+  std::atomic<int> idle = 0;
+  on_ranks(20, {.backend = RanksBackend::gloo}, [&](const Ranks& ranks) {
+    const Optimizers own(model, options, {ranks.rank(), ranks.size(), /*exchanged=*/true});
+    own.load_state([&](const std::string& name, const at::Tensor& value) {
+      value.copy_(std::ranges::find(expected, name, &NamedTensors::value_type::first)->second);
+    });
+    idle += own.state().empty() ? 1 : 0;
+    const NamedTensors whole = own.whole_state(model, ranks);
+    if (!ranks.first()) return;
+    ASSERT_EQ(whole.size(), expected.size());
+    for (const auto& [name, value] : expected)
+      EXPECT_TRUE(at::equal(std::ranges::find(whole, name, &NamedTensors::value_type::first)->second, value)) << name;
+  });
+  EXPECT_GT(idle, 0);
 }
 
 constexpr std::int64_t small_piece = 1000;  // of elements: the models of these tests have some pieces then
