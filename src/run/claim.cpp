@@ -355,20 +355,36 @@ bool is_claimed(const fs::path& file, ClaimTimes times) {
   return seen && !has_lapsed(*seen, Proposal(file).written(), times);
 }
 
-std::vector<fs::path> claims_in(const fs::path& run) {
-  std::vector<fs::path> claims;
-  const auto add = [&](const fs::path& folder) {
-    if (std::error_code error; fs::exists(folder / claim_name, error)) claims.push_back(folder / claim_name);
-  };
-  add(run);
+namespace {
+
+// Those that do not begin with '.'; none where the folder is not there. To miss one because of an error would be to
+// take it for free.
+std::vector<fs::path> folders_in(const fs::path& folder) {
+  std::vector<fs::path> found;
   std::error_code error;
-  for (auto entry = fs::recursive_directory_iterator(run, error); !error && entry != fs::recursive_directory_iterator();
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const bool is_place = entry->symlink_status(error).type() == fs::file_type::directory && !name.starts_with('.');
-    if (is_place) add(entry->path());
-    if (!is_place || entry.depth() > 0 || !name.starts_with("seed_")) entry.disable_recursion_pending();
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code gone;
+    if (entry->symlink_status(gone).type() == fs::file_type::directory &&
+        !entry->path().filename().string().starts_with('.'))
+      found.push_back(entry->path());
   }
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail_runtime("cannot read {}: {}", folder.string(), error.message());
+  return found;
+}
+
+}  // namespace
+
+std::vector<fs::path> claims_in(const fs::path& run) {
+  std::vector<fs::path> places = {run};
+  for (const fs::path& folder : folders_in(run)) {
+    places.push_back(folder);
+    if (!folder.filename().string().starts_with("seed_")) continue;
+    for (const fs::path& condition : folders_in(folder)) places.push_back(condition);
+  }
+  std::vector<fs::path> claims;
+  for (const fs::path& place : places)
+    if (std::error_code error; fs::exists(place / claim_name, error)) claims.push_back(place / claim_name);
   return claims;
 }
 

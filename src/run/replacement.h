@@ -32,7 +32,7 @@ void drop_replaced(const std::filesystem::path& run);
 // that is needed, or a folder that of a file.
 void publish(const std::filesystem::path& run);
 
-// After a kill: finishes what was begun, or takes it back. Leftovers are gone.
+// After a kill: finishes what was begun, or takes it back. The caller has removed leftovers.
 void repair(const std::filesystem::path& run, const RunNames& names);
 
 // Removes a file or a folder of ours (relative to the run); a folder goes to .removing first, so that it is never there

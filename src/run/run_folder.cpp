@@ -249,6 +249,14 @@ void RunFolder::hold() {
   held_.emplace(Claim::wait_for(root_ / claim_name));
 }
 
+void RunFolder::note_running() {
+  const auto is_said = [&] { return read_manifest(root_).at("status") == status_name(RunStatus::running); };
+  if (is_said()) return;
+  hold();
+  if (!is_said()) write_manifest(root_, RunStatus::running, ordered_json::object());
+  held_.reset();
+}
+
 // There is a claim that is not this object's and has not lapsed.
 bool RunFolder::others_at_work() const {
   return std::ranges::any_of(claims_in(root_), [&](const fs::path& claim) {

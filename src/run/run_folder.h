@@ -87,6 +87,8 @@ class RunFolder {
   // The folder was there and says it is complete: nothing is left to do.
   [[nodiscard]] bool already_complete() const { return already_complete_; }
 
+  // Of a shared run: this process works on it, so its status is `running`, whatever one that failed before said.
+  void note_running();
   // Of a shared run: waits until no other process opens or ends it. Those wait until this object is gone.
   void hold();
 

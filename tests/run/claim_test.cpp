@@ -334,5 +334,16 @@ TEST(SharedRun, TheLastToStopSaysHowItEnded) {
   EXPECT_EQ(status(), "interrupted");
 }
 
+TEST(SharedRun, WhoeverWorksOnItSaysThatItRuns) {
+  const TemporaryFolder folder;
+  RunFolder first(joining(folder / "run"), shared_run()), second(joining(folder / "run"), shared_run());
+  EXPECT_THROW(first.live([]() -> int { throw Error(Fault::runtime, "no memory"); }), Error);
+  EXPECT_EQ(read_manifest(folder / "run").at("status"), "failed");  // the second one has no claim yet
+  second.note_running();
+  const auto manifest = read_manifest(folder / "run");
+  EXPECT_EQ(manifest.at("status"), "running");
+  EXPECT_FALSE(manifest.contains("error"));
+}
+
 }  // namespace
 }  // namespace headscope
