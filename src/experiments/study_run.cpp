@@ -166,7 +166,7 @@ std::vector<StudyRun> runs_of(const StudyOptions& options) {
 // and elsewhere.
 class StudyTraining {
  public:
-  StudyTraining(const StudyJob& job, const TrainingRun& run, RunBoard& board)
+  StudyTraining(const StudyJob& job, TrainingRun& run, RunBoard& board)
       : job_(job), run_(run), board_(board), runs_(runs_of(job.options)) {}
 
   // Returns when all runs have results. Throws Error(Fault::runtime) when some failed, and all others have them.
@@ -182,7 +182,7 @@ class StudyTraining {
           wait_for_others(failed);
           break;
         case Next::none_is_left:
-          if (!failed.empty()) fail_runtime("{}", failure_text(failed, runs_.size()));
+          if (!failed.empty()) throw RunsFailed(failed, runs_.size());
           return;
       }
     }
@@ -212,25 +212,33 @@ class StudyTraining {
     return run_.folder.path() / one.place() / results_name;
   }
 
+  [[nodiscard]] bool has_results(const StudyRun& one) const {
+    std::error_code error;
+    return fs::exists(results_file(one), error);
+  }
+
   // The first run that is free, in their order.
   Next train_next(const FailedRuns& failed, bool by_age) {
     Next next = Next::none_is_left;
     for (const StudyRun& one : runs_) {
-      if (fs::exists(results_file(one)) || failed.contains(one.name())) continue;
+      if (has_results(one) || failed.contains(one.name())) continue;
       const TrainJob train = train_job(job_, one.seed, one.condition, run_.folder.path() / one.place());
       try {
         if (claim_and_train(one, train, by_age)) return Next::trained;
         next = Next::others_have_them;
       } catch (const ClaimLost& lost) {
         board_.end();
-        run_.console.warn(fmt::format("{}: {}; this process was stopped for too long, and leaves it to that one",
-                                      train.label, lost.what()));
+        run_.console.warn(fmt::format("{}: {}; this process was silent for too long", train.label, lost.what()));
         return Next::trained;
       } catch (const Error& error) {
         board_.end();
         if (error.fault() == Fault::interrupted) throw;
         static_cast<void>(run_.folder.place());  // where the study was moved away, nothing goes on
         board_.fail(one.name(), train.label, error);
+        return Next::trained;
+      } catch (const std::exception& error) {  // of a library: no memory, a folder that is gone
+        board_.end();
+        board_.fail(one.name(), train.label, Error(Fault::runtime, error.what()));
         return Next::trained;
       }
     }
@@ -243,7 +251,8 @@ class StudyTraining {
     make_folder(place);
     std::optional<Claim> claim = Claim::take(place / claim_name, {}, by_age);
     if (!claim) return false;
-    if (fs::exists(results_file(one))) return true;  // it was finished just now
+    if (has_results(one)) return true;  // it was finished just now
+    run_.folder.note_running();
     board_.take(one.name(), train.label);
     with_short_torch_errors([&] { train_claimed(one, train, *claim); });
     board_.end();
@@ -285,7 +294,7 @@ class StudyTraining {
   // Says once whom it waits for.
   void wait_for_others(const FailedRuns& failed) {
     for (const StudyRun& one : runs_) {
-      if (fs::exists(results_file(one)) || failed.contains(one.name())) continue;
+      if (has_results(one) || failed.contains(one.name())) continue;
       const std::optional<ClaimOwner> owner = owner_of(run_.folder.path() / one.place() / claim_name);
       if (owner && said_.insert(owner->token).second) board_.waits_for(label_of(job_, one.seed, one.condition), *owner);
     }
@@ -304,7 +313,7 @@ class StudyTraining {
   }
 
   const StudyJob& job_;
-  const TrainingRun& run_;
+  TrainingRun& run_;
   RunBoard& board_;
   std::vector<StudyRun> runs_;
   Baselines baselines_;

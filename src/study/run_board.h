@@ -67,4 +67,9 @@ std::string waiting_text(const std::string& label, const std::string& host, std:
 // "2 of 3 runs failed: A QK: …"
 std::string failure_text(const FailedRuns& failed, std::size_t runs);
 
+// No run is left but those that failed.
+struct RunsFailed : Error {
+  RunsFailed(const FailedRuns& failed, std::size_t runs) : Error(Fault::runtime, failure_text(failed, runs)) {}
+};
+
 }  // namespace headscope

@@ -95,7 +95,10 @@ void WorkerBoard::concluded() {
 }
 
 void WorkerBoard::stopped(const Error& error) {
-  send_line(STDOUT_FILENO, {{"say", "stopped"}, {"error", error.what()}, {"exit", error.exit_code()}});
+  send_line(STDOUT_FILENO, {{"say", "stopped"},
+                            {"error", error.what()},
+                            {"exit", error.exit_code()},
+                            {"failed_runs", dynamic_cast<const RunsFailed*>(&error) != nullptr}});
 }
 
 }  // namespace headscope

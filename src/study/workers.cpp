@@ -52,6 +52,8 @@ struct Pipe {
   }
 };
 
+constexpr std::array stopping_signals = {SIGINT, SIGTERM, SIGHUP};
+
 // A worker that was started, until it is gone.
 struct Worker {
   std::string name;  // "worker 2 (cuda:1)"
@@ -61,12 +63,15 @@ struct Worker {
   Lines messages, texts;
   std::string run, label;  // what it trains
   std::unique_ptr<Progress> progress;
-  bool has_failed = false;      // it said that its run failed
-  std::optional<Error> ending;  // what it said last
+  bool has_failed = false;        // it said that its run failed
+  bool says_what_failed = false;  // it ended because no run is left but those that failed
+  std::optional<Error> ending;    // what it said last
 };
 
-// In the child, between fork and exec: only what is allowed there.
-[[noreturn]] void become_worker(int input, int output, int errors, pid_t parent) {
+// In the child, between fork and exec: only what is allowed there. A signal that came since the fork ends it.
+[[noreturn]] void become_worker(int input, int output, int errors, pid_t parent, const sigset_t& mask) {
+  for (const int number : stopping_signals) std::signal(number, SIG_DFL);
+  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker saves and stops when its parent is gone
   if (::getppid() != parent) ::_exit(1);
   ::setpgid(0, 0);  // Ctrl-C reaches the parent alone, which passes it on once
@@ -78,9 +83,9 @@ struct Worker {
   ::_exit(127);
 }
 
-class Crew {
+class WorkerPool {
  public:
-  Crew(const WorkerJob& job, const std::vector<std::string>& devices, Console& console)
+  WorkerPool(const WorkerJob& job, const std::vector<std::string>& devices, Console& console)
       : job_(job), console_(console), runs_(static_cast<std::size_t>(count_trainings(job.options))) {
     for (const std::string& device : devices) {
       auto worker = std::make_unique<Worker>();
@@ -89,9 +94,12 @@ class Crew {
           fmt::format("worker {}{}", workers_.size() + 1, device == "cpu" ? "" : fmt::format(" ({})", device));
       workers_.push_back(std::move(worker));
     }
+    sigemptyset(&pausing_);
+    sigaddset(&pausing_, SIGTSTP);
+    ::sigprocmask(SIG_BLOCK, &pausing_, &mask_);
   }
   // Whatever goes wrong here, no worker stays behind.
-  ~Crew() {
+  ~WorkerPool() {
     for (const auto& worker : workers_) {
       if (worker->process < 0) continue;
       ::kill(worker->process, SIGTERM);
@@ -99,19 +107,21 @@ class Crew {
         *end = Descriptor();  // it waits for nothing that is said here
       ::waitpid(worker->process, nullptr, 0);
     }
+    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
   }
-  Crew(const Crew&) = delete;
-  Crew& operator=(const Crew&) = delete;
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
 
   bool work() {
     start(*workers_.front());
     while (std::ranges::any_of(workers_, [](const auto& worker) { return worker->process >= 0; })) {
       wait_for_messages();
+      if (interrupt_requested()) stop_all();
+      pause_if_asked();
       for (const auto& worker : workers_) {
         listen(*worker);
         reap(*worker);
       }
-      if (interrupt_requested()) stop_all();
     }
     return result();
   }
@@ -120,15 +130,24 @@ class Crew {
   void start(Worker& worker) {
     if (stops_) return;  // behind a signal nothing begins
     Pipe to, from, errors;
+    // A signal to the child must not run this process's handler there: exec would forget it.
+    sigset_t stopping{}, before{};
+    sigemptyset(&stopping);
+    for (const int number : stopping_signals) sigaddset(&stopping, number);
+    ::sigprocmask(SIG_BLOCK, &stopping, &before);
     const pid_t parent = ::getpid(), child = ::fork();
-    if (child < 0) fail_runtime("cannot start a worker: {}; use fewer --jobs", std::strerror(errno));
-    if (child == 0) become_worker(to.read.get(), from.write.get(), errors.write.get(), parent);
+    const int reason = errno;
+    if (child == 0) become_worker(to.read.get(), from.write.get(), errors.write.get(), parent, mask_);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    if (child < 0) fail_runtime("cannot start a worker: {}; use fewer --jobs", std::strerror(reason));
     worker.process = child;
+    for (Descriptor* of_the_child : {&to.read, &from.write, &errors.write})
+      *of_the_child = Descriptor();  // when it is gone, its pipes end
     worker.to = std::move(to.write);
     worker.from = std::move(from.read);
     worker.errors = std::move(errors.read);
     worker.messages = worker.texts = Lines();
-    worker.has_failed = false;
+    worker.has_failed = worker.says_what_failed = false;
     worker.ending.reset();
     for (const Descriptor* end : {&worker.from, &worker.errors}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
     WorkerJob job = job_;
@@ -155,23 +174,37 @@ class Crew {
       lines.add({bytes.data(), static_cast<std::size_t>(got)});
   }
 
+  // Ctrl-Z stops the workers, too, until this process goes on.
+  void pause_if_asked() const {
+    const timespec now{0, 0};
+    if (::sigtimedwait(&pausing_, nullptr, &now) != SIGTSTP) return;
+    signal_all(SIGSTOP);
+    ::raise(SIGSTOP);
+    signal_all(SIGCONT);
+  }
+
+  void signal_all(int number) const {
+    for (const auto& worker : workers_)
+      if (worker->process >= 0) ::kill(worker->process, number);
+  }
+
   void listen(Worker& worker) {
-    if (worker.process < 0) return;
+    if (!worker.from.open()) return;
     read_into(worker.messages, worker.from);
     read_into(worker.texts, worker.errors);
-    while (const auto line = worker.texts.next()) show(*line);
-    while (const auto line = worker.messages.next()) hear(worker, parse_json(*line));
+    while (const auto line = worker.texts.next()) print_once(*line);
+    while (const auto line = worker.messages.next()) handle(worker, parse_json(*line));
   }
 
   // A warning is shown once, whichever workers have it.
-  void show(std::string_view line) {
+  void print_once(std::string_view line) {
     constexpr std::string_view of_ours = "headscope: ", of_a_warning = "warning: ";
     if (line.starts_with(of_ours)) line.remove_prefix(of_ours.size());
     if (!line.starts_with(of_a_warning)) return console_.info(line);
-    if (told_.insert(std::string(line)).second) console_.warn(line.substr(of_a_warning.size()));
+    if (printed_.insert(std::string(line)).second) console_.warn(line.substr(of_a_warning.size()));
   }
 
-  void hear(Worker& worker, const ordered_json& message) {
+  void handle(Worker& worker, const ordered_json& message) {
     const std::string say = text_at(message, "say");
     const auto count = [&](const char* key) { return static_cast<std::size_t>(message.value(key, std::int64_t{0})); };
     const auto error = [&] { return Error(fault_of(message.value("exit", 1)), text_at(message, "error")); };
@@ -198,6 +231,7 @@ class Crew {
       concluded_ = true;
     } else if (say == "stopped") {
       worker.ending = error();
+      worker.says_what_failed = message.value("failed_runs", false);
     }
   }
 
@@ -205,7 +239,7 @@ class Crew {
   void show_waiting(const std::string& label, const std::string& host, std::int64_t process) {
     if (std::ranges::any_of(workers_, [&](const auto& worker) { return worker->process == process; })) return;
     const std::string text = waiting_text(label, host, process);
-    if (told_.insert(text).second) console_.info(text);
+    if (printed_.insert(text).second) console_.info(text);
   }
 
   void open_for_all() {
@@ -224,9 +258,9 @@ class Crew {
   void reap(Worker& worker) {
     int status = 0;
     if (worker.process < 0 || ::waitpid(worker.process, &status, WNOHANG) != worker.process) return;
-    listen(worker);  // what it said last
     const pid_t process = worker.process;
     worker.process = -1;
+    listen(worker);  // what it said last
     worker.progress.reset();
     if (WIFSIGNALED(status))
       was_killed(worker, process, WTERMSIG(status));
@@ -234,7 +268,7 @@ class Crew {
       stop_all();
     else if (worker.has_failed)
       start(worker);
-    else if (WEXITSTATUS(status) != 0 && failed_.empty())
+    else if (WEXITSTATUS(status) != 0 && !worker.says_what_failed)
       has_stopped(worker, WEXITSTATUS(status));
     worker.run.clear();
   }
@@ -274,15 +308,16 @@ class Crew {
     if (stops_) return;
     stops_ = true;
     console_.info("saving");
-    for (const auto& worker : workers_)
-      if (worker->process >= 0) ::kill(worker->process, SIGTERM);
+    signal_all(SIGTERM);
   }
 
   [[nodiscard]] std::string hint() const { return resume_hint(study_command, job_.folder.out); }
 
   [[nodiscard]] bool result() const {
     if (is_complete(job_.folder.out)) return concluded_;
-    if (stops_) throw Error(Fault::interrupted, fmt::format("interrupted, state saved; {}", hint()));
+    if (stops_)
+      throw Error(Fault::interrupted, is_open_ ? fmt::format("interrupted, state saved; {}", hint())
+                                               : "interrupted before the study had begun");
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
     if (last_stop_) throw Error(*last_stop_);
     fail_runtime("the workers ended before the study; {}", hint());
@@ -295,16 +330,17 @@ class Crew {
   FailedRuns failed_;
   Fault fault_ = Fault::runtime;
   std::map<std::string, int> deaths_;  // of workers, by the run that they had
-  std::set<std::string> told_;         // what is said once, whichever workers say it
+  std::set<std::string> printed_;      // what is said once, whichever workers say it
   std::optional<Error> last_stop_;
   bool is_open_ = false, concluded_ = false, stops_ = false;
+  sigset_t pausing_{}, mask_{};  // mask_: what was blocked before
 };
 
 }  // namespace
 
 bool train_side_by_side(const WorkerJob& job, const std::vector<std::string>& devices, Console& console) {
   const InterruptGuard guard;
-  return Crew(job, devices, console).work();
+  return WorkerPool(job, devices, console).work();
 }
 
 bool is_one_of_several_tasks() {
