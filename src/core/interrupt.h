@@ -2,9 +2,14 @@
 // saved.
 #pragma once
 
+#include <cstdint>
+
 namespace headscope {
 
-// While a guard exists, these signals set a flag instead of ending the process; a second signal ends it at once. A
+// Signals within so long are one request: timeout(1) and others signal a process and then its group.
+constexpr std::int64_t milliseconds_of_one_request = 500;
+
+// While a guard exists, these signals set a flag instead of ending the process; a second request ends it at once. A
 // guard inside another one changes nothing.
 class InterruptGuard {
  public:

@@ -40,6 +40,24 @@ TEST(ParallelFor, TheFirstExceptionReachesTheCallerAndStopsTheRest) {
   EXPECT_LT(calls, 100000);
 }
 
+// As timeout(1) sends them: to the process, and to its group.
+TEST(Interrupt, SignalsAtOnceAreOneRequest) {
+  const InterruptGuard guard;
+  std::raise(SIGTERM);
+  std::raise(SIGTERM);
+  EXPECT_TRUE(interrupt_requested());
+}
+
+TEST(Interrupt, ASecondRequestEndsTheProcess) {
+  const auto asked_twice = [] {
+    const InterruptGuard guard;
+    std::raise(SIGTERM);
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds_of_one_request));
+    std::raise(SIGTERM);
+  };
+  EXPECT_EXIT(asked_twice(), testing::KilledBySignal(SIGTERM), "");
+}
+
 TEST(Interrupt, ASignalSetsTheFlagWhileTheGuardLives) {
   {
     const InterruptGuard guard;
