@@ -234,15 +234,21 @@ class StudyTraining {
         board_.end();
         if (error.fault() == Fault::interrupted) throw;
         static_cast<void>(run_.folder.place());  // where the study was moved away, nothing goes on
-        board_.fail(one.name(), train.label, error);
+        note_failure(one, train, error);
         return Next::trained;
       } catch (const std::exception& error) {  // of a library: no memory, a folder that is gone
         board_.end();
-        board_.fail(one.name(), train.label, Error(Fault::runtime, error.what()));
+        note_failure(one, train, Error(Fault::runtime, error.what()));
         return Next::trained;
       }
     }
     return next;
+  }
+
+  void note_failure(const StudyRun& one, const TrainJob& train, const Error& error) {
+    if (board_.fail(one.name(), train.label, error)) return;
+    run_.folder.leave_to_others();
+    throw error;
   }
 
   // False where another process has it.
@@ -269,8 +275,8 @@ class StudyTraining {
       add_divergence(results, result.divergence->moment);
     }
     claim.check();
-    write_results(results, run_.folder, one.seed_place);
     if (!result.divergence) set_phase(run_.folder.place() / one.place(), phase::done);
+    write_results(results, run_.folder, one.seed_place);  // from here on the run is done
     trained_[one.name()] = std::move(results);
   }
 

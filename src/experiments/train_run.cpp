@@ -19,7 +19,7 @@ TrainJob loop_job(const TrainRunJob& job, const Ranks& ranks) {
   loop.folder = job.folder.out;
   loop.label = "train";
   loop.resume_hint = resume_hint(train_command, job.folder.out);
-  if (job.place.listening >= 0) loop.resume_hint += fmt::format(" --ranks {}", job.place.size);  // as they were started
+  if (job.place.launched_here) loop.resume_hint += fmt::format(" --ranks {}", job.place.size);  // as they were started
   loop.model = job.options.model;
   loop.options = job.options.train;
   loop.track = job.options.track;
@@ -152,6 +152,7 @@ TrainRunOutcome follow(const TrainRunJob& job, const Ranks& ranks, Console& cons
 
 TrainRunOutcome run_training(const TrainRunJob& job, Console& console) {
   const InterruptGuard guard;
+  if (job.place.launched_here) take_repeated_signals_as_one();
   validate(job.options);
   check_ranks(job.options.train, job.place.size);
   const Ranks ranks(job.place, job.options.ranks, [&] { return choose_device(device_of(job)).device; });

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +20,10 @@
 
 #include "core/console.h"
 #include "core/error.h"
+#include "core/interrupt.h"
 #include "core/parallel.h"
 #include "core/regular_file.h"
+#include "launch/children.h"
 #include "launch/place.h"
 
 namespace headscope {
@@ -60,39 +61,28 @@ void set_variable(const char* name, std::int64_t value) {
   ::setenv(name, std::to_string(value).c_str(), /*replace=*/1);
 }
 
-// Everything between fork and exec. Never returns.
-[[noreturn]] void become_rank(std::int64_t rank, std::int64_t count, const Listening& here, pid_t parent,
-                              const std::vector<std::string>& arguments, const sigset_t& mask) {
-  ::setpgid(0, 0);  // a terminal's signal reaches the parent alone, which passes it on once
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before the line above
+// What a rank finds in its environment. Between fork and exec.
+void set_place(std::int64_t rank, std::int64_t count, const Listening& here) {
   set_variable("RANK", rank);
   set_variable("LOCAL_RANK", rank);
   set_variable("WORLD_SIZE", count);
   set_variable("LOCAL_WORLD_SIZE", count);
   set_variable("MASTER_PORT", here.port);
+  set_variable(launched_variable, count);
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
   for (const char* other : {"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"})
     ::unsetenv(other);
-  // The cores are shared out. The user's own choice stands.
-  const auto threads = std::max<std::int64_t>(1, static_cast<std::int64_t>(available_cores()) / count);
-  ::setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), /*replace=*/0);
+  ::setenv("OMP_NUM_THREADS", std::to_string(threads_of_a_rank(count)).c_str(), /*replace=*/0);
   if (rank == 0) {
     set_variable(listening_variable, here.socket.get());
     ::fcntl(here.socket.get(), F_SETFD, 0);
   }
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  std::vector<char*> pointers;
-  for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
-  ::execv("/proc/self/exe", pointers.data());
-  ::_exit(127);
 }
 
 struct Rank {
   pid_t process = 0;
   std::optional<int> status = {};  // of waitpid; empty: it runs
-  bool was_stopped = false;        // killed by a signal that was passed on: it did not save
+  bool was_stopped = false;        // ended by a signal that the user gave: it did not save
 
   [[nodiscard]] bool was_signalled() const { return status && WIFSIGNALED(*status); }
   [[nodiscard]] bool was_killed() const { return was_signalled() && !was_stopped; }
@@ -104,43 +94,36 @@ struct Rank {
 
 class RankProcesses {
  public:
-  RankProcesses(std::int64_t count, double grace) : grace_(grace) {
-    sigemptyset(&waited_for_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHLD}) sigaddset(&waited_for_, number);
-    std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody could wait for the ranks
-    ::sigprocmask(SIG_BLOCK, &waited_for_, &mask_);
+  RankProcesses(std::int64_t count, double grace)
+      : grace_(grace), signals_({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHLD}) {
     const Listening here = listen_here();
     const std::vector<std::string> arguments = own_arguments();
-    const pid_t parent = ::getpid();
     for (std::int64_t rank = 0; rank < count; ++rank) {
-      const pid_t process = ::fork();
-      if (process == 0) become_rank(rank, count, here, parent, arguments, mask_);
+      const pid_t process = start_child(arguments, SIGKILL, signals_, [&] { set_place(rank, count, here); });
       if (process < 0) {
         const int reason = errno;
-        signal_all(SIGKILL);
+        signal_children(running(), SIGKILL);
         fail_runtime("--ranks {}: cannot start rank {}: {}", count, rank, std::strerror(reason));
       }
       ranks_.push_back({process});
     }
   }
-  ~RankProcesses() { ::sigprocmask(SIG_SETMASK, &mask_, nullptr); }
-  RankProcesses(const RankProcesses&) = delete;
-  RankProcesses& operator=(const RankProcesses&) = delete;
 
   void wait() {
-    while (std::ranges::any_of(ranks_, [](const Rank& rank) { return !rank.status; })) {
-      const timespec second{1, 0};
-      const int number = ::sigtimedwait(&waited_for_, nullptr, &second);
-      if (number == SIGTSTP) pause();
-      if (number > 0 && number != SIGCHLD && number != SIGTSTP) pass_on(number);
+    while (!running().empty()) {
+      const int number = signals_.next(/*seconds=*/1);
+      if (number == SIGTSTP)
+        pause_with(running());
+      else if (number != 0 && number != SIGCHLD)
+        stop(number);
       collect();
       // Those that are connected notice that one was killed. Those that still wait for it to come do not.
       constexpr double seconds_to_notice = 5;
       if (killed_ && seconds_since(*killed_) > seconds_to_notice) {
-        pass_on(SIGTERM);
+        signal_children(running(), SIGTERM);
         killed_.reset();
       }
-      if (failed_ && seconds_since(*failed_) > grace_) signal_all(SIGKILL);
+      if (failed_ && seconds_since(*failed_) > grace_) signal_children(running(), SIGKILL);
     }
   }
 
@@ -151,35 +134,40 @@ class RankProcesses {
     return 0;
   }
 
-  // A rank that ended by itself has said what happened.
+  // A rank that ended by itself has said what happened. One that waits for others to come and is told to stop says
+  // nothing.
   void check_that_somebody_spoke() const {
     for (const Rank& rank : ranks_)
       if (rank.code() != 0 && !rank.was_signalled()) return;
     for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (ranks_[i].was_killed())
-        fail_runtime("rank {} of {} was ended by signal {}; go on with --resume", i, ranks_.size(),
-                     WTERMSIG(*ranks_[i].status));
+      if (ranks_[i].was_killed() && WTERMSIG(*ranks_[i].status) != SIGTERM) fail_killed(i);
+    for (std::size_t i = 0; i < ranks_.size(); ++i)
+      if (ranks_[i].was_killed()) fail_killed(i);
     if (code() != 0)
       throw Error(Fault::interrupted,
                   "interrupted before the ranks could save; what a checkpoint has goes on with --resume");
   }
 
  private:
-  void pass_on(int number) {
-    asked_.insert(number);
-    signal_all(number);
+  [[noreturn]] void fail_killed(std::size_t rank) const {
+    fail_runtime("rank {} of {} was ended by signal {} ({}); go on with --resume", rank, ranks_.size(),
+                 WTERMSIG(*ranks_[rank].status), ::strsignal(WTERMSIG(*ranks_[rank].status)));
   }
 
-  void signal_all(int number) const {
+  [[nodiscard]] std::vector<pid_t> running() const {
+    std::vector<pid_t> running;
     for (const Rank& rank : ranks_)
-      if (!rank.status) ::kill(rank.process, number);
+      if (!rank.status) running.push_back(rank.process);
+    return running;
   }
 
-  // Ctrl-Z stops the ranks, too, until this process goes on.
-  void pause() const {
-    signal_all(SIGSTOP);
-    ::raise(SIGSTOP);
-    signal_all(SIGCONT);
+  // The user asks the ranks to save and end; the second time, to end at once.
+  void stop(int number) {
+    const bool again = asked_at_ && 1000 * seconds_since(*asked_at_) >= milliseconds_of_one_request;
+    const int passed_on = again ? SIGKILL : number;
+    if (!asked_at_) asked_at_ = Clock::now();
+    asked_.insert(passed_on);
+    signal_children(running(), passed_on);
   }
 
   void collect() {
@@ -187,21 +175,28 @@ class RankProcesses {
       int status = 0;
       if (rank.status || ::waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
       rank.status = status;
-      rank.was_stopped = WIFSIGNALED(status) && asked_.contains(WTERMSIG(status));
+      // A rank that waits for others to come ends by SIGTERM, whatever it was asked by.
+      rank.was_stopped =
+          WIFSIGNALED(status) && !asked_.empty() && (asked_.contains(WTERMSIG(status)) || WTERMSIG(status) == SIGTERM);
       if (rank.code() != 0 && !failed_) failed_ = Clock::now();
       if (rank.was_killed() && !killed_) killed_ = Clock::now();
     }
   }
 
   double grace_;
-  sigset_t waited_for_{}, mask_{};
+  HeldSignals signals_;
   std::vector<Rank> ranks_;
-  std::set<int> asked_;                      // signals that were passed on
-  std::optional<Clock::time_point> failed_;  // when the first one did
-  std::optional<Clock::time_point> killed_;  // when one was, until the others are asked to stop
+  std::set<int> asked_;                        // signals that the user gave, as they were passed on
+  std::optional<Clock::time_point> asked_at_;  // when the first one came
+  std::optional<Clock::time_point> failed_;    // when the first one did
+  std::optional<Clock::time_point> killed_;    // when one was, until the others are asked to stop
 };
 
 }  // namespace
+
+std::int64_t threads_of_a_rank(std::int64_t count) {
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(available_cores()) / count);
+}
 
 int launch_ranks(std::int64_t count, double grace) {
   RankProcesses ranks(count, grace);

@@ -5,11 +5,14 @@
 
 namespace headscope {
 
+// The threads of each of so many ranks, unless the user says otherwise: the cores are shared out.
+std::int64_t threads_of_a_rank(std::int64_t count);
+
 // Runs this program so many times with the arguments that it was given, as ranks of this machine, and waits for all of
-// them. A signal that asks to stop, or to pause, is passed on to each. Where a rank fails, the others get `grace`
-// seconds to end by themselves. They are killed when this process dies. Returns their exit code: 2 before 1 before 130
-// before 0. Throws Error(Fault::runtime) where they cannot be started, and where none of them could say what happened.
-// To be called before there are threads.
+// them. A signal that asks to stop, or to pause, is passed on to each; the second one that asks to stop kills them.
+// Where a rank fails, the others get `grace` seconds to end by themselves. They are killed when this process dies.
+// Returns their exit code: 2 before 1 before 130 before 0. Throws Error(Fault::runtime) where they cannot be started,
+// and where none of them could say what happened. To be called before there are threads.
 int launch_ranks(std::int64_t count, double grace);
 
 }  // namespace headscope

@@ -107,6 +107,7 @@ RankPlace place_by(const Reader& reader, const Launcher& launcher, bool connects
   place.port = static_cast<std::uint16_t>(reader.number("MASTER_PORT", 1, 65535, port_of(job)));
   place.launcher_has_store = reader.text("TORCHELASTIC_USE_AGENT_STORE", "") == "True";
   place.run = job + "/" + reader.text("TORCHELASTIC_RESTART_COUNT", "0");
+  place.launched_here = reader.has(launched_variable);
   place.listening = reader.number(listening_variable, 0, 1 << 20, -1);
   return place;
 }
@@ -159,6 +160,14 @@ RankPlace place_among_tasks(const Variable& variable) {
 
 RankPlace place_among_tasks() {
   return place_among_tasks(own_variable);
+}
+
+bool is_one_of_several_tasks(const Variable& variable) {
+  return variable("SLURM_ARRAY_TASK_ID") != nullptr || place_among_tasks(variable).several();
+}
+
+bool is_one_of_several_tasks() {
+  return is_one_of_several_tasks(own_variable);
 }
 
 }  // namespace headscope

@@ -19,14 +19,19 @@ struct RankPlace {
   bool launcher_has_store = false;  // torchrun serves it; otherwise rank 0 does
   int listening = -1;               // a socket that listens on the port, which rank 0 takes over; -1: there is none
   std::string said_by = {};         // the variable that gave the size
+  bool launched_here = false;       // by --ranks, which passes signals on, and says what no rank does
 
   [[nodiscard]] bool first() const { return rank == 0; }
   [[nodiscard]] bool several() const { return size > 1; }
+  [[nodiscard]] bool serves_store() const { return first() && !launcher_has_store; }
+  // Which rank speaks where the store is gone, so that the ranks cannot agree on one.
+  [[nodiscard]] bool speaks_without_store() const { return rank == (launcher_has_store ? 0 : 1); }
   [[nodiscard]] std::string name() const;  // "rank 2 of 4"
 };
 
-// The variable that --ranks sets for the processes that it starts, beside torchrun's.
-inline constexpr const char* listening_variable = "HEADSCOPE_STORE_SOCKET";
+// Variables that --ranks sets for the processes that it starts, beside torchrun's.
+inline constexpr const char* launched_variable = "HEADSCOPE_RANKS";
+inline constexpr const char* listening_variable = "HEADSCOPE_STORE_SOCKET";  // of rank 0
 
 // The value of a variable, null where it is not set.
 using Variable = std::function<const char*(const char* name)>;
@@ -40,5 +45,9 @@ RankPlace rank_place();
 // The same for processes that work side by side and do not connect: variables that make no sense are as none.
 RankPlace place_among_tasks(const Variable& variable);
 RankPlace place_among_tasks();
+
+// This process is one of several that a launcher or an array of Slurm started side by side.
+bool is_one_of_several_tasks(const Variable& variable);
+bool is_one_of_several_tasks();
 
 }  // namespace headscope

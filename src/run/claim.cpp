@@ -137,7 +137,7 @@ std::optional<Seen> look_at(const fs::path& file) {
 // A file of our own beside the claim, with what the claim is to say. It goes away with this object.
 class Proposal {
  public:
-  explicit Proposal(const fs::path& claim) : owner_(this_process()) {
+  explicit Proposal(const fs::path& claim) : owner_(this_process()), begun_(boot_seconds()) {
     file_ = claim.parent_path() / fmt::format(".{}.{}.{}.tmp", claim.filename().string(), owner_.process, owner_.token);
     write_new(file_);
   }
@@ -147,6 +147,8 @@ class Proposal {
 
   [[nodiscard]] const ClaimOwner& owner() const { return owner_; }
   [[nodiscard]] const fs::path& file() const { return file_; }
+  // By boot_seconds(), before the file was written: the claim is not younger.
+  [[nodiscard]] double begun() const { return begun_; }
   // What the file server's clock said when the file was written: a moment ago.
   [[nodiscard]] const timespec& written() const { return written_; }
 
@@ -186,6 +188,7 @@ class Proposal {
   }
 
   ClaimOwner owner_;
+  double begun_;
   fs::path file_;
   timespec written_{};
 };
@@ -220,7 +223,8 @@ bool take_over(Proposal& mine, const fs::path& claim, const Seen& lapsed, const 
     rights.push_back(next);
   }
   const std::optional<Seen> now = look_at(claim);
-  const bool unchanged = now && *now == lapsed;  // the owner did not renew it, nobody was faster
+  // The owner did not renew it, nobody was faster, and this process was not stopped meanwhile.
+  const bool unchanged = now && *now == lapsed && boot_seconds() - mine.begun() < times.lapse / 2;
   if (unchanged) rename_to(mine.file(), claim);
   if (!unchanged) rights = {rights.back()};
   for (const fs::path& right : rights) ::unlink(right.c_str());
@@ -232,8 +236,8 @@ bool take_over(Proposal& mine, const fs::path& claim, const Seen& lapsed, const 
 // Renews a claim until it is released.
 class Claim::Renewal {
  public:
-  Renewal(fs::path file, ClaimOwner owner, ClaimTimes times)
-      : file_(std::move(file)), owner_(std::move(owner)), times_(times), renewed_(boot_seconds()) {
+  Renewal(fs::path file, const Proposal& proposal, ClaimTimes times)
+      : file_(std::move(file)), owner_(proposal.owner()), times_(times), renewed_(proposal.begun()) {
     thread_ = std::thread([this] { renew_until_stopped(); });
   }
   ~Renewal() {
@@ -247,8 +251,6 @@ class Claim::Renewal {
   }
   Renewal(const Renewal&) = delete;
   Renewal& operator=(const Renewal&) = delete;
-
-  [[nodiscard]] const ClaimOwner& owner() const { return owner_; }
 
   void check() {
     const std::scoped_lock lock(mutex_);
@@ -324,7 +326,7 @@ std::optional<Claim> Claim::take(const fs::path& file, ClaimTimes times, bool by
   if (seen && !has_lapsed(*seen, mine.written(), times)) return std::nullopt;
   const bool won = seen ? take_over(mine, file, *seen, times) : mine.link_as(file);
   if (!won) return std::nullopt;
-  return Claim(std::make_unique<Renewal>(file, mine.owner(), times));
+  return Claim(std::make_unique<Renewal>(file, mine, times));
 }
 
 Claim Claim::wait_for(const fs::path& file, ClaimTimes times) {
@@ -341,10 +343,6 @@ void Claim::check() {
   renewal_->check();
 }
 
-const ClaimOwner& Claim::owner() const {
-  return renewal_->owner();
-}
-
 std::optional<ClaimOwner> owner_of(const fs::path& file) {
   const std::optional<Seen> seen = look_at(file);
   return seen ? std::optional(seen->owner) : std::nullopt;
@@ -357,8 +355,8 @@ bool is_claimed(const fs::path& file, ClaimTimes times) {
 
 namespace {
 
-// Those that do not begin with '.'; none where the folder is not there. To miss one because of an error would be to
-// take it for free.
+// Those that do not begin with '.'; none where the folder is not there. Throws on other errors: a claim that is not
+// seen would be one that nobody has.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;

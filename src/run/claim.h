@@ -56,7 +56,6 @@ class Claim {
 
   // Throws ClaimLost. Looks at the file when the last renewal is old: this process may have been stopped meanwhile.
   void check();
-  [[nodiscard]] const ClaimOwner& owner() const;
 
  private:
   class Renewal;

@@ -395,7 +395,7 @@ void RunFolder::finish() {
 void RunFolder::fail(RunStatus status, const std::string& message) noexcept {
   try {
     // Others go on with a shared run: how it ends is for the last of them to say.
-    if (is_in_place() && (!description_.shared || (hold_for_the_last_note() && !others_at_work())))
+    if (!left_ && is_in_place() && (!description_.shared || (hold_for_the_last_note() && !others_at_work())))
       note_failure(status, message);
   } catch (const std::exception&) {
   }
@@ -407,7 +407,9 @@ void RunFolder::note_failure(RunStatus status, const std::string& message) {
   if (fs::exists(root_ / publishing_name, error)) return;  // all is written: the next command finishes it
   const bool in_place = place_ == path_;
   if (!in_place) remove_ours(root_, writing_name);
-  if (aside_ && (!in_place || has_only_begun())) return put_back(root_, names_in(root_));
+  // Of a shared run, another process may have put it there.
+  const bool is_aside = aside_ || (description_.shared && fs::exists(root_ / replaced_name / manifest_name, error));
+  if (is_aside && (!in_place || has_only_begun())) return put_back(root_, names_in(root_));
   const bool is_as_it_was = already_complete_ || (keeps_status_ && !aside_);
   if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
 }

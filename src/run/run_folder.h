@@ -89,7 +89,11 @@ class RunFolder {
 
   // Of a shared run: this process works on it, so its status is `running`, whatever one that failed before said.
   void note_running();
-  // Of a shared run: waits until no other process opens or ends it. Those wait until this object is gone.
+  // Of a shared run: this process ends, and the one that started it goes on with the run. How the run ends is not for
+  // this one to say.
+  void leave_to_others() { left_ = true; }
+  // Of a shared run: waits until no other process opens or ends it, or notes that it runs. Those wait until this object
+  // is gone.
   void hold();
 
   // A file of the run, written atomically; folders above it are made.
@@ -151,7 +155,8 @@ class RunFolder {
   std::optional<Claim> held_;  // the run's own, while it is opened or ended
   bool already_complete_ = false;
   bool replaces_ = false;      // what is in the folder goes away when this run is finished
-  bool aside_ = false;         // it is in .replaced
+  bool aside_ = false;         // it is in .replaced, where this object put it
+  bool left_ = false;          // leave_to_others
   bool keeps_status_ = false;  // a run is there whose manifest stays as it is until this one is finished
 };
 

@@ -14,10 +14,11 @@ void ConsoleBoard::step(std::int64_t done, const std::string& note) {
   if (progress_) progress_->reach(static_cast<std::size_t>(done), note);
 }
 
-void ConsoleBoard::fail(const std::string& run, const std::string& label, const Error& error) {
+bool ConsoleBoard::fail(const std::string& run, const std::string& label, const Error& error) {
   if (error.fault() == Fault::input) throw error;
   failed_[run] = error.what();
   console_.warn(fmt::format("{} failed, the other runs go on: {}", label, error.what()));
+  return true;
 }
 
 std::string waiting_text(const std::string& label, const std::string& host, std::int64_t process) {

@@ -33,8 +33,9 @@ class RunBoard {
   virtual void step(std::int64_t done, const std::string& note) = 0;
   virtual void saving() = 0;  // a stop was asked for
   virtual void end() = 0;     // of the run that was taken, however it ended
-  // Of a run that was taken, or could not be. Throws where this process does not go on.
-  virtual void fail(const std::string& run, const std::string& label, const Error& error) = 0;
+  // Of a run that was taken, or could not be. Whether this process goes on with the others; where it does not, another
+  // one does in its place.
+  virtual bool fail(const std::string& run, const std::string& label, const Error& error) = 0;
   virtual void concluded() = 0;  // this process wrote the verdict
 };
 
@@ -50,8 +51,8 @@ class ConsoleBoard : public RunBoard {
   void step(std::int64_t done, const std::string& note) override;
   void saving() override { console_.info("saving"); }
   void end() override { progress_.reset(); }
-  // Bad input is for the user to put right.
-  void fail(const std::string& run, const std::string& label, const Error& error) override;
+  // Throws what is bad input: that is for the user to put right.
+  bool fail(const std::string& run, const std::string& label, const Error& error) override;
   void concluded() override {}
 
  private:

@@ -84,10 +84,10 @@ void WorkerBoard::end() {
   send_line(STDOUT_FILENO, {{"say", "end"}});
 }
 
-void WorkerBoard::fail(const std::string& run, const std::string& label, const Error& error) {
+bool WorkerBoard::fail(const std::string& run, const std::string& label, const Error& error) {
   send_line(STDOUT_FILENO,
             {{"say", "failed"}, {"run", run}, {"label", label}, {"error", error.what()}, {"exit", error.exit_code()}});
-  throw error;
+  return false;
 }
 
 void WorkerBoard::concluded() {

@@ -41,7 +41,7 @@ class WorkerBoard : public RunBoard {
   void saving() override {}  // the one that started it passed the signal on, and said so
   void end() override;
   // The worker stops: its GPU may be of no more use to it. The one that started it starts another.
-  void fail(const std::string& run, const std::string& label, const Error& error) override;
+  bool fail(const std::string& run, const std::string& label, const Error& error) override;
   void concluded() override;
   void stopped(const Error& error);
 

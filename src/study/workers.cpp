@@ -2,15 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -18,7 +15,7 @@
 #include "core/interrupt.h"
 #include "core/json_text.h"
 #include "core/lists.h"
-#include "launch/place.h"
+#include "launch/children.h"
 #include "study/analyze.h"
 
 namespace headscope {
@@ -52,8 +49,6 @@ struct Pipe {
   }
 };
 
-constexpr std::array stopping_signals = {SIGINT, SIGTERM, SIGHUP};
-
 // A worker that was started, until it is gone.
 struct Worker {
   std::string name;  // "worker 2 (cuda:1)"
@@ -68,21 +63,6 @@ struct Worker {
   std::optional<Error> ending;    // what it said last
 };
 
-// In the child, between fork and exec: only what is allowed there. A signal that came since the fork ends it.
-[[noreturn]] void become_worker(int input, int output, int errors, pid_t parent, const sigset_t& mask) {
-  for (const int number : stopping_signals) std::signal(number, SIG_DFL);
-  ::sigprocmask(SIG_SETMASK, &mask, nullptr);
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a worker saves and stops when its parent is gone
-  if (::getppid() != parent) ::_exit(1);
-  ::setpgid(0, 0);  // Ctrl-C reaches the parent alone, which passes it on once
-  ::dup2(input, STDIN_FILENO);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(errors, STDERR_FILENO);
-  const char* const arguments[] = {program_name, worker_command, nullptr};
-  ::execv("/proc/self/exe", const_cast<char* const*>(arguments));
-  ::_exit(127);
-}
-
 class WorkerPool {
  public:
   WorkerPool(const WorkerJob& job, const std::vector<std::string>& devices, Console& console)
@@ -94,9 +74,6 @@ class WorkerPool {
           fmt::format("worker {}{}", workers_.size() + 1, device == "cpu" ? "" : fmt::format(" ({})", device));
       workers_.push_back(std::move(worker));
     }
-    sigemptyset(&pausing_);
-    sigaddset(&pausing_, SIGTSTP);
-    ::sigprocmask(SIG_BLOCK, &pausing_, &mask_);
   }
   // Whatever goes wrong here, no worker stays behind.
   ~WorkerPool() {
@@ -107,17 +84,16 @@ class WorkerPool {
         *end = Descriptor();  // it waits for nothing that is said here
       ::waitpid(worker->process, nullptr, 0);
     }
-    ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
   }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   bool work() {
     start(*workers_.front());
-    while (std::ranges::any_of(workers_, [](const auto& worker) { return worker->process >= 0; })) {
+    while (!running().empty()) {
       wait_for_messages();
       if (interrupt_requested()) stop_all();
-      pause_if_asked();
+      if (pausing_.next(/*seconds=*/0) == SIGTSTP) pause_with(running());
       for (const auto& worker : workers_) {
         listen(*worker);
         reap(*worker);
@@ -130,16 +106,13 @@ class WorkerPool {
   void start(Worker& worker) {
     if (stops_) return;  // behind a signal nothing begins
     Pipe to, from, errors;
-    // A signal to the child must not run this process's handler there: exec would forget it.
-    sigset_t stopping{}, before{};
-    sigemptyset(&stopping);
-    for (const int number : stopping_signals) sigaddset(&stopping, number);
-    ::sigprocmask(SIG_BLOCK, &stopping, &before);
-    const pid_t parent = ::getpid(), child = ::fork();
-    const int reason = errno;
-    if (child == 0) become_worker(to.read.get(), from.write.get(), errors.write.get(), parent, mask_);
-    ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    if (child < 0) fail_runtime("cannot start a worker: {}; use fewer --jobs", std::strerror(reason));
+    // It saves and stops when this process is gone.
+    const pid_t child = start_child({program_name, worker_command}, SIGTERM, pausing_, [&] {
+      ::dup2(to.read.get(), STDIN_FILENO);
+      ::dup2(from.write.get(), STDOUT_FILENO);
+      ::dup2(errors.write.get(), STDERR_FILENO);
+    });
+    if (child < 0) fail_runtime("cannot start a worker: {}; use fewer --jobs", std::strerror(errno));
     worker.process = child;
     for (Descriptor* of_the_child : {&to.read, &from.write, &errors.write})
       *of_the_child = Descriptor();  // when it is gone, its pipes end
@@ -174,18 +147,11 @@ class WorkerPool {
       lines.add({bytes.data(), static_cast<std::size_t>(got)});
   }
 
-  // Ctrl-Z stops the workers, too, until this process goes on.
-  void pause_if_asked() const {
-    const timespec now{0, 0};
-    if (::sigtimedwait(&pausing_, nullptr, &now) != SIGTSTP) return;
-    signal_all(SIGSTOP);
-    ::raise(SIGSTOP);
-    signal_all(SIGCONT);
-  }
-
-  void signal_all(int number) const {
+  [[nodiscard]] std::vector<pid_t> running() const {
+    std::vector<pid_t> running;
     for (const auto& worker : workers_)
-      if (worker->process >= 0) ::kill(worker->process, number);
+      if (worker->process >= 0) running.push_back(worker->process);
+    return running;
   }
 
   void listen(Worker& worker) {
@@ -308,17 +274,19 @@ class WorkerPool {
     if (stops_) return;
     stops_ = true;
     console_.info("saving");
-    signal_all(SIGTERM);
+    signal_children(running(), SIGTERM);
   }
 
   [[nodiscard]] std::string hint() const { return resume_hint(study_command, job_.folder.out); }
 
+  // The folder may hold a complete study without our doing: one that was to be replaced.
   [[nodiscard]] bool result() const {
-    if (is_complete(job_.folder.out)) return concluded_;
+    if (concluded_) return true;
     if (stops_)
       throw Error(Fault::interrupted, is_open_ ? fmt::format("interrupted, state saved; {}", hint())
                                                : "interrupted before the study had begun");
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
+    if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
     if (last_stop_) throw Error(*last_stop_);
     fail_runtime("the workers ended before the study; {}", hint());
   }
@@ -333,7 +301,7 @@ class WorkerPool {
   std::set<std::string> printed_;      // what is said once, whichever workers say it
   std::optional<Error> last_stop_;
   bool is_open_ = false, concluded_ = false, stops_ = false;
-  sigset_t pausing_{}, mask_{};  // mask_: what was blocked before
+  HeldSignals pausing_{{SIGTSTP}};
 };
 
 }  // namespace
@@ -341,10 +309,6 @@ class WorkerPool {
 bool train_side_by_side(const WorkerJob& job, const std::vector<std::string>& devices, Console& console) {
   const InterruptGuard guard;
   return WorkerPool(job, devices, console).work();
-}
-
-bool is_one_of_several_tasks() {
-  return std::getenv("SLURM_ARRAY_TASK_ID") != nullptr || place_among_tasks().several();
 }
 
 std::vector<int> parse_devices(const std::string& text) {

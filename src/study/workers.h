@@ -15,9 +15,6 @@ namespace headscope {
 // Error when a run failed and the others are done, after a signal, or when the study cannot be opened.
 bool train_side_by_side(const WorkerJob& job, const std::vector<std::string>& devices, Console& console);
 
-// This process is one of several that a launcher or an array of Slurm started: they train one study together.
-bool is_one_of_several_tasks();
-
 // GPUs of --devices: nothing for "all". Throws Error(Fault::input).
 std::vector<int> parse_devices(const std::string& text);
 

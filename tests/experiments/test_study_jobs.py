@@ -296,6 +296,25 @@ class Stopped(Jobs):
             self.done("--out", out, "--resume", "--jobs", 2)
             self.assert_same_study(serial, out)
 
+    def test_AStopBeforeTheOldStudyIsReplaced_LeavesIt(self) -> None:
+        out = self.serial()
+        before = (out / "manifest.json").read_bytes()
+        process = self.started(*settings(), "--jobs", 2, "--out", out, "--overwrite")
+        self.wait_until(lambda: workers_of(process), process)
+        process.send_signal(signal.SIGINT)
+        output, errors = self.ended(process, INTERRUPTED)
+        self.assertEqual(output, "")
+        self.assertIn("interrupted before the study had begun", errors.splitlines()[-1])
+        self.assertEqual((out / "manifest.json").read_bytes(), before)
+
+    def test_IgnoredEndsOfChildren_AreSeen(self) -> None:
+        process = subprocess.Popen(words(*settings(), "--jobs", 2, "--conditions", "QK", "--seeds", "1,2", "--no-report", "--out",
+                                         self.folder / "run"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=NO_SLURM,
+                                   preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.addCleanup(process.kill)
+        _, errors = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, DONE, errors)
+
     def test_AStudyThatIsMovedAway_EndsAndDoesNotBeginAgain(self) -> None:
         out, elsewhere = self.folder / "run", self.folder / "elsewhere"
         process = self.started(*settings(*LONG), "--conditions", "QK,NoQK", "--jobs", 2, "--out", out)

@@ -235,12 +235,13 @@ TEST(Claim, AProcessThatWasStoppedSeesThatItLostIt) {
   ::kill(child, SIGSTOP);
   std::optional<Claim> mine;
   wait_until([&] { return (mine = Claim::take(file, times)).has_value(); });
+  const std::string token = owner_of(file)->token;
   write_file(folder / "go on", "");
   ::kill(child, SIGCONT);
   EXPECT_EQ(exit_code(child), 0);
   EXPECT_THAT(read_file(folder / "lost"), ::testing::HasSubstr(fmt::format("process {} on ", ::getpid())));
   EXPECT_NO_THROW(mine->check());  // and its end did not remove ours
-  EXPECT_EQ(owner_of(file)->token, mine->owner().token);
+  EXPECT_EQ(owner_of(file)->token, token);
 }
 
 TEST(Claim, AStaleTemporaryFileDoesNoHarm) {
@@ -332,6 +333,30 @@ TEST(SharedRun, TheLastToStopSaysHowItEnded) {
   }
   stop(second);
   EXPECT_EQ(status(), "interrupted");
+}
+
+// A worker whose run fails ends, and another one goes on in its place. Only the last one puts back what was replaced.
+TEST(SharedRun, OneThatLeavesItToOthersPutsNothingBack) {
+  const TemporaryFolder folder;
+  const fs::path manifest = folder / "run" / manifest_name;
+  const auto fail = [](RunFolder& run) {
+    EXPECT_THROW(run.live([]() -> int { throw Error(Fault::runtime, "no memory"); }), Error);
+  };
+  {
+    RunFolder before(joining(folder / "run"), shared_run());
+    before.hold();
+    before.finish(RunStatus::complete, {});
+  }
+  const std::string complete = read_file(manifest);
+  {
+    RunFolder first({folder / "run", /*overwrite=*/true}, shared_run());
+    first.leave_to_others();
+    fail(first);
+  }
+  EXPECT_EQ(read_manifest(folder / "run").at("status"), "running");
+  RunFolder second(joining(folder / "run"), shared_run());
+  fail(second);
+  EXPECT_EQ(read_file(manifest), complete);
 }
 
 TEST(SharedRun, WhoeverWorksOnItSaysThatItRuns) {

@@ -1,0 +1,76 @@
+#include "launch/children.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+namespace headscope {
+namespace {
+
+// A handler of this process must not run in the child: what it notes is forgotten by exec. Signals that are ignored
+// stay so (nohup).
+void reset_handlers() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    ::sigaction(number, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) std::signal(number, SIG_DFL);
+  }
+}
+
+}  // namespace
+
+HeldSignals::HeldSignals(const std::vector<int>& numbers) {
+  std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody can wait for a child
+  sigemptyset(&held_);
+  for (const int number : numbers) sigaddset(&held_, number);
+  ::sigprocmask(SIG_BLOCK, &held_, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+int HeldSignals::next(int seconds) const {
+  const timespec limit{seconds, 0};
+  const int number = ::sigtimedwait(&held_, nullptr, &limit);
+  return number > 0 ? number : 0;
+}
+
+pid_t start_child(const std::vector<std::string>& arguments, int at_death, const HeldSignals& held,
+                  const std::function<void()>& prepare) {
+  std::vector<char*> pointers;
+  for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  sigset_t all{}, now{};
+  sigfillset(&all);
+  ::sigprocmask(SIG_BLOCK, &all, &now);
+  const pid_t parent = ::getpid(), child = ::fork();
+  if (child == 0) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, at_death);
+    if (::getppid() != parent) ::_exit(1);  // it died before the line above
+    prepare();
+    reset_handlers();
+    ::sigprocmask(SIG_SETMASK, &held.before(), nullptr);
+    ::execv("/proc/self/exe", pointers.data());
+    ::_exit(127);
+  }
+  const int reason = errno;
+  ::sigprocmask(SIG_SETMASK, &now, nullptr);
+  errno = reason;
+  return child;
+}
+
+void signal_children(const std::vector<pid_t>& children, int number) {
+  for (const pid_t child : children) ::kill(child, number);
+}
+
+void pause_with(const std::vector<pid_t>& children) {
+  signal_children(children, SIGSTOP);
+  ::raise(SIGSTOP);
+  signal_children(children, SIGCONT);
+}
+
+}  // namespace headscope
