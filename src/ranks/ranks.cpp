@@ -19,7 +19,8 @@ namespace {
 
 using nlohmann::ordered_json;
 // What a rank leaves in the store under this name.
-constexpr const char* end_key = "end";  // how many ranks have come to the end
+constexpr const char* end_key = "end";          // how many ranks have come to the end
+constexpr const char* all_end_key = "all_end";  // rank 0 waits for no more
 
 // How often a rank that waits asks whether another one noticed a failure.
 constexpr std::chrono::seconds seconds_between_looks{1};
@@ -118,9 +119,11 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   connection_->store = rendezvous(place_, options.timeout);
   connection_->store->setTimeout(timeout);
   try {
+    // With a connection of its own: a call that waits keeps others of the same one waiting. It begins before the ranks
+    // connect, which one of them may take longer for: none is silent then.
+    connection_->heartbeat.emplace(connection_->store->clone(), rank());
     connection_->backend =
         nccl ? connect_nccl(connection_->store, place_, timeout) : connect_gloo(connection_->store, place_, timeout);
-    connection_->heartbeat.emplace(connection_->store->clone(), rank());  // a call that waits keeps others waiting
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
@@ -130,7 +133,7 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
 }
 
 std::string Ranks::where() const {
-  return fmt::format("{}, step {}", name(), connection_->step);
+  return connection_->step == 0 ? name() : fmt::format("{}, step {}", name(), connection_->step);
 }
 
 bool Ranks::queued() const {
@@ -219,7 +222,7 @@ void Ranks::find_lost(const std::string& reason, Broken how) const {
   Answers answers = ask_all(connection_->store, place_, how);
   if (!answers.store) {  // rank 0 has it
     answers.missing = {0};
-    answers.speaks = rank() == 1;
+    answers.speaks = place_.speaks_without_store();
   }
   // Ranks that are still at work will notice it, and ask the store why.
   const double patience = how == Broken::closed ? connection_->timeout : seconds_to_report;
@@ -242,29 +245,36 @@ at::Tensor Ranks::all_gather(const at::Tensor& own) const {
   return all.to(own.device());
 }
 
-void Ranks::fill_rows(const at::Tensor& rows) const {
+void Ranks::all_gather_rows(const at::Tensor& rows) const {
   if (!connection_) return;
   at::Tensor all = connection_->given(rows), own = all.narrow(0, rank(), 1).clone();
   wait(begin([&] { return connection_->backend->_allgather_base(all, own); }), connection_->waits(rows));
   if (all.const_data_ptr() != rows.const_data_ptr()) rows.copy_(all);
 }
 
-at::Tensor Ranks::gather_to_first(const at::Tensor& own) const {
-  if (!connection_) return own.unsqueeze(0);
-  std::vector<at::Tensor> given = {connection_->given(own)};
-  std::vector<std::vector<at::Tensor>> all;
-  at::Tensor rows;
-  if (first()) {
-    std::vector<std::int64_t> shape = given[0].sizes().vec();
-    shape.insert(shape.begin(), size());
-    rows = at::empty(shape, given[0].options());
-    all.push_back(rows.unbind(0));
+// Each rank broadcasts what it has, although rank 0 alone reads it: an operation that gathers would pad all to one
+// size.
+void Ranks::gather(const at::Tensor& own, const std::function<void(int, const at::Tensor&)>& visit) const {
+  constexpr std::int64_t piece = std::int64_t{1} << 24;  // elements: 64 MiB
+  if (first()) visit(0, own.cpu());
+  const at::Tensor elements = all_gather(at::full({}, own.numel(), at::kLong));
+  for (int from = 1; from < size(); ++from) {
+    const auto count = elements[from].item<std::int64_t>();
+    const at::Tensor all = first() ? at::empty({count}, own.options().device(at::kCPU)) : at::Tensor();
+    for (std::int64_t begun = 0; begun < count; begun += piece) {
+      const std::int64_t length = std::min(piece, count - begun);
+      std::vector<at::Tensor> part = {rank() == from ? connection_->given(own.narrow(0, begun, length))
+                                                     : at::empty({length}, own.options().device(connection_->device))};
+      c10d::BroadcastOptions options;
+      options.rootRank = from;
+      wait(begin([&] { return connection_->backend->broadcast(part, options); }), /*on_host=*/true);
+      if (first()) all.narrow(0, begun, length).copy_(part[0]);
+    }
+    if (first()) visit(from, all);
   }
-  wait(begin([&] { return connection_->backend->gather(all, given); }), /*on_host=*/true);
-  return rows;
 }
 
-Ranks::Begun Ranks::begin_exchange(const at::Tensor& rows) const {
+Ranks::Begun Ranks::begin_all_to_all(const at::Tensor& rows) const {
   HEADSCOPE_CHECK(connection_ != nullptr, "one process exchanges nothing");
   at::Tensor given = connection_->given(rows), received = at::empty_like(given);
   std::vector<std::int64_t> equal_parts;
@@ -293,14 +303,24 @@ std::string Ranks::from_first(const std::string& name, const std::function<std::
   const std::string key = "said/" + name;
   if (!first()) return get(key, 0);
   std::string text = say();
-  connection_->store->set(key, bytes_of(text));
+  tell(key, text);
   return text;
+}
+
+void Ranks::tell(const std::string& key, const std::string& text) const {
+  try {
+    connection_->store->set(key, bytes_of(text));
+  } catch (const c10::Error& error) {
+    throw LostRank(
+        fmt::format("rank 0 of {} does not answer: it ended or hangs ({} noticed it: {})", size(), name(), said(error)),
+        place_.speaks_without_store(), seconds_to_report);
+  }
 }
 
 // What another rank set, or will set.
 std::string Ranks::get(const std::string& key, int from) const {
   const C10dStore& store = connection_->store;
-  bool speaks = rank() == (from == 0 ? 1 : 0);  // where the store is gone
+  bool speaks = place_.speaks_without_store();
   std::string reason;
   try {
     const auto start = Clock::now();
@@ -330,7 +350,7 @@ std::string Ranks::get(const std::string& key, int from) const {
 void Ranks::compare(const ordered_json& facts) const {
   if (!connection_) return;
   const auto key = [](int rank) { return fmt::format("facts/{}", rank); };
-  connection_->store->set(key(rank()), bytes_of(facts.dump()));
+  tell(key(rank()), facts.dump());
   const std::string verdict = from_first("verdict", [&]() -> std::string {
     for (int rank = 1; rank < size(); ++rank) {
       const std::string found = difference(ordered_json::parse(get(key(rank), rank)), facts);
@@ -343,16 +363,51 @@ void Ranks::compare(const ordered_json& facts) const {
   if (!verdict.empty()) throw AgreedError(Fault::input, verdict);
 }
 
+namespace {
+
+// Whether rank 0 waits for no more: all ranks that are not silent have come to the end.
+class EveryoneAtTheEnd {
+ public:
+  EveryoneAtTheEnd(const C10dStore& store, const RankPlace& place)
+      : store_(store), place_(place), ranks_(static_cast<std::size_t>(place.first() ? place.size : 1)) {}
+
+  bool operator()() {
+    if (!place_.first()) return store_->check({all_end_key}) || is_silent(0);
+    std::int64_t silent = 0;
+    for (int rank = 1; rank < place_.size; ++rank) silent += is_silent(rank) ? 1 : 0;
+    if (store_->add(end_key, 0) + silent < place_.size) return false;
+    store_->set(all_end_key, bytes_of("yes"));
+    return true;
+  }
+
+ private:
+  struct Heard {
+    std::int64_t beats = -1;
+    Clock::time_point last = Clock::now();
+  };
+
+  bool is_silent(int rank) {
+    Heard& heard = ranks_[static_cast<std::size_t>(rank)];
+    if (const std::int64_t now = heartbeats_of(store_, rank); now != heard.beats) heard = {now};
+    return seconds_since(heard.last) > 2 * seconds_of_silence;
+  }
+
+  const C10dStore& store_;
+  const RankPlace& place_;
+  std::vector<Heard> ranks_;
+};
+
+}  // namespace
+
 void Ranks::last_barrier() const {
   if (!connection_) return;
-  within(connection_->timeout, false, [store = connection_->store, size = size()] {
-    std::int64_t here = store->add(end_key, 1);
-    while (here < size) {
-      std::this_thread::sleep_for(between_polls(size));
-      here = store->add(end_key, 0);
-    }
-    return true;
+  const bool has_failed = within(connection_->timeout, false, [store = connection_->store, place = place_] {
+    store->add(end_key, 1);
+    for (EveryoneAtTheEnd all(store, place); !all(); std::this_thread::sleep_for(between_polls(place.size)))
+      if (store->check({failure_key}) || is_noticed(store)) return true;
+    return false;
   });
+  if (has_failed) find_lost("another rank noticed it", Broken::closed);
 }
 
 void Ranks::leave(const LostRank& error) const {
@@ -361,7 +416,11 @@ void Ranks::leave(const LostRank& error) const {
 }
 
 void Ranks::leave(const AgreedError& error) const {
-  last_barrier();
+  try {
+    last_barrier();
+  } catch (const LostRank& lost) {
+    leave(lost);
+  }
   throw Error(error.fault(), first() ? error.what() : "");
 }
 
@@ -372,6 +431,10 @@ void Ranks::leave(const Error& error) const {
                                 [store = connection_->store, text] { return set_first(store, failure_key, text); });
   depart(connection_->timeout);
   throw Error(error.fault(), said_here ? text : "");
+}
+
+void Ranks::leave(const std::exception& error) const {
+  leave(Error(Fault::runtime, said(error)));
 }
 
 void Ranks::depart(double patience) const {

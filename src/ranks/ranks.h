@@ -63,12 +63,15 @@ class Ranks {
   // those on tensors of the GPU are queued there: wait_until() then sees whether they end.
   // [ranks, ...]: what each rank gave.
   [[nodiscard]] at::Tensor all_gather(const at::Tensor& own) const;
-  // rows: [ranks, ...]. The row of each rank becomes that which the rank has there.
-  void fill_rows(const at::Tensor& rows) const;
-  // [ranks, ...]: what each rank gave, on rank 0; undefined elsewhere.
-  [[nodiscard]] at::Tensor gather_to_first(const at::Tensor& own) const;
-  // The sum over ranks of tensors in which each element is 0 on all ranks but one: exact.
-  [[nodiscard]] at::Tensor joined(const at::Tensor& own) const { return connected() ? all_gather(own).sum(0) : own; }
+  // The same in place. rows: [ranks, ...]; the row of each rank becomes that which the rank has there.
+  void all_gather_rows(const at::Tensor& rows) const;
+  // On rank 0: visit(rank, own), of one rank after another, in memory of the host. own: [elements], as many as the rank
+  // has. The memory of a GPU holds a piece of it at a time.
+  void gather(const at::Tensor& own, const std::function<void(int, const at::Tensor&)>& visit) const;
+  // The sum over ranks, exact where each element is 0 on all ranks but one.
+  [[nodiscard]] at::Tensor all_reduce(const at::Tensor& own) const {
+    return connected() ? all_gather(own).sum(0) : own;
+  }
 
   // Operations that go on while this rank does something else. What they were given must stay as it is until finish(),
   // which returns what they give. Of connected ranks only.
@@ -82,7 +85,7 @@ class Ranks {
     std::shared_ptr<Work> work_;
   };
   // rows: [ranks, ...], one row for each rank. Gives [ranks, ...]: the row that each rank has for this one.
-  [[nodiscard]] Begun begin_exchange(const at::Tensor& rows) const;
+  [[nodiscard]] Begun begin_all_to_all(const at::Tensor& rows) const;
   // Gives the sum of these, in an order of the backend's own.
   [[nodiscard]] Begun begin_reduce_scatter(const at::Tensor& rows) const;
   [[nodiscard]] at::Tensor finish(Begun begun) const;
@@ -96,7 +99,8 @@ class Ranks {
   // Throws AgreedError(Fault::input) naming the first rank whose facts are not those of rank 0, and the fact.
   void compare(const nlohmann::ordered_json& facts) const;
 
-  // Waits for all ranks, at the end: none closes its connections while another still reads from them.
+  // Waits for all ranks, at the end: none closes its connections while another still reads from them. One that was
+  // killed is not waited for: nothing is left to do. Throws LostRank where another rank failed on its way here.
   void last_barrier() const;
 
   // Returns body(). Of whatever it throws, one rank throws the message and the others an error without text, so that it
@@ -113,7 +117,7 @@ class Ranks {
     } catch (const Error& error) {
       leave(error);
     } catch (const std::exception& error) {
-      leave(Error(Fault::runtime, error.what()));
+      leave(error);
     }
   }
 
@@ -122,14 +126,16 @@ class Ranks {
   [[noreturn]] void leave(const LostRank& error) const;
   [[noreturn]] void leave(const AgreedError& error) const;
   [[noreturn]] void leave(const Error& error) const;
+  [[noreturn]] void leave(const std::exception& error) const;  // of a library
   template <class Operation>
   [[nodiscard]] Begun begin(const Operation& operation) const;
   void wait(const Begun& begun, bool on_host) const;
   [[noreturn]] void find_lost(const std::string& reason, Broken how) const;
   void disconnect() const;
+  void tell(const std::string& key, const std::string& text) const;
   [[nodiscard]] std::string get(const std::string& key, int from) const;
   void depart(double patience) const;
-  [[nodiscard]] std::string where() const;  // "rank 2 of 4, step 14"
+  [[nodiscard]] std::string where() const;  // "rank 2 of 4, step 14", without the step where there was none
 
   RankPlace place_;
   std::string backend_;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -24,6 +25,8 @@ constexpr const char* came_key = "came";             // how many ranks have come
 constexpr const char* all_key = "all";               // all have
 constexpr const char* ending_key = "ending";         // why the start was ended: the exit code, who says it and the text
 constexpr const char* knowing_key = "knows_ending";  // how many processes have read that
+
+constexpr const char* interrupted = "interrupted before all ranks had come";
 
 std::string seat(int rank) {
   return fmt::format("seat/{}", rank);
@@ -73,7 +76,7 @@ class Rendezvous {
       wait_for_all(store);
       return store;
     } catch (const c10::Error& error) {
-      // Rank 0 had the store.
+      stop_if_asked();  // so was rank 0, which had the store, and is gone
       throw Error(Fault::runtime, place_.rank == 1 ? fmt::format("rank 0 of {} ended before all ranks had come ({} "
                                                                  "noticed it: {})",
                                                                  place_.size, place_.name(), said(error))
@@ -83,11 +86,18 @@ class Rendezvous {
 
  private:
   [[nodiscard]] bool is_late() const { return seconds_since(start_) > timeout_; }
-  [[nodiscard]] bool serves() const { return place_.first() && !place_.launcher_has_store; }
 
   void stop_if_asked() const {
-    if (interrupt_requested())
-      throw Error(Fault::interrupted, place_.first() ? "interrupted before all ranks had come" : "");
+    if (!interrupt_requested()) return;
+    end_by_the_signal();
+    throw Error(Fault::interrupted, place_.first() ? interrupted : "");
+  }
+
+  // --ranks knows whether the user asked for that, or another rank was killed, and says it: the signal ends this one.
+  void end_by_the_signal() const {
+    if (!place_.launched_here) return;
+    std::signal(SIGTERM, SIG_DFL);
+    std::raise(SIGTERM);
   }
 
   // A name that is not known will not be known later. A server of names that does not answer may.
@@ -119,7 +129,7 @@ class Rendezvous {
   C10dStore reach_store() const {
     c10d::TCPStoreOptions options;
     options.port = place_.port;
-    options.isServer = serves();
+    options.isServer = place_.serves_store();
     options.waitWorkers = false;
     options.timeout = Milliseconds(std::max<std::int64_t>(1, static_cast<std::int64_t>(timeout_ * 1000)));
     if (options.isServer && place_.listening >= 0) options.masterListenFd = place_.listening;
@@ -143,9 +153,9 @@ class Rendezvous {
     const auto fail = [&](const std::string& text) {
       fail_alone(place_, Fault::runtime, text, place_.local_rank == 0 || place_.rank == 1);
     };
-    if (serves() && reason.find("EADDRINUSE") != std::string::npos)
+    if (place_.serves_store() && reason.find("EADDRINUSE") != std::string::npos)
       fail(fmt::format("port {} of this machine is in use; give each run a MASTER_PORT of its own", place_.port));
-    if (serves())
+    if (place_.serves_store())
       fail(fmt::format("cannot be reached at {}: {}; MASTER_ADDR must be the host of rank 0", address(place_), reason));
     fail(
         fmt::format("cannot reach rank 0 at {} within {:g} s: {}; start all {} ranks, or see {}, MASTER_ADDR and "
@@ -157,7 +167,7 @@ class Rendezvous {
   // Another run may have the port. Its rank 0 knows nothing of this one.
   void check_whose(const C10dStore& whole, const C10dStore& store) const {
     const std::string size = std::to_string(place_.size);
-    if (serves()) {
+    if (place_.serves_store()) {
       store->add(arrived_key, 1);
       store->set(size_key, bytes_of(size));
       whole->set(run_key, bytes_of(place_.run));
@@ -194,8 +204,10 @@ class Rendezvous {
   void wait_for_all(const C10dStore& store) const {
     while (!store->check({all_key})) {
       if (!text_at(store, ending_key).empty()) end_rendezvous(store, place_, Error(Fault::runtime, ""));
-      if (interrupt_requested())
-        end_rendezvous(store, place_, Error(Fault::interrupted, "interrupted before all ranks had come"));
+      if (interrupt_requested()) {
+        end_by_the_signal();
+        end_rendezvous(store, place_, Error(Fault::interrupted, interrupted));
+      }
       if (is_late()) end_rendezvous(store, place_, Error(Fault::runtime, missing_text(store)));
       std::this_thread::sleep_for(between_polls(place_.size));
     }
@@ -230,8 +242,13 @@ C10dStore rendezvous(const RankPlace& place, double timeout) {
 
 void end_rendezvous(const C10dStore& store, const RankPlace& place, const Error& error) {
   const std::string own = fmt::format("{} {} {} {}", error.exit_code(), place.rank, ::getpid(), error.what());
-  const std::string agreed = text_of(store->compareSet(ending_key, {}, bytes_of(own)));
-  store->add(knowing_key, 1);
+  std::string agreed;
+  try {
+    agreed = text_of(store->compareSet(ending_key, {}, bytes_of(own)));
+    store->add(knowing_key, 1);
+  } catch (const c10::Error&) {  // rank 0 had it
+    throw Error(error.fault(), place.speaks_without_store() ? error.what() : "");
+  }
   // Rank 0 has the store, which the others read: those that are here and, where the start makes no sense, those that
   // come at about the same time.
   const auto fault = fault_of(std::stoi(agreed));
@@ -240,7 +257,7 @@ void end_rendezvous(const C10dStore& store, const RankPlace& place, const Error&
     return std::max(store->add(arrived_key, 0), std::int64_t{fault == Fault::input ? place.size : 0});
   };
   const auto start = Clock::now();
-  if (place.first() && !place.launcher_has_store)
+  if (place.serves_store())
     while (store->add(knowing_key, 0) < all() && seconds_since(start) < seconds_to_read)
       std::this_thread::sleep_for(Milliseconds(10));
   throw Error(fault, agreed == own ? error.what() : "");

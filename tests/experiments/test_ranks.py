@@ -46,7 +46,7 @@ def setUpModule() -> None:
 
 def results(out: Path) -> dict:
     """What must not depend on the number of ranks."""
-    last = out / "checkpoints" / f"step-{STEPS:06d}"
+    last = out / "checkpoints" / program.newest_checkpoint(out)
     found = {name: (last / name).read_bytes() for name in ("model.safetensors", "optimizer.safetensors")}
     for table in ("heads", "layers", "gamma", "probes"):
         found[table] = (out / f"{table}.parquet" / "part-00000.parquet").read_bytes()
@@ -166,6 +166,13 @@ class Launchers(Program):
             self.assertEqual([rank.ends() for rank in ranks], [DONE, DONE], [rank.said() for rank in ranks])
             self.assertEqual(results(out), results(reference), names[0])
             self.assertEqual(ranks[1].errors.read_text(), "")
+
+    def test_OneRankThatIsAskedFor_IgnoresTheVariables(self):
+        out = self.folder / "run"
+        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--ranks", 1, "--out", out,
+                              environment={"RANK": "1", "WORLD_SIZE": "4", "MASTER_PORT": "1"})
+        self.assertEqual(processes.ends(), DONE, processes.said())
+        self.assertEqual(results(out), results(reference))
 
     def test_ABatchScriptOfSlurm_IsNoTask(self):
         environment = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}
@@ -303,6 +310,7 @@ class Starts(Program):
         for rank in (first, second):
             while not handles(rank.process.pid, signal.SIGINT):
                 self.assertIsNone(rank.process.poll(), rank.errors.read_text())
+        for rank in (first, second):
             rank.process.send_signal(signal.SIGINT)
         self.end([first, second], [INTERRUPTED] * 2, "interrupted before all ranks had come")
 
@@ -336,23 +344,21 @@ class Failures(Program):
         return processes.said()[0]
 
     def test_AKilledRank_EndsAllAndTheRunGoesOn(self):
-        # At a moment within the run, which has checkpoints every 6 of 24 updates.
-        hits = 0
+        # At a moment within the run, which has checkpoints every 6 updates and takes some seconds.
+        length = ("--set", f"train.tokens={240 * 2 * 32 * 4}", "--set", "train.keep_checkpoints=2")
+        expected = self.folder / "expected"
+        self.done("train", *SETTINGS, *length, *ONE_THREAD, "--track-every", "3", "--out", expected)
+        moments = random.Random(5)
         for i in range(int(os.environ.get("HEADSCOPE_KILLS", "3"))):
-            victim = i % 4 if i < 4 else random.randrange(4)
-            processes, out, ranks = self.started(4)
+            victim = i % 4 if i < 4 else moments.randrange(4)
+            processes, out, ranks = self.started(4, *length)
             processes.wait_for_checkpoint(out)
-            time.sleep(random.uniform(0, 0.1))
+            time.sleep(moments.uniform(0, 0.2))
             os.kill(ranks[victim], signal.SIGKILL)
-            code = processes.ends()
-            if code == DONE:  # it was over before
-                continue
-            hits += 1
             message = self.ended(processes, ranks, FAILED)
             self.assertRegex(message, rf"step \d+: rank {victim} of 4 does not answer")
             self.done("train", "--resume", "--out", out, "--ranks", 2, *ONE_THREAD)
-            self.assertEqual(results(out), results(reference))
-        self.assertGreater(hits, 0)
+            self.assertEqual(results(out), results(expected))
 
     def test_TermToOneRank_SavesAllAtOneStep(self):
         processes, out, ranks = self.started(4, *LONG)
@@ -402,7 +408,43 @@ class Failures(Program):
             time.sleep(0.05)
         self.assertFalse([rank for rank in ranks if alive(rank)])
 
-    def test_AFullDiskOfTheFirstRank_EndsAllWithItsMessage(self):
+    def test_ASignalToAllProcesses_SavesAllAtOneStep(self):
+        processes, out, ranks = self.started(4, *LONG)
+        processes.wait_for_checkpoint(out)
+        for process in (processes.process.pid, *ranks):  # as pkill, systemd and timeout do
+            os.kill(process, signal.SIGTERM)
+        self.assertIn("state saved; go on with: ", self.ended(processes, ranks, INTERRUPTED))
+
+    def test_ASecondRequest_EndsAllAtOnce(self):
+        processes, out, ranks = self.started(2, *LONG, "--set", "train.checkpoint_every=1")
+        processes.wait_for_checkpoint(out)
+        os.kill(ranks[1], signal.SIGSTOP)  # so that nobody can save
+        processes.process.send_signal(signal.SIGINT)
+        time.sleep(0.6)  # core/interrupt.h: signals at once are one request
+        processes.process.send_signal(signal.SIGINT)
+        self.assertIn("interrupted before the ranks could save", self.ended(processes, ranks, INTERRUPTED))
+
+    def test_ARankThatIsKilledBeforeAllHaveCome_IsNamed(self):
+        processes, out, ranks = self.started(4)
+        os.kill(ranks[3], signal.SIGSTOP)  # so that not all come
+        while not handles(ranks[0], signal.SIGTERM):
+            self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+        os.kill(ranks[2], signal.SIGKILL)
+        os.kill(ranks[3], signal.SIGKILL)
+        self.assertIn("rank 2 of 4 was ended by signal 9 (Killed)", self.ended(processes, ranks, FAILED))
+        self.assertFalse(out.exists())
+
+    def test_WithoutRoomForACheckpoint_TheFirstRankSaysItOnce(self):
+        limit = 30_000  # bytes of a file: what is written before a checkpoint is smaller
+        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.folder / "small",
+                              before=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                              resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
+        begin = time.monotonic()
+        message = self.ended(processes, processes.ranks(4), FAILED)
+        self.assertRegex(message, r"rank 0 of 4, step \d+: .*File too large")
+        self.assertLess(time.monotonic() - begin, 60)
+
+    def test_AFolderThatIsMovedAway_EndsAllWithTheMessageOfTheFirstRank(self):
         processes, out, ranks = self.started(2, *LONG)
         processes.wait_for_checkpoint(out)
         os.rename(out, self.folder / "elsewhere")

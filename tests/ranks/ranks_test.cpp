@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/console.h"
 #include "support/rank_threads.h"
 
 namespace headscope {
@@ -21,7 +22,7 @@ TEST(Ranks, OneProcess_ConnectsNothingAndGetsItsOwn) {
   const at::Tensor own = at::arange(3, at::kFloat);
   EXPECT_FALSE(ranks.connected());
   EXPECT_TRUE(at::equal(ranks.all_gather(own), own.unsqueeze(0)));
-  EXPECT_TRUE(at::equal(ranks.joined(own), own));
+  EXPECT_TRUE(at::equal(ranks.all_reduce(own), own));
   EXPECT_EQ(ranks.from_first("name", [] { return "said"; }), "said");
 }
 
@@ -35,20 +36,65 @@ TEST(Ranks, GiveWhatTheirNamesSay) {
 
       const at::Tensor rows = at::full({size, 3}, -1.0F);
       rows[rank].copy_(own);
-      ranks.fill_rows(rows);
+      ranks.all_gather_rows(rows);
       EXPECT_TRUE(at::equal(rows, all));
 
-      const at::Tensor gathered = ranks.gather_to_first(own);
-      EXPECT_EQ(gathered.defined(), rank == 0);
-      EXPECT_TRUE(rank != 0 || at::equal(gathered, all));
+      // Of rank r, r + 1 numbers.
+      std::vector<int> visited;
+      ranks.gather(at::arange(rank + 1), [&](int other, const at::Tensor& of_other) {
+        visited.push_back(other);
+        EXPECT_TRUE(at::equal(of_other, at::arange(other + 1)));
+      });
+      EXPECT_EQ(visited.size(), rank == 0 ? size : 0);
 
       // Two at once, which end in another order.
-      Ranks::Begun exchanged = ranks.begin_exchange(rows_of(rank, size));
+      Ranks::Begun exchanged = ranks.begin_all_to_all(rows_of(rank, size));
       Ranks::Begun summed = ranks.begin_reduce_scatter(rows_of(rank, size));
       const at::Tensor sum = ranks.finish(summed), received = ranks.finish(exchanged);
       for (int other = 0; other < size; ++other) EXPECT_TRUE(at::equal(received[other], rows_of(other, size)[rank]));
       EXPECT_TRUE(at::equal(sum, received.sum(0)));  // whole numbers: exact in any order
     });
+  }
+}
+
+// The messages, without those of ranks that leave it to another one. Every rank must throw.
+std::vector<std::string> messages_of(const std::vector<std::exception_ptr>& errors, Fault fault) {
+  std::vector<std::string> messages;
+  for (const std::exception_ptr& error : errors) {
+    EXPECT_TRUE(error);
+    try {
+      if (error) std::rethrow_exception(error);
+    } catch (const Error& caught) {
+      EXPECT_EQ(caught.fault(), fault) << caught.what();
+      if (*caught.what() != '\0') messages.emplace_back(caught.what());
+    }
+  }
+  return messages;
+}
+
+// Wherever the others are by then: in an operation, or at the end. Long before the timeout of 300 s.
+TEST(Ranks, WhenOneFailsByItself_ItAloneSaysIt) {
+  const at::Tensor one = at::ones({1});
+  const std::function<void(const Ranks&)> works[] = {
+      [&](const Ranks& ranks) { static_cast<void>(ranks.all_gather(one)); },
+      [](const Ranks& ranks) { ranks.last_barrier(); },
+      [](const Ranks&) { throw AgreedError(Fault::runtime, "all stop"); },
+      [](const Ranks& ranks) { static_cast<void>(ranks.from_first("word", [] { return "said late"; })); }};
+  for (const auto& work : works) {
+    for (const int failing : {0, 1}) {
+      const auto start = Clock::now();
+      const auto errors = errors_of_ranks(3, {.backend = RanksBackend::gloo}, [&](const Ranks& ranks) {
+        ranks.live([&] {
+          if (ranks.rank() == failing) fail_runtime("no space on the disk");
+          work(ranks);
+          ranks.last_barrier();
+        });
+      });
+      const std::vector<std::string> messages = messages_of(errors, Fault::runtime);
+      ASSERT_EQ(messages.size(), 1U) << fmt::format("{}", fmt::join(messages, "; "));
+      EXPECT_EQ(messages[0], fmt::format("rank {} of 3: no space on the disk", failing));
+      EXPECT_LT(seconds_since(start), 60);
+    }
   }
 }
 
@@ -59,16 +105,7 @@ TEST(Ranks, WithOtherFacts_AreNamedOnceAsBadInput) {
       if (ranks.rank() == 2) facts[key] = "other";
       ranks.live([&] { ranks.compare(facts); });
     });
-    std::vector<std::string> messages;
-    for (const std::exception_ptr& error : errors) {
-      ASSERT_TRUE(error);
-      try {
-        std::rethrow_exception(error);
-      } catch (const Error& caught) {
-        EXPECT_EQ(caught.fault(), Fault::input);
-        if (*caught.what() != '\0') messages.emplace_back(caught.what());
-      }
-    }
+    const std::vector<std::string> messages = messages_of(errors, Fault::input);
     ASSERT_EQ(messages.size(), 1U);
     EXPECT_TRUE(messages[0].starts_with("rank 2 of 3: " + key + " is \"other\", and ")) << messages[0];
   }
