@@ -20,19 +20,25 @@ AdamW make_adamw(const Shares& shares, const OptimizerOptions& options) {
   return {std::move(parameters), options.adamw, std::move(decays)};
 }
 
-// One behind the other, in the order of names, and zeros up to so many elements. `like`: their type and device.
-at::Tensor in_one(NamedTensors state, std::int64_t elements, const at::Tensor& like) {
+NamedTensors sorted(NamedTensors state) {
   std::ranges::sort(state, {}, &NamedTensors::value_type::first);
-  std::vector<at::Tensor> flat = {at::empty({0}, like.options().requires_grad(false))};  // a rank may own nothing
-  for (const auto& [name, value] : state) flat.push_back(value.flatten());
-  const at::Tensor all = at::cat(flat);
-  return at::constant_pad_nd(all, {0, elements - all.numel()});
+  return state;
 }
 
-std::int64_t elements_of(const NamedTensors& state) {
-  std::int64_t elements = 0;
-  for (const auto& [name, value] : state) elements += value.numel();
-  return elements;
+// One behind the other, in the order of names, in memory of the host. `like`: their type.
+at::Tensor in_one(const NamedTensors& state, const at::Tensor& like) {
+  std::vector<at::Tensor> flat = {at::empty({0}, at::TensorOptions(like.scalar_type()))};  // a rank may own nothing
+  for (const auto& [name, value] : sorted(state)) flat.push_back(value.flatten().cpu());
+  return at::cat(flat);
+}
+
+// The parameters' names, shapes and kinds, in memory of the host that nothing is written to.
+Decoder without_values(Decoder model) {
+  for_each_parameter(model, [](const std::string&, ParameterKind, at::Tensor& value) {
+    const bool is_trained = value.requires_grad();
+    value = at::empty_like(value.detach(), at::TensorOptions(at::kCPU)).set_requires_grad(is_trained);
+  });
+  return model;
 }
 
 at::Tensor find(const NamedTensors& state, const std::string& name) {
@@ -110,24 +116,19 @@ NamedTensors Optimizers::state() const {
 
 NamedTensors Optimizers::whole_state(const Decoder& model, const Ranks& ranks) const {
   if (!ranks.several()) return state();
-  const at::Tensor own_elements = at::full({}, elements_of(state()), at::kLong);
-  const auto most = ranks.all_gather(own_elements).max().item<std::int64_t>();
-  const at::Tensor of_ranks = ranks.gather_to_first(in_one(state(), most, model.embedding));
-  if (!ranks.first()) return {};
-  NamedTensors whole = Optimizers(model, options_).state();
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const Optimizers part(model, options_, {rank, ranks.size(), false, shares_.sharing().least_piece});
-    NamedTensors names = part.state();
-    std::ranges::sort(names, {}, &NamedTensors::value_type::first);
+  const Decoder names = without_values(model);
+  NamedTensors whole;
+  if (ranks.first()) whole = Optimizers(names, options_).state();
+  ranks.gather(in_one(state(), model.embedding), [&](int rank, const at::Tensor& own) {
+    const Optimizers part(names, options_, {rank, ranks.size(), false, shares_.sharing().least_piece});
     std::int64_t begin = 0;
-    for (const auto& [name, value] : names) {
+    for (const auto& [name, value] : sorted(part.state())) {
       const at::Tensor target = find(whole, name);
       const Share* rows = part.shares_.rows_behind(name, value);
-      (rows != nullptr ? rows->rows_of(target) : target)
-          .copy_(of_ranks[rank].narrow(0, begin, value.numel()).view_as(value));
+      (rows != nullptr ? rows->rows_of(target) : target).copy_(own.narrow(0, begin, value.numel()).view_as(value));
       begin += value.numel();
     }
-  }
+  });
   return whole;
 }
 

@@ -122,7 +122,7 @@ void Shares::begin(std::size_t piece, const Ranks& ranks) {
   const at::NoGradGuard no_gradients;
   pack_gradients(piece);
   const at::Tensor& outgoing = pieces_[piece].outgoing;
-  pieces_[piece].begun = ranks.ordered() ? ranks.begin_exchange(outgoing) : ranks.begin_reduce_scatter(outgoing);
+  pieces_[piece].begun = ranks.ordered() ? ranks.begin_all_to_all(outgoing) : ranks.begin_reduce_scatter(outgoing);
 }
 
 void Shares::finish(Piece& piece, const Ranks& ranks) {
@@ -243,7 +243,7 @@ void Shares::pack_weights() {
 }
 
 void Shares::exchange_weights(const Ranks& ranks) const {
-  for (const Piece& piece : pieces_) ranks.fill_rows(piece.outgoing);
+  for (const Piece& piece : pieces_) ranks.all_gather_rows(piece.outgoing);
 }
 
 void Shares::unpack_weights() const {

@@ -84,7 +84,7 @@ void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const 
   const Ranks& ranks = trainer.ranks();
   const fs::path target = checkpoints / checkpoint_name(state.step);
   const bool is_there = ranks.first() && fs::exists(target);  // the same step of the same run is the same state
-  if (ranks.joined(at::full({}, is_there ? 1 : 0, at::kLong)).item<bool>()) return;
+  if (ranks.all_reduce(at::full({}, is_there ? 1 : 0, at::kLong)).item<bool>()) return;
   check_equal_weights(trainer);
   const NamedTensors optimizer = trainer.optimizers().whole_state(trainer.model(), ranks);
   if (!ranks.first()) return;

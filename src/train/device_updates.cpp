@@ -295,7 +295,8 @@ class GraphedUpdates : public DeviceUpdates {
     auto* values = flags.mutable_data_ptr<double>();
     values[0] = interrupt_requested() ? 1 : 0;
     values[1 + ranks_.rank()] = seconds_;
-    numbers_ = ranks_.joined(at::cat({losses_.to(at::kDouble), squares_, flags.to(device_, /*non_blocking=*/true)}));
+    numbers_ =
+        ranks_.all_reduce(at::cat({losses_.to(at::kDouble), squares_, flags.to(device_, /*non_blocking=*/true)}));
     squares_.copy_(numbers_.narrow(0, losses, squares));
     for (std::int64_t i = 0; i < losses; ++i) update_.loss.add_(numbers_[i].to(at::kFloat));  // in their order
     losses_.zero_();

@@ -207,7 +207,12 @@ class TrainRun {
                    fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
                                spike->median));
     progress_->add(update.after, update.loss, tokens, seconds);
-    slow_ranks_.add(update.seconds);
+    // What is measured costs the first rank time.
+    if (!update.measurer)
+      for (const std::string& text : slow_ranks_.add(update.seconds)) {
+        log_->append("warning", update.after, text);
+        observer_.warning(text);
+      }
     last_loss_ = update.loss;
     state_.loss_sum += update.loss;
     ++state_.loss_count;
@@ -258,20 +263,12 @@ class TrainRun {
       return;
     }
     progress_->enter(phase::checkpoint);
-    warn_of_slow_ranks();
     flush();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
     if (last_saved_ != state_.step)  // the last step may be saved twice
       log_->append("checkpoint", moment_now(), fmt::format("{}/{}", checkpoints_name, checkpoint_name(state_.step)));
     last_saved_ = state_.step;
     progress_->enter(phase::training);
-  }
-
-  void warn_of_slow_ranks() {
-    for (const std::string& text : slow_ranks_.found()) {
-      log_->append("warning", moment_now(), text);
-      observer_.warning(text);
-    }
   }
 
   [[noreturn]] void stop() {

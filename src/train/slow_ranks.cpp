@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace headscope {
 namespace {
@@ -17,26 +16,26 @@ double median_of(std::vector<double> values) {
 
 }  // namespace
 
-void SlowRanks::add(const std::vector<double>& seconds) {
-  if (seconds.size() < 2) return;
-  seconds_.resize(seconds.size());
-  for (std::size_t rank = 0; rank < seconds.size(); ++rank) seconds_[rank].push_back(seconds[rank]);
-  if (seconds_.front().size() == updates) compare();
+std::vector<std::string> SlowRanks::add(const std::vector<double>& seconds) {
+  if (seconds.size() < 2) return {};
+  const double median = median_of(seconds);
+  if (!(median > 0)) return {};  // not yet known on a GPU
+  ratios_.resize(seconds.size());
+  for (std::size_t rank = 0; rank < seconds.size(); ++rank) ratios_[rank].push_back(seconds[rank] / median);
+  return ratios_.front().size() == updates ? compare() : std::vector<std::string>();
 }
 
-void SlowRanks::compare() {
-  std::vector<double> typical;
-  for (const std::vector<double>& of_rank : seconds_) typical.push_back(median_of(of_rank));
-  const double median = median_of(typical);
-  for (std::size_t rank = 0; rank < typical.size(); ++rank)
-    if (typical[rank] > limit * median && named_.insert(rank).second)
-      found_.push_back(fmt::format("rank {} of {} took {:.0f} % longer than the median rank in {} updates", rank,
-                                   typical.size(), 100 * (typical[rank] / median - 1), updates));
-  seconds_.clear();
-}
-
-std::vector<std::string> SlowRanks::found() {
-  return std::exchange(found_, {});
+std::vector<std::string> SlowRanks::compare() {
+  std::vector<std::string> found;
+  for (std::size_t rank = 0; rank < ratios_.size(); ++rank) {
+    const std::vector<double>& ratios = ratios_[rank];
+    const auto above = std::ranges::count_if(ratios, [](double ratio) { return ratio > limit; });
+    if (static_cast<std::size_t>(above) >= slow_ones && named_.insert(rank).second)
+      found.push_back(fmt::format("rank {} of {} took {:.0f} % longer than the median rank (median of {} updates)",
+                                  rank, ratios_.size(), 100 * (median_of(ratios) - 1), updates));
+  }
+  ratios_.clear();
+  return found;
 }
 
 }  // namespace headscope

@@ -142,7 +142,7 @@ void Trainer::step_by_autograd(StepRecord& update) {
   const at::Tensor own_flags = at::zeros({1 + ranks_.size()}, at::kFloat);  // to stop, and the seconds of each rank
   own_flags[0].fill_(interrupt_requested() ? 1 : 0);
   own_flags[1 + ranks_.rank()].fill_(own_seconds);
-  const at::Tensor all = ranks_.joined(at::cat({own_losses.cpu(), own_norms.cpu(), own_flags}));
+  const at::Tensor all = ranks_.all_reduce(at::cat({own_losses.cpu(), own_norms.cpu(), own_flags}));
   const at::Tensor losses = all.narrow(0, 0, own_losses.numel());
   const at::Tensor norms = all.narrow(0, losses.numel(), own_norms.numel());
   const at::Tensor flags = all.narrow(0, losses.numel() + norms.numel(), own_flags.numel());
@@ -194,7 +194,7 @@ ProbeResult Trainer::probe(const MetricSelection& chosen, bool with_loss, bool w
   const at::Tensor losses = at::zeros({options_.validation_batches}, at::kDouble);
   for (std::size_t i = 0; i < result.losses.size(); ++i)
     losses[ranks_.rank() + static_cast<std::int64_t>(i) * ranks_.size()].fill_(result.losses[i]);
-  const at::Tensor all = ranks_.joined(losses);
+  const at::Tensor all = ranks_.all_reduce(losses);
   result.losses.assign(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
   result.val_loss = mean_loss(result.losses);
   return result;

@@ -10,6 +10,19 @@
 
 namespace headscope::test {
 
+// Three matrices of one size in each of four layers, so that 2 and 3 ranks share them in pieces without padding.
+inline DecoderConfig even_config() {
+  DecoderConfig even;
+  even.vocabulary = 48;
+  even.d_model = 64;
+  even.layers = 4;
+  even.heads = 4;
+  even.kv_heads = 2;
+  even.d_k = 16;
+  even.d_ff = 192;
+  return even;
+}
+
 inline std::vector<DecoderConfig> optimized_configs() {
   DecoderConfig merged;  // queries and output are one matrix
   merged.vocabulary = 101;
@@ -34,7 +47,7 @@ inline std::vector<DecoderConfig> optimized_configs() {
   odd.bias = {.qkv = true, .output = true, .feed_forward = true};
   DecoderConfig scalar = merged;  // one gain for queries, one for keys
   scalar.qk_gain = QkGainShape::scalar;
-  return {merged, odd, scalar};
+  return {merged, odd, scalar, even_config()};
 }
 
 // A decay for each kind of parameter.
@@ -80,7 +93,8 @@ inline std::vector<at::Tensor> values_of(const NamedTensors& named) {
 inline double clip_gradients(const std::vector<at::Tensor>& parameters, double limit) {
   const at::NoGradGuard no_gradients;
   double squares = 0;
-  for (const at::Tensor& parameter : parameters) squares += parameter.grad().to(at::kDouble).square().sum().item<double>();
+  for (const at::Tensor& parameter : parameters)
+    squares += parameter.grad().to(at::kDouble).square().sum().item<double>();
   const double norm = std::sqrt(squares);
   for (const at::Tensor& parameter : parameters)
     if (norm > limit) parameter.grad().mul_(limit / norm);
