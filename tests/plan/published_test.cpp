@@ -2,7 +2,9 @@
 // are made with. docs/scale.md has these rows.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "plan/batch_size.h"
 #include "plan/exchange.h"
@@ -12,36 +14,54 @@
 namespace headscope {
 namespace {
 
-// Tokens/s of 8 GPUs of a node from those of one: the same tokens in an eighth of the time, gradients and weights of
-// two bytes between the ranks, nothing hidden.
-double on_eight(double parameters, double tokens_per_s) {
-  const Cluster cluster = cluster_of("h100x8");
-  const double tokens = 524'288, exchange = 2 * ring_seconds(cluster, 8, 2 * parameters);
-  return tokens / (tokens / tokens_per_s / 8 + exchange);
+// Of IST-DASLab/llmq: an update of 524,288 tokens.
+constexpr double llmq_tokens = 524'288;
+
+// Seconds of an update on 8 GPUs of a node from those on one: an eighth, and gradients and weights of two bytes between
+// the ranks, nothing hidden.
+double on_eight(double parameters, double seconds) {
+  return seconds / 8 + 2 * ring_seconds(cluster_of("h100x8"), 8, 2 * parameters);
 }
 
 struct OneToEight {
   const char* name;
-  double parameters, one, eight, tolerance;
+  double parameters, one, eight;  // seconds
 };
 
-// IST-DASLab/llmq, benchmarks/H100x1.md and H100x8.md, medians of the steps 1 to 5; where the batch of a forward step
-// is the same on one GPU and on eight.
+// IST-DASLab/llmq, benchmarks/H100x1.md and H100x8.md: medians of the steps 1 to 5. Here are the configurations whose
+// two commands differ in --gpus and --grad-accumulation alone. The model must be nearer than 8 times one GPU, by a
+// third at least (chosen).
 TEST(Published, LlmqOn8H100FromOne) {
-  const OneToEight rows[] = {{"0.5B bf16", 0.494e9, 149e3, 1175e3, 0.03},
-                             {"1.5B bf16", 1.54e9, 59.2e3, 457e3, 0.03},
-                             {"1.5B fp8", 1.54e9, 73.0e3, 564e3, 0.03},
-                             {"3B bf16", 3.09e9, 30.9e3, 239e3, 0.03},
-                             {"3B fp8", 3.09e9, 40.4e3, 313e3, 0.03}};
+  const OneToEight rows[] = {{"0.5B bf16", 0.494e9, 3.504, 0.446},
+                             {"1.5B bf16", 1.54e9, 8.906, 1.146},
+                             {"1.5B fp8", 1.54e9, 7.183, 0.929},
+                             {"3B bf16", 3.09e9, 16.959, 2.185},
+                             {"3B fp8", 3.09e9, 12.984, 1.675}};
   for (const OneToEight& row : rows) {
-    const double model = on_eight(row.parameters, row.one);
-    std::printf("llmq %s: model %.0fk, measured %.0fk, %+.1f %%\n", row.name, model / 1e3, row.eight / 1e3,
-                100 * (model / row.eight - 1));
-    EXPECT_NEAR(model / row.eight, 1, row.tolerance) << row.name;
+    const double seconds = on_eight(row.parameters, row.one);
+    const double error = row.eight / seconds - 1, of_null = row.eight / (row.one / 8) - 1;
+    std::printf("llmq %s: model %.0fk (%+.1f %%), 8 times one %.0fk (%+.1f %%), measured %.0fk\n", row.name,
+                llmq_tokens / seconds / 1e3, 100 * error, 8 * llmq_tokens / row.one / 1e3, 100 * of_null,
+                llmq_tokens / row.eight / 1e3);
+    EXPECT_NEAR(error, 0, 0.03) << row.name;
+    EXPECT_LT(std::abs(error), std::abs(of_null) * 2 / 3) << row.name;
   }
 }
 
-// Tokens/s of a GPU when the exchange is hidden, as FSDP hides it: what is left is the waiting.
+// Not in the table: their commands differ. 7B fp8 recomputes the whole feed-forward on one GPU and its activation alone
+// on eight; 14B fp8 keeps optimizer state and weights in host memory on one GPU and in shards on eight.
+TEST(Published, LlmqWithOtherCommandsOnEight) {
+  const OneToEight rows[] = {{"7B fp8", 7.62e9, 27.380, 3.307}, {"14B fp8", 14.8e9, 55.986, 7.131}};
+  for (const OneToEight& row : rows) {
+    const double seconds = on_eight(row.parameters, row.one);
+    std::printf("llmq %s: model %.1fk (%+.1f %%), 8 times one %.1fk (%+.1f %%), measured %.1fk\n", row.name,
+                llmq_tokens / seconds / 1e3, 100 * (row.eight / seconds - 1), 8 * llmq_tokens / row.one / 1e3,
+                100 * (row.eight / (row.one / 8) - 1), llmq_tokens / row.eight / 1e3);
+    EXPECT_NEAR(row.eight / seconds, 1, 0.1) << row.name;
+  }
+}
+
+// Tokens/s of a GPU when the exchange is hidden, as FSDP hides it: what is left is the loss with more nodes.
 double on_more_nodes(double tokens_per_s, std::int64_t from, std::int64_t to) {
   const Cluster cluster = cluster_of("h100x8");
   return tokens_per_s * straggler_factor(cluster, from) / straggler_factor(cluster, to);
@@ -65,7 +85,15 @@ TEST(Published, TorchtitanOnMoreNodes) {
                 static_cast<int>(row.to), model, row.after, 100 * (model / row.after - 1));
     EXPECT_NEAR(model / row.after, 1, row.tolerance) << row.name;
   }
-  EXPECT_NEAR(loss_per_doubling, (5762.0 / 5605 - 1) / std::log2(128.0 / 8), 0.0001);
+  std::vector<double> losses;  // of a doubling
+  for (const Row& row : rows)
+    losses.push_back((row.before / row.after - 1) /
+                     std::log2(static_cast<double>(row.to) / static_cast<double>(row.from)));
+  std::printf("a doubling: %.2f, %.2f, %.2f, %.2f %%\n", 100 * losses[0], 100 * losses[1], 100 * losses[2],
+              100 * losses[3]);
+  EXPECT_NEAR(loss_per_doubling, losses[0], 0.0001);
+  EXPECT_NEAR(least_loss_published, std::ranges::min(losses), 0.0001);
+  EXPECT_NEAR(most_loss_published, std::ranges::max(losses), 0.0001);
 }
 
 // What Zhang et al. measured, sequences of 512 tokens, in runs of 20 tokens for each parameter (plots/chinchilla.ipynb
@@ -81,7 +109,8 @@ TEST(Published, CriticalBatches) {
   }
 }
 
-// docs/gpu.md: peak memory on one H200. The row of 32 sequences is of a program that did not repeat keys.
+// docs/gpu.md: peak memory on one H200, of allocated tensors. The program's own 300 MiB are not among them. The row of
+// 32 sequences is of a program that did not repeat keys.
 TEST(Published, MemoryOfOneGpu) {
   struct Row {
     const char* preset;
@@ -93,11 +122,16 @@ TEST(Published, MemoryOfOneGpu) {
     auto setup = preset_setup(row.preset);
     setup.train.batch = row.batch;
     StepKind kind = step_on_gpu(setup);
+    const double today = process_memory(setup, kind).total() / (1 << 20);
     kind.repeated_keys = row.repeated_keys;
-    const double model = process_memory(setup, kind).total() / (1 << 20);
-    std::printf("memory of %s, %d sequences: model %.0f MiB, measured %.0f, %+.1f %%\n", row.preset,
-                static_cast<int>(row.batch), model, row.mib, 100 * (model / row.mib - 1));
-    EXPECT_NEAR(model / row.mib, 1, 0.15) << row.preset;
+    const ProcessMemory memory = process_memory(setup, kind);
+    const double total = memory.total() / (1 << 20), tensors = (memory.total() - memory.program) / (1 << 20);
+    std::printf(
+        "memory of %s, %d sequences: model %.0f MiB (today's plan %.0f), %.0f of tensors, measured %.0f, %+.1f %%\n",
+        row.preset, static_cast<int>(row.batch), total, today, tensors, row.mib, 100 * (tensors / row.mib - 1));
+    EXPECT_EQ(total - tensors, 300);
+    EXPECT_GT(tensors, row.mib) << row.preset;
+    EXPECT_LT(tensors, 1.1 * row.mib) << row.preset;
   }
 }
 
