@@ -57,7 +57,7 @@ struct ScalePlan {
   Cluster cluster;
   GpuSpeed speed;
   std::vector<RankPlan> rows;     // by ranks: one, a node, eight times as many each time, and those that were asked for
-  double critical_batch = 0;      // tokens of an update (batch_size.h)
+  double critical_batch = 0;      // tokens of an update from which the plan warns (batch_size.h)
   std::int64_t useful_ranks = 0;  // with an update of at most so many tokens, each rank one forward step
   std::vector<Assumption> assumptions;
   std::vector<std::string> notes, warnings;

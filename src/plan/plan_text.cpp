@@ -64,29 +64,54 @@ std::string padding_warning(const RankPlan& asked, std::int64_t parameters) {
   return text;
 }
 
+// Whether the law gives less than its definition allows.
+bool is_below_law(const TrainOptions& train) {
+  return static_cast<double>(train.tokens) < least_tokens_of_law();
+}
+
 std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
   const auto tokens = static_cast<double>(plan.asked().tokens_per_update);
-  std::string text = fmt::format(
-      "batch: {} tokens an update are about {} times the critical batch ({} tokens, of a run of {}): beyond it, twice "
-      "the tokens save less and less updates",
-      with_separators(plan.asked().tokens_per_update),
-      tokens < 2 * plan.critical_batch ? fmt::format("{:.1f}", tokens / plan.critical_batch)
-                                       : with_separators(std::llround(tokens / plan.critical_batch)),
-      short_count(plan.critical_batch), tokens_text(train.tokens));
+  const std::string times = tokens < 2 * plan.critical_batch
+                                ? fmt::format("{:.1f}", tokens / plan.critical_batch)
+                                : with_separators(std::llround(tokens / plan.critical_batch));
+  const std::string limit = short_count(plan.critical_batch);
+  std::string text = fmt::format("batch: {} tokens an update are about {} times ",
+                                 with_separators(plan.asked().tokens_per_update), times);
+  text +=
+      is_below_law(train)
+          ? fmt::format("{} tokens, the least critical batch that the definition allows: beyond the critical batch,",
+                        limit)
+          : fmt::format("the critical batch ({} tokens, of a run of {}): beyond it,", limit, tokens_text(train.tokens));
+  text += " twice the tokens save less and less updates";
   if (plan.useful_ranks > 0)
-    text += fmt::format("; with train.batch={} that is reached at {} rank{}", train.batch,
-                        with_separators(plan.useful_ranks), plan.useful_ranks == 1 ? "" : "s");
+    text += fmt::format("; with train.batch={} {} is reached at {} rank{}", train.batch,
+                        is_below_law(train) ? "this least one" : "it", with_separators(plan.useful_ranks),
+                        plan.useful_ranks == 1 ? "" : "s");
   return text;
 }
 
-std::string guide_note(std::int64_t tokens_of_run) {
-  const auto tokens = static_cast<double>(tokens_of_run);
+std::string law_text(const TrainOptions& train) {
+  std::string text = fmt::format(
+      "critical batch: 22.91·D^0.47 sequences of 512 tokens, D = {:.6g} million (Zhang et al. 2024), the batch that "
+      "needs 20 % more tokens for a loss than 256 sequences",
+      static_cast<double>(train.tokens) / 1e6);
+  if (is_below_law(train))
+    text += fmt::format(
+        ". Below about {:.0f} M tokens the law gives less than its definition allows; the warning begins at {} tokens",
+        least_tokens_of_law() / 1e6, short_count(least_critical_batch));
+  return text;
+}
+
+std::string guide_note(const TrainOptions& train) {
+  const auto tokens = static_cast<double>(train.tokens);
   std::string note = fmt::format(
       "the critical batch is a guide: it was measured with AdamW on other data, in runs of {:.1f} to {:.0f} billion "
       "tokens, 20 for each parameter; Muon is reported to bear larger updates",
       least_tokens_measured / 1e9, most_tokens_measured / 1e9);
-  if (tokens < least_tokens_measured || tokens > most_tokens_measured)
-    note += fmt::format("; of {} it is an extrapolation", tokens_text(tokens_of_run));
+  if (is_below_law(train))
+    note += fmt::format("; of {} it is not known", tokens_text(train.tokens));
+  else if (tokens < least_tokens_measured || tokens > most_tokens_measured)
+    note += fmt::format("; of {} it is an extrapolation", tokens_text(train.tokens));
   return note;
 }
 
@@ -147,10 +172,7 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
                    "four published pairs have {:.2f} to {:.2f} %)",
                    100 * loss_per_doubling, 100 * least_loss_published, 100 * most_loss_published)},
       {"program", exchange_text(plan.asked(), ordered)},
-      {"published",
-       fmt::format("critical batch: 22.91·D^0.47 sequences of 512 tokens, D = {:.4g} million (Zhang et al. "
-                   "2024)",
-                   static_cast<double>(setup.train.tokens) / 1e6)}};
+      {"published", law_text(setup.train)}};
   if (cluster.memory_gb)
     all.push_back({cluster.file.empty() ? "data sheet" : "file",
                    fmt::format("{} GB of memory a GPU{}", *cluster.memory_gb, in_file(cluster))});
@@ -172,7 +194,7 @@ std::vector<std::string> notes_of(const ScalePlan& plan, const Setup& setup) {
         "--cluster");
   if (setup.device == "cpu") notes.emplace_back("device=cpu does not count: the plan is for GPUs, in bfloat16");
   notes.emplace_back("this is a calculation: headscope itself was not run on several GPUs");
-  notes.push_back(guide_note(setup.train.tokens));
+  notes.push_back(guide_note(setup.train));
   notes.push_back(left_out_note(asked, setup.train));
   return notes;
 }

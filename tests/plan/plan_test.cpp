@@ -209,15 +209,53 @@ TEST(Plan, SlowerNetworksAndGpusMakeItSlower) {
   EXPECT_GT(speed(64, cluster), speed(64, with_speed(250'000)));
 }
 
+// 22.91·D^0.47 reaches 1.2·256 sequences at D = 250.4 million, worked out with logarithms.
+TEST(CriticalBatch, IsTheLawOrTheLeastOfItsDefinition) {
+  const double floor = 1.2 * 256 * 512, crossover = 1e6 * std::exp(std::log(1.2 * 256 / 22.91) / 0.47);
+  EXPECT_NEAR(floor, 157'286.4, 1e-6);
+  EXPECT_NEAR(crossover, 250.447e6, 1e3);
+  EXPECT_NEAR(least_tokens_of_law() / crossover, 1, 1e-12);
+  for (const double tokens : {1.0, 50e6, 0.999 * crossover}) EXPECT_EQ(critical_batch_tokens(tokens), floor);
+  for (const double tokens : {1.001 * crossover, 1e9, 1e15}) {
+    EXPECT_GT(critical_batch_tokens(tokens), floor);
+    EXPECT_NEAR(critical_batch_tokens(tokens) / (512 * 22.91 * std::exp(0.47 * std::log(tokens / 1e6))), 1, 1e-12);
+  }
+}
+
 TEST(Plan, WarnsOfABatchBeyondUse) {
-  const ScalePlan node = planned("88m", 8), many = planned("88m", 64);
-  EXPECT_NEAR(node.critical_batch, 73'758, 1);
-  EXPECT_EQ(node.useful_ranks, 9);  // of 8,192 tokens each
-  EXPECT_THAT(node.warnings, Not(Contains(HasSubstr("batch:"))));
-  EXPECT_THAT(many.warnings, Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 7 times"),
-                                                       HasSubstr("that is reached at 9 ranks"))));
-  EXPECT_THAT(many.warnings, Contains(HasSubstr("updates: the whole run has 95")));
+  auto setup = preset_setup("88m");  // 8,192 tokens a forward step
+  const auto on = [&](std::int64_t ranks) { return compute_plan(setup, ring, ranks, cluster_of("h200x8")); };
+  const auto of_batch = HasSubstr("batch: ");
+  // Of 50 M tokens the law would give 73,758.
+  EXPECT_EQ(on(8).critical_batch, 157'286.4);
+  EXPECT_EQ(on(8).useful_ranks, 19);
+  EXPECT_THAT(on(19).warnings, Not(Contains(of_batch)));  // 155,648 tokens
+  EXPECT_THAT(on(20).warnings, Contains(of_batch));       // 163,840
+  EXPECT_THAT(on(64).warnings,
+              Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 3 times 157,286 tokens"),
+                                        HasSubstr("is reached at 19 ranks"), Not(HasSubstr("73,758")))));
+  const auto says_floor = HasSubstr(
+      "Below about 250 M tokens the law gives less than its definition allows; the warning "
+      "begins at 157,286 tokens");
+  EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_floor)));
+  setup.train.tokens = 250'000'000;
+  EXPECT_EQ(on(8).critical_batch, 157'286.4);
+  EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_floor)));
+  setup.train.tokens = 251'000'000;
+  EXPECT_GT(on(8).critical_batch, 157'287);
+  EXPECT_THAT(on(64).assumptions, Not(Contains(testing::Field(&Assumption::text, says_floor))));
+  setup.train.tokens = 2'000'000'000;  // 22.91·2000^0.47 = 815.6 sequences
+  EXPECT_NEAR(on(8).critical_batch, 417'600, 100);
+  EXPECT_EQ(on(8).useful_ranks, 50);
+  EXPECT_THAT(on(64).warnings,
+              Contains(::testing::AllOf(HasSubstr("about 1.3 times the critical batch (417,6"),
+                                        HasSubstr("of a run of 2000.0 M tokens)"), HasSubstr("reached at 50 ranks"))));
+}
+
+TEST(Plan, WarnsOfFewUpdates) {
+  EXPECT_THAT(planned("88m", 64).warnings, Contains(HasSubstr("updates: the whole run has 95")));
   EXPECT_THAT(planned("88m", most_ranks).warnings, Contains(HasSubstr("less than one update")));
+  EXPECT_THAT(planned("88m", 1).warnings, Not(Contains(HasSubstr("updates: "))));
 }
 
 TEST(Plan, WarnsOfPaddingAndOfMemory) {

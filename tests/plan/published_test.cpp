@@ -97,16 +97,47 @@ TEST(Published, TorchtitanOnMoreNodes) {
 }
 
 // What Zhang et al. measured, sequences of 512 tokens, in runs of 20 tokens for each parameter (plots/chinchilla.ipynb
-// of hlzhang109/critical-batch-size). The law in tokens must give it: that is how its unit was checked.
+// of hlzhang109/critical-batch-size), from their fits of a + b/B updates of B sequences. The law in tokens must give
+// it: that is how its unit was checked.
+struct CriticalBatch {
+  double parameters, sequences, a, b;
+};
+constexpr CriticalBatch critical_batches[] = {{85e6, 745.3, 1293.8268694659337, 2834258.0888740215},
+                                              {151e6, 955.2, 1752.4211962796799, 5677478.783007255},
+                                              {302e6, 1393.7, 2095.3497601960876, 11383269.891870424},
+                                              {604e6, 1888.5, 2459.9274969089824, 19449688.58779496},
+                                              {1200e6, 2533.4, 3897.306597333535, 43381130.22429582}};
+
+// The batch that takes 20 % more sequences than 256 do, by bisection.
+double with_a_fifth_more(double a, double b) {
+  const auto sequences = [&](double batch) { return batch * (a + b / batch); };
+  double low = 256, high = 1e12;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    (sequences(middle) < 1.2 * sequences(256) ? low : high) = middle;
+  }
+  return low;
+}
+
 TEST(Published, CriticalBatches) {
-  const std::pair<double, double> rows[] = {
-      {85e6, 745.3}, {151e6, 955.2}, {302e6, 1393.7}, {604e6, 1888.5}, {1200e6, 2533.4}};
-  for (const auto& [parameters, sequences] : rows) {
-    const double law = critical_batch_tokens(20 * parameters);
+  for (const auto& [parameters, sequences, a, b] : critical_batches) {
+    const double law = critical_batch_law(20 * parameters);
     std::printf("critical batch, %.0f M tokens: law %.0f, measured %.0f, %+.1f %%\n", 20 * parameters / 1e6, law / 512,
                 sequences, 100 * (law / 512 / sequences - 1));
     EXPECT_NEAR(law / 512 / sequences, 1, 0.05);
+    EXPECT_EQ(critical_batch_tokens(20 * parameters), law);
+    EXPECT_NEAR(with_a_fifth_more(a, b), sequences, 0.1);  // the definition is theirs
   }
+}
+
+// Whatever the fit, no batch below 1.2·256 sequences takes 20 % more than 256 do.
+TEST(Published, TheDefinitionHasALeastCriticalBatch) {
+  for (const double ratio : {0.0, 1.0, 100.0, 1e4}) {
+    const double batch = with_a_fifth_more(1000, 1000 * ratio);
+    EXPECT_GE(batch * 512, least_critical_batch * (1 - 1e-9)) << ratio;
+    EXPECT_NEAR(batch, 1.2 * 256 + 0.2 * ratio, 1e-3) << ratio;
+  }
+  EXPECT_NEAR(with_a_fifth_more(1000, 0) * 512, least_critical_batch, 1e-6);
 }
 
 // docs/gpu.md: peak memory on one H200, of allocated tensors. The program's own 300 MiB are not among them. The row of

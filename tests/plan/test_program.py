@@ -165,7 +165,8 @@ class Oracle:
                 "bytes_per_update": (exchanges + 1) * (ranks - 1) * 4 * most, "tokens_per_s": update / seconds,
                 "tokens_per_s_overlapped": update / (seconds - hidden), "memory_mb": self.memory(ranks),
                 "per_gpu": alone / ranks / seconds, "hours": self.tokens // update * seconds / 3600, "gpu_hours": ranks * (self.tokens // update) * seconds / 3600, "exchanged_elements": ranks * most, "layer_pieces": pieces,
-                "ranks_without_matrix": idle, "critical_batch": 512 * 22.91 * (self.tokens / 1e6) ** 0.47}
+                "ranks_without_matrix": idle,
+                "critical_batch": max(512 * 22.91 * (self.tokens / 1e6) ** 0.47, 1.2 * 256 * 512)}
 
 
 class Plans(unittest.TestCase):
@@ -279,7 +280,7 @@ class Text(Plans):
         self.assertRegex(result.stdout, rf"(?m)^ +64 +524,288 +{expected['tokens_per_s'] / 1e6:.1f} M +0\.\d\d .* "
                                         rf"{expected['bytes_per_update'] / 1e9:.2f} ")
         for words in ("\n  measured  ", "\n  assumed  ", "\n  fitted  ", "loss with more nodes: 0.7 %", "\n  published  ", "(Zhang et al. 2024",
-                      "\n  warning     batch: 524,288 tokens an update are about 7 times", "64 ranks cannot share"):
+                      "\n  warning     batch: 524,288 tokens an update are about 3 times 157,286 tokens", "64 ranks cannot share"):
             self.assertIn(words, result.stdout)
         self.assertTrue(all(len(line) <= 110 for line in result.stdout.splitlines()))
         self.assertEqual(list(self.folder.iterdir()), [])
