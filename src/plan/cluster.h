@@ -37,6 +37,8 @@ struct Cluster {
   }
 
   [[nodiscard]] bool gives(std::string_view key) const;
+  // Whether its GPUs are those that docs/gpu.md measured.
+  [[nodiscard]] bool is_measured() const { return name == "h200x8" && file.empty(); }
   [[nodiscard]] std::int64_t nodes(std::int64_t ranks) const { return (ranks + gpus_per_node - 1) / gpus_per_node; }
 };
 

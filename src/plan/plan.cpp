@@ -42,6 +42,16 @@ struct Planner {
     return (pieces - 1) / pieces * std::min(plan.reduce * of_layers, 2.0 / 3 * steps);
   }
 
+  // Bytes read and written (optim/shares.cpp, optim/device_step.cpp): pack_weights() copies what a rank owns and
+  // unpack_weights() everything else, float32 to float32. Then the bfloat16 copies of the matrices and the embedding
+  // are written again, where there are any.
+  [[nodiscard]] double copied_bytes() const {
+    const ParameterCounts parameters = count_parameters(setup.model);
+    const double packed = (4 + 4) * static_cast<double>(parameters.total);
+    const double copies = (4 + 2) * static_cast<double>(parameters.matrices + parameters.embedding);
+    return packed + (kind.written_out ? copies : 0);
+  }
+
   void add_times(RankPlan& plan) const {
     const std::int64_t ranks = plan.ranks, steps = plan.accumulation / ranks;
     const auto tokens = static_cast<double>(setup.train.batch * setup.train.seq_len);
@@ -57,6 +67,7 @@ struct Planner {
     plan.numbers = latency;
     plan.gather = ring_seconds(cluster, ranks, bytes) + further;
     plan.reduce = ordered ? exchanges * (all_to_all_seconds(cluster, ranks, bytes) + further) : plan.gather;
+    if (ranks > 1) plan.copying = copied_bytes() / copy_bytes_per_s;
     plan.alone = static_cast<double>(plan.accumulation) * step + speed.optimizer_seconds;
     plan.hidden = hidden_of(plan, exchanges * step);
     plan.straggler = straggler_factor(cluster, ranks);

@@ -31,12 +31,13 @@ struct RankPlan {
   double reduce = 0;     // gradients to their owners
   double gather = 0;     // weights from their owners
   double numbers = 0;    // losses and norms of all ranks
-  double straggler = 1;  // factor on the sum
+  double copying = 0;    // weights into and out of the memory that is exchanged, and to their copies in bfloat16
+  double straggler = 1;  // factor on the sum: the loss with more nodes (exchange.h)
   double alone = 0;      // of one GPU that makes all forward steps of the update
   double hidden = 0;     // the part of reduce that fits beside backward passes
 
   [[nodiscard]] double exchange() const { return reduce + gather + numbers; }
-  [[nodiscard]] double update_seconds() const { return (pass + optimizer + exchange()) * straggler; }
+  [[nodiscard]] double update_seconds() const { return (pass + optimizer + exchange() + copying) * straggler; }
   [[nodiscard]] double overlapped_seconds() const { return update_seconds() - hidden * straggler; }
   [[nodiscard]] double tokens_per_s() const { return static_cast<double>(tokens_per_update) / update_seconds(); }
   [[nodiscard]] double overlapped_tokens_per_s() const {

@@ -145,7 +145,7 @@ std::string exchange_text(const RankPlan& asked, bool ordered) {
           ? "behind the backward pass"
           : fmt::format("those of the layers in {} pieces, of which one is behind the backward pass",
                         asked.shares.layer_pieces);
-  return fmt::format("{}, {}; then weights, which nothing hides", gradients, pieces);
+  return fmt::format("{}, {}; then weights, which nothing hides, and their copies", gradients, pieces);
 }
 
 }  // namespace
@@ -171,8 +171,12 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
        fmt::format("loss with more nodes: {:.1f} % for each doubling of the nodes (torchtitan, 8 and 128 H100; "
                    "four published pairs have {:.2f} to {:.2f} %)",
                    100 * loss_per_doubling, 100 * least_loss_published, 100 * most_loss_published)},
-      {"program", exchange_text(plan.asked(), ordered)},
-      {"published", law_text(setup.train)}};
+      {"program", exchange_text(plan.asked(), ordered)}};
+  if (plan.asked().ranks > 1)
+    all.push_back({cluster.is_measured() ? "measured" : "assumed",
+                   fmt::format("weights are copied at {:.1f} TB/s, read plus written, as on one H200 (docs/gpu.md)",
+                               copy_bytes_per_s / 1e12)});
+  all.push_back({"published", law_text(setup.train)});
   if (cluster.memory_gb)
     all.push_back({cluster.file.empty() ? "data sheet" : "file",
                    fmt::format("{} GB of memory a GPU{}", *cluster.memory_gb, in_file(cluster))});

@@ -25,7 +25,7 @@ bool same_shape(const DecoderConfig& a, const DecoderConfig& b) {
 }
 
 const Measured* measured_as(const Setup& setup, const Cluster& cluster) {
-  if (cluster.name != "h200x8" || !cluster.file.empty() || !step_on_gpu(setup).written_out) return nullptr;
+  if (!cluster.is_measured() || !step_on_gpu(setup).written_out) return nullptr;
   if (setup.train.deterministic || setup.train.recompute) return nullptr;
   for (const Measured& one : measured_presets) {
     const Setup preset = preset_setup(one.preset);

@@ -135,7 +135,13 @@ TEST(Plan, OfANodeByHand) {
   EXPECT_GT(pieces, 1);
   EXPECT_NEAR(node.hidden,
               (pieces - 1) / pieces * node.reduce * static_cast<double>(node.shares.each_layer_elements) / most, 1e-9);
-  EXPECT_NEAR(node.tokens_per_s(), 65'536 / (node.pass + node.optimizer + 2 * node.reduce + latency), 1e-3);
+  // Every rank copies all weights once, float32 to float32: its own into the memory that is exchanged, those of others
+  // out of it. Then it writes all matrices and the embedding in bfloat16. 4.2 TB/s.
+  const double embedding = 49152.0 * 512, matrices = 22.0 * (1536 * 512 + 2 * 2048 * 512);
+  const double gains = 22.0 * (2 * 512 + 2 * 64) + 512;
+  const double copying = ((embedding + matrices + gains) * 8 + (embedding + matrices) * 6) / 4.2e12;
+  EXPECT_NEAR(node.copying, copying, 1e-9);
+  EXPECT_NEAR(node.tokens_per_s(), 65'536 / (node.pass + node.optimizer + 2 * node.reduce + latency + copying), 1e-3);
   EXPECT_NEAR(node.per_gpu(), (8 * step + 2e-3) / 8 / node.update_seconds(), 1e-9);  // one GPU, 8 forward steps
 }
 
@@ -207,6 +213,20 @@ TEST(Plan, SlowerNetworksAndGpusMakeItSlower) {
   EXPECT_GT(speed(64, cluster), speed(64, slow_nic));
   EXPECT_GT(speed(8, cluster), speed(8, slow_link));
   EXPECT_GT(speed(64, cluster), speed(64, with_speed(250'000)));
+}
+
+// One rank exchanges nothing and copies nothing. Autograd casts weights in its forward pass: no copies are kept.
+TEST(Plan, OnlySeveralRanksCopyWeights) {
+  EXPECT_EQ(planned("88m", 1).one().copying, 0);
+  EXPECT_THAT(planned("88m", 1).assumptions, Not(Contains(testing::Field(&Assumption::text, HasSubstr("copied")))));
+  auto setup = preset_setup("88m");
+  setup.model.activation = Activation::gelu;
+  const auto total = static_cast<double>(count_parameters(setup.model).total);
+  EXPECT_NEAR(compute_plan(setup, ring, 8, cluster_of("h200x8")).asked().copying, 8 * total / 4.2e12, 1e-12);
+  for (const auto& [cluster, origin] : {std::pair("h200x8", "measured"), std::pair("h100x8", "assumed")})
+    EXPECT_THAT(compute_plan(setup, ring, 8, cluster_of(cluster)).assumptions,
+                Contains(::testing::AllOf(testing::Field(&Assumption::text, HasSubstr("copied at 4.2 TB/s")),
+                                          testing::Field(&Assumption::origin, origin))));
 }
 
 // 22.91·D^0.47 reaches 1.2·256 sequences at D = 250.4 million, worked out with logarithms.

@@ -155,7 +155,10 @@ class Oracle:
                   if ranks > 1 else 0)
         step = self.batch * self.seq * self.per_token
         waiting = 1 + 0.007 * math.log2(max(1, ranks / self.cluster["gpus_per_node"]))
-        seconds = (steps * step + self.optimizer * operations / self.polar + reduce + gather + latency) * waiting
+        # All weights once, float32 to float32, and all but the gains to bfloat16.
+        weights = 8 * self.parameters + 6 * (self.in_matrices + self.v * self.d)
+        copies = weights / 4.2e12 if ranks > 1 else 0
+        seconds = (steps * step + self.optimizer * operations / self.polar + reduce + gather + latency + copies) * waiting
         alone = steps * ranks * step + self.optimizer
         pieces = dealt["pieces"]
         in_passes = min(reduce * dealt["of_layers"] / most, 2 / 3 * exchanges * step)
