@@ -74,6 +74,13 @@ struct Planner {
   }
 };
 
+// As TrainOptions::probes_at() says, with a train.probe_every that the accumulation of the plan allows.
+std::int64_t probes_of(const RankPlan& asked, const TrainOptions& train) {
+  if (asked.updates == 0) return 0;
+  const std::int64_t between = (train.probe_every + asked.accumulation - 1) / asked.accumulation;  // updates
+  return 1 + (asked.updates + between - 1) / between;
+}
+
 std::vector<std::int64_t> shown_ranks(std::int64_t ranks, const Cluster& cluster) {
   std::vector<std::int64_t> shown = {1};
   for (std::int64_t count = std::max<std::int64_t>(2, cluster.gpus_per_node); count < ranks; count *= 8)
@@ -96,6 +103,7 @@ ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t rank
   plan.critical_batch = critical_batch_tokens(static_cast<double>(setup.train.tokens));
   plan.useful_ranks =
       static_cast<std::int64_t>(plan.critical_batch / static_cast<double>(setup.train.batch * setup.train.seq_len));
+  plan.probes = probes_of(plan.asked(), setup.train);
   plan.assumptions = assumptions_of(setup, plan, planner.ordered);
   plan.notes = notes_of(plan, setup);
   plan.warnings = warnings_of(plan, setup);

@@ -60,11 +60,16 @@ struct ScalePlan {
   std::vector<RankPlan> rows;     // by ranks: one, a node, eight times as many each time, and those that were asked for
   double critical_batch = 0;      // tokens of an update from which the plan warns (batch_size.h)
   std::int64_t useful_ranks = 0;  // with an update of at most so many tokens, each rank one forward step
+  std::int64_t probes = 0;        // of the run, with the ranks that were asked for
   std::vector<Assumption> assumptions;
   std::vector<std::string> notes, warnings;
 
   [[nodiscard]] const RankPlan& one() const { return rows.front(); }
   [[nodiscard]] const RankPlan& asked() const { return rows.back(); }
+  // Of all probes; nothing where the time of one is not known.
+  [[nodiscard]] std::optional<double> probe_seconds() const {
+    return speed.probe_seconds ? std::optional(static_cast<double>(probes) * *speed.probe_seconds) : std::nullopt;
+  }
   // Whether a rank of those that were asked for fits its GPU; nothing where the cluster does not say.
   [[nodiscard]] std::optional<bool> fits() const {
     return cluster.memory_gb ? std::optional(asked().memory.total() <= *cluster.memory_gb * 1e9) : std::nullopt;

@@ -1,7 +1,9 @@
 #include "plan/plan_text.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/console.h"
 #include "core/text.h"
 #include "plan/batch_size.h"
 #include "plan/exchange.h"
@@ -9,10 +11,12 @@
 namespace headscope {
 namespace {
 
+// Where a plan warns. All of these are chosen; nothing was measured that says where.
 constexpr double much_padding = 1.5;    // of the parameters
 constexpr double much_exchange = 0.25;  // of an update
+constexpr double much_probing = 0.1;    // of the time of the updates
+constexpr double small_step = 0.5;      // of the operations of the smallest forward step that was timed
 constexpr std::int64_t few_updates = 1000;
-constexpr std::int64_t least_measured_width = 512;  // d_model of 88m
 
 std::string in_file(const Cluster& cluster) {
   return cluster.file.empty() ? "" : fmt::format(" ({})", cluster.file);
@@ -115,13 +119,22 @@ std::string guide_note(const TrainOptions& train) {
   return note;
 }
 
-// Their number does not depend on that of the ranks.
-std::string left_out_note(const RankPlan& asked, const TrainOptions& train) {
-  const std::int64_t forward_steps = asked.updates * asked.accumulation;
-  return fmt::format(
-      "time and tokens/s are of updates alone. Not in them: about {} probes (one of 88m took an H200 up to 0.17 s), "
-      "checkpoints and measurements, which rank 0 makes while the others wait, reading data, and starting",
-      with_separators(1 + forward_steps / std::max<std::int64_t>(1, train.probe_every)));
+bool has_equal_updates(const ScalePlan& plan) {
+  return std::ranges::all_of(
+      plan.rows, [&](const RankPlan& row) { return row.tokens_per_update == plan.asked().tokens_per_update; });
+}
+
+// The time of all probes beside that of all updates.
+std::string probes_text(const ScalePlan& plan) {
+  const std::string count = fmt::format("{} probe{}", with_separators(plan.probes), plan.probes == 1 ? "" : "s");
+  if (!plan.probe_seconds()) return count + ": the time of a probe of this shape is not known";
+  return fmt::format("{}: up to {} beside {} of updates (one of 88m took an H200 up to {} s)", count,
+                     format_duration(*plan.probe_seconds()), format_duration(plan.asked().run_seconds()),
+                     *plan.speed.probe_seconds);
+}
+
+bool probes_much(const ScalePlan& plan) {
+  return plan.probe_seconds() > much_probing * plan.asked().run_seconds();
 }
 
 std::string updates_warning(const RankPlan& asked, const TrainOptions& train) {
@@ -131,9 +144,9 @@ std::string updates_warning(const RankPlan& asked, const TrainOptions& train) {
         "train.tokens",
         train.tokens, with_separators(asked.tokens_per_update));
   return fmt::format(
-      "updates: the whole run has {}, which is few (below {}): learning rate and warm-up need another choice, or the "
-      "run "
-      "more tokens",
+      "updates: the whole run has {}, which is few (below {}, chosen): learning rate and warm-up need another choice, "
+      "or "
+      "the run more tokens",
       with_separators(asked.updates), with_separators(few_updates));
 }
 
@@ -199,7 +212,14 @@ std::vector<std::string> notes_of(const ScalePlan& plan, const Setup& setup) {
   if (setup.device == "cpu") notes.emplace_back("device=cpu does not count: the plan is for GPUs, in bfloat16");
   notes.emplace_back("this is a calculation: headscope itself was not run on several GPUs");
   notes.push_back(guide_note(setup.train));
-  notes.push_back(left_out_note(asked, setup.train));
+  if (!has_equal_updates(plan))
+    notes.emplace_back(
+        "the rows of the table are different trainings: their updates have different numbers of tokens. The table "
+        "compares the speed of updates, not the time to a loss");
+  notes.emplace_back(
+      "time and tokens/s are of updates alone. Not in them: probes, checkpoints and measurements, which rank 0 makes "
+      "while the others wait, reading data, and starting");
+  if (plan.probes > 0 && !probes_much(plan)) notes.push_back(probes_text(plan));
   return notes;
 }
 
@@ -208,11 +228,12 @@ std::vector<std::string> warnings_of(const ScalePlan& plan, const Setup& setup) 
   const std::int64_t parameters = count_parameters(setup.model).total;
   std::vector<std::string> warnings;
   if (plan.fits() == false) warnings.push_back(memory_warning(asked, *plan.cluster.memory_gb));
-  if (plan.speed.is_assumed && setup.model.d_model < least_measured_width)
-    warnings.push_back(
-        fmt::format("speed: model.d_model={} is smaller than anything that was measured; such a model "
-                    "leaves most of a GPU idle and is slower than this by far",
-                    setup.model.d_model));
+  if (!plan.cluster.tokens_per_s && step_flops(setup) < small_step * least_flops_timed())
+    warnings.push_back(fmt::format(
+        "speed: a forward step of {:.3g} TFLOP: the smallest that was timed has {:.3g}; a GPU is less busy in "
+        "it, so the plan is too fast",
+        step_flops(setup) / 1e12, least_flops_timed() / 1e12));
+  if (probes_much(plan)) warnings.push_back(probes_text(plan));
   if (static_cast<double>(asked.tokens_per_update) > plan.critical_batch)
     warnings.push_back(batch_warning(plan, setup.train));
   if (asked.updates < few_updates) warnings.push_back(updates_warning(asked, setup.train));

@@ -16,8 +16,33 @@ struct Measured {
 };
 constexpr std::array<Measured, 2> measured_presets = {{{"88m", 8, 1, 554'735, 2.0e-3}, {"1.5b", 16, 2, 52'538, 81e-3}}};
 
+// docs/gpu.md, 88m, 8 x 2048 tokens: tokens/s with train.deterministic; train.recompute takes 25 % more time (before
+// keys were repeated for every head). Both are of whole updates. The optimizers do the same work in both, so forward
+// and backward pass take all of the further time.
+constexpr double deterministic_tokens_per_s = 451'014, recompute_time = 1.25;
+
+// docs/gpu.md: a probe of 88m with its validation loss, in the shape of the preset.
+constexpr double probe_of_88m = 0.17;
+
 // Of the peak rate, what whole updates reach: 88m 0.39 and 1.5b 0.55 of an H200's (docs/gpu.md).
 constexpr double reached_share = 0.4;
+
+// Of an update that takes so many times as long, what its forward steps take.
+double of_forward_steps(double update) {
+  const Measured& one = measured_presets.front();
+  const double seconds = static_cast<double>(one.batch * preset_setup(one.preset).train.seq_len) / one.tokens_per_s;
+  return (update * seconds - one.optimizer_seconds) / (seconds - one.optimizer_seconds);
+}
+
+std::string slowdown_text(const TrainOptions& train) {
+  const bool both = train.deterministic && train.recompute;
+  if (!train.deterministic && !train.recompute) return "";
+  return fmt::format("; {}: a forward step takes {:.2f} times as long, as {} on 88m (docs/gpu.md)",
+                     both                  ? "train.deterministic and train.recompute"
+                     : train.deterministic ? "train.deterministic"
+                                           : "train.recompute",
+                     slowdown(train), both ? "the product of what each took" : "it took");
+}
 
 bool same_shape(const DecoderConfig& a, const DecoderConfig& b) {
   return a.vocabulary == b.vocabulary && a.d_model == b.d_model && a.layers == b.layers && a.heads == b.heads &&
@@ -26,12 +51,21 @@ bool same_shape(const DecoderConfig& a, const DecoderConfig& b) {
 
 const Measured* measured_as(const Setup& setup, const Cluster& cluster) {
   if (!cluster.is_measured() || !step_on_gpu(setup).written_out) return nullptr;
-  if (setup.train.deterministic || setup.train.recompute) return nullptr;
   for (const Measured& one : measured_presets) {
     const Setup preset = preset_setup(one.preset);
     if (same_shape(preset.model, setup.model) && preset.train.seq_len == setup.train.seq_len) return &one;
   }
   return nullptr;
+}
+
+// No larger probe than that which was timed.
+std::optional<double> probe_seconds(const Setup& setup) {
+  const Setup timed = preset_setup("88m");
+  const TrainOptions &train = setup.train, &of = timed.train;
+  if (!same_shape(timed.model, setup.model) || train.seq_len != of.seq_len || train.batch > of.batch ||
+      train.validation_batches > of.validation_batches)
+    return std::nullopt;
+  return probe_of_88m;
 }
 
 GpuSpeed from_measured(const Measured& one, const Setup& setup) {
@@ -41,13 +75,11 @@ GpuSpeed from_measured(const Measured& one, const Setup& setup) {
                   with_separators(static_cast<std::int64_t>(one.tokens_per_s)), one.batch, setup.train.seq_len);
   if (setup.train.batch < one.batch)
     text += fmt::format("; {} x {} was not timed and is slower", setup.train.batch, setup.train.seq_len);
-  return {(tokens / one.tokens_per_s - one.optimizer_seconds) / tokens, one.optimizer_seconds, "measured",
-          std::move(text)};
+  return {slowdown(setup.train) * (tokens / one.tokens_per_s - one.optimizer_seconds) / tokens, one.optimizer_seconds,
+          "measured", text + slowdown_text(setup.train)};
 }
 
-}  // namespace
-
-GpuSpeed gpu_speed(const Setup& setup, const Cluster& cluster, const UpdateShares& whole) {
+GpuSpeed speed_of_updates(const Setup& setup, const Cluster& cluster, const UpdateShares& whole) {
   const auto tokens = static_cast<double>(setup.train.tokens_per_step());
   const double per_token = training_flops_per_token(setup.model, setup.train.seq_len);
   if (cluster.tokens_per_s) {
@@ -59,13 +91,36 @@ GpuSpeed gpu_speed(const Setup& setup, const Cluster& cluster, const UpdateShare
   }
   if (const Measured* one = measured_as(setup, cluster)) return from_measured(*one, setup);
   const double rate = reached_share * cluster.peak_tflops * 1e12;
-  return {per_token / rate, whole.polar_flops / rate, "assumed",
+  return {slowdown(setup.train) * per_token / rate, whole.polar_flops / rate, "assumed",
           fmt::format("one GPU reaches {:.0f} % of {} TFLOP/s (88m reached 39, 1.5b 55){}", 100 * reached_share,
-                      cluster.peak_tflops,
-                      setup.train.deterministic || setup.train.recompute
-                          ? "; train.deterministic and train.recompute each take about a fifth of that"
-                          : ""),
+                      cluster.peak_tflops, slowdown_text(setup.train)),
           true};
+}
+
+}  // namespace
+
+double step_flops(const Setup& setup) {
+  return training_flops_per_token(setup.model, setup.train.seq_len) *
+         static_cast<double>(setup.train.batch * setup.train.seq_len);
+}
+
+double least_flops_timed() {
+  const Measured& least = measured_presets.front();
+  Setup timed = preset_setup(least.preset);
+  timed.train.batch = least.batch;
+  return step_flops(timed);
+}
+
+double slowdown(const TrainOptions& train) {
+  const double deterministic = measured_presets.front().tokens_per_s / deterministic_tokens_per_s;
+  return (train.deterministic ? of_forward_steps(deterministic) : 1) *
+         (train.recompute ? of_forward_steps(recompute_time) : 1);
+}
+
+GpuSpeed gpu_speed(const Setup& setup, const Cluster& cluster, const UpdateShares& whole) {
+  GpuSpeed speed = speed_of_updates(setup, cluster, whole);
+  speed.probe_seconds = probe_seconds(setup);
+  return speed;
 }
 
 }  // namespace headscope

@@ -1,6 +1,7 @@
 // How fast one GPU of a cluster trains a model, by itself.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "plan/cluster.h"
@@ -14,13 +15,22 @@ struct GpuSpeed {
   double optimizer_seconds = 0;  // of an update, of all parameters
   std::string origin, text;      // measured, file or assumed; what it is
   bool is_assumed = false;
+  std::optional<double> probe_seconds = {};  // up to so many, on an H200; nothing: not known
 };
 
 // Bytes that a copy reads and writes, on one H200 (docs/gpu.md).
 constexpr double copy_bytes_per_s = 4.2e12;
 
-// tokens_per_s of the cluster's file; else what was measured on an H200, for the presets (docs/gpu.md); else the
-// operations at a share of the peak rate. whole: the update of one process.
+// Operations of one forward step with its backward pass, and of the smallest one that was timed: 88m, 8 x 2048 tokens
+// (docs/gpu.md).
+double step_flops(const Setup& setup);
+double least_flops_timed();
+
+// How many times as long a forward step takes with train.deterministic and train.recompute.
+double slowdown(const TrainOptions& train);
+
+// tokens_per_s of the cluster's file, which is of this configuration; else what was measured on an H200, for the
+// presets (docs/gpu.md); else the operations at a share of the peak rate. whole: the update of one process.
 GpuSpeed gpu_speed(const Setup& setup, const Cluster& cluster, const UpdateShares& whole);
 
 }  // namespace headscope

@@ -278,6 +278,97 @@ TEST(Plan, WarnsOfFewUpdates) {
   EXPECT_THAT(planned("88m", 1).warnings, Not(Contains(HasSubstr("updates: "))));
 }
 
+// 50 M tokens on 64 ranks are 95 updates of 64 forward steps. train.probe_every=120 becomes 128, two updates: probes
+// before the first update, after 2, 4, … 94, and after the last. 49 of 0.17 s.
+TEST(Plan, CountsProbesBesideTheUpdates) {
+  const ScalePlan many = planned("88m", 64);
+  std::int64_t probes = 0;
+  for (std::int64_t update = 0; update <= 95; ++update) probes += update % 2 == 0 || update == 95 ? 1 : 0;
+  EXPECT_EQ(many.probes, probes);
+  EXPECT_NEAR(*many.probe_seconds(), 8.33, 1e-9);
+  EXPECT_THAT(many.warnings, Contains(HasSubstr("49 probes: up to 8.3 s beside 1.7 s of updates")));
+  // 3,051 updates of two forward steps: 1 + 50 + 1, 8.84 s of 90, less than a tenth.
+  const ScalePlan one = planned("88m", 1);
+  EXPECT_EQ(one.probes, 52);
+  EXPECT_THAT(one.warnings, Not(Contains(HasSubstr("probes"))));
+  EXPECT_THAT(one.notes, Contains(HasSubstr("52 probes: up to 8.8 s beside 1 min 30 s of updates")));
+  // Other shapes, and larger probes, were not timed.
+  auto larger = preset_setup("88m");
+  larger.train.batch = 8;
+  for (const auto& setup : {preset_setup("1.5b"), preset_setup("tiny"), larger}) {
+    const ScalePlan plan = compute_plan(setup, ring, 64, cluster_of("h200x8"));
+    EXPECT_FALSE(plan.probe_seconds());
+    EXPECT_THAT(plan.notes, Contains(HasSubstr("the time of a probe of this shape is not known")));
+    EXPECT_THAT(plan.warnings, Not(Contains(HasSubstr("probes"))));
+  }
+}
+
+// docs/gpu.md, 88m, 8 x 2048 tokens: 451,014 tokens/s with train.deterministic, 25 % more time with train.recompute.
+TEST(Plan, DeterministicAndRecomputeTakeLonger) {
+  const auto seconds = [](const char* preset, std::int64_t batch, bool deterministic, bool recompute,
+                          const Cluster& cluster) {
+    auto setup = preset_setup(preset);
+    setup.train.batch = batch;
+    setup.train.accumulation = 1;
+    setup.train.deterministic = deterministic;
+    setup.train.recompute = recompute;
+    return compute_plan(setup, ring, 1, cluster).one().update_seconds();
+  };
+  const Cluster measured = cluster_of("h200x8"), assumed = cluster_of("h100x8"), file = with_speed(100'000);
+  EXPECT_NEAR(8 * 2048 / seconds("88m", 8, true, false, measured), 451'014, 1e-3);
+  EXPECT_NEAR(seconds("88m", 8, false, true, measured) / (8 * 2048 / 554'735.0), 1.25, 1e-9);
+  // The optimizers, 2 ms of 88m, take as long as before.
+  const double plain = 8 * 2048 / 554'735.0 - 2e-3, slower = 8 * 2048 / 451'014.0 - 2e-3;
+  EXPECT_NEAR(seconds("1.5b", 32, true, false, measured) - 81e-3,
+              (seconds("1.5b", 32, false, false, measured) - 81e-3) * slower / plain, 1e-9);
+  for (const char* preset : {"tiny", "88m", "1.5b"}) {
+    const double before = seconds(preset, 8, false, false, assumed);
+    EXPECT_GT(seconds(preset, 8, true, false, assumed), 1.1 * before);
+    EXPECT_GT(seconds(preset, 8, false, true, assumed), 1.1 * before);
+    EXPECT_GT(seconds(preset, 8, true, true, assumed), 1.3 * before);
+    // A file's speed is that of the configuration.
+    EXPECT_EQ(seconds(preset, 8, true, true, file), seconds(preset, 8, false, false, file));
+  }
+}
+
+// 88m has 88.6 M parameters in products: 6 operations each and token, and 3.5·2·2048·512 in each of 22 layers' causal
+// attention. 11.3 TFLOP in 8 x 2048 tokens, the smallest forward step that was timed.
+TEST(Plan, WarnsOfSmallForwardSteps) {
+  const double per_token = 6 * (49152.0 * 512 + 22.0 * (1536 * 512 + 2 * 2048 * 512)) + 3.5 * 2 * 2048 * 512 * 22;
+  EXPECT_NEAR(per_token * 8 * 2048 / 1e12, 11.36, 0.005);
+  const auto small =
+      HasSubstr("the smallest that was timed has 11.4; a GPU is less busy in it, so the plan is too fast");
+  const auto warnings = [](const char* preset, std::int64_t batch, const Cluster& cluster) {
+    auto setup = preset_setup(preset);
+    setup.train.batch = batch;
+    return compute_plan(setup, ring, 8, cluster).warnings;
+  };
+  const Cluster measured = cluster_of("h200x8"), assumed = cluster_of("h100x8");
+  for (const Cluster& cluster : {measured, assumed}) {
+    EXPECT_THAT(warnings("88m", 4, cluster), Not(Contains(small)));  // half of it
+    EXPECT_THAT(warnings("88m", 3, cluster), Contains(::testing::AllOf(small, HasSubstr("step of 4.26 TFLOP"))));
+    EXPECT_THAT(warnings("1.5b", 1, cluster), Not(Contains(small)));
+    EXPECT_THAT(warnings("tiny", 16, cluster), Contains(small));
+  }
+  EXPECT_THAT(warnings("tiny", 16, with_speed(1e6)), Not(Contains(small)));
+  const ScalePlan usual = planned("88m", 8);
+  EXPECT_THAT(usual.assumptions, Contains(testing::Field(&Assumption::text, HasSubstr("4 x 2048 was not timed and is "
+                                                                                      "slower"))));
+}
+
+TEST(Plan, SaysThatRowsAreDifferentTrainings) {
+  auto setup = preset_setup("88m");
+  const auto different = HasSubstr("the rows of the table are different trainings");
+  EXPECT_THAT(compute_plan(setup, ring, 64, cluster_of("h200x8")).notes, Contains(different));
+  setup.train.accumulation = 64;
+  EXPECT_THAT(compute_plan(setup, ring, 64, cluster_of("h200x8")).notes, Not(Contains(different)));
+}
+
+// docs/scale.md: the rings have the NICs of the node that has fewest ranks.
+TEST(Plan, ANinthRankIsSlowerThanEight) {
+  EXPECT_LT(planned("88m", 9).asked().tokens_per_s(), planned("88m", 8).asked().tokens_per_s());
+}
+
 TEST(Plan, WarnsOfPaddingAndOfMemory) {
   EXPECT_THAT(planned("88m", 8).warnings, Not(Contains(HasSubstr("padding"))));
   EXPECT_THAT(

@@ -238,9 +238,22 @@ class Numbers(Plans):
         self.assertEqual(measured["assumptions"][0]["origin"], "measured")
         wider = self.plan("train", "--preset", "88m", "--ranks", 16, "--set", "model.d_ff=4096")
         self.assertEqual(wider["assumptions"][0]["origin"], "assumed")
-        for slower in ("train.deterministic=true", "train.recompute=true", "train.seq_len=1024"):
-            printed = self.plan("train", "--preset", "88m", "--ranks", 16, "--set", slower)
-            self.assertEqual(printed["assumptions"][0]["origin"], "assumed", slower)
+        printed = self.plan("train", "--preset", "88m", "--ranks", 16, "--set", "train.seq_len=1024")
+        self.assertEqual(printed["assumptions"][0]["origin"], "assumed")
+
+    def test_DeterministicAndRecompute_TakeLonger(self):
+        # docs/gpu.md, 8 x 2048 tokens: 451,014 tokens/s against 554,735, and 25 % more time; optimizers as before.
+        plain = 8 * 2048 / 554_735
+        for key, update in (("deterministic", 8 * 2048 / 451_014), ("recompute", 1.25 * plain)):
+            for keys in (H200X8, {"gpus_per_node": 8, "link_gb_s": 100, "nic_gb_s": 20}):
+                oracle = Oracle("88m", keys)
+                oracle.per_token *= (update - 2.0e-3) / (plain - 2.0e-3)
+                expected = {name: value for name, value in oracle.plan(16).items() if name != "memory_mb"}
+                cluster = "h200x8" if keys is H200X8 else self.cluster(**keys)
+                printed = self.plan("train", "--preset", "88m", "--ranks", 16, "--cluster", cluster, "--set",
+                                    f"train.{key}=true")
+                self.assert_plan(printed, expected)
+                self.assertIn(f"train.{key}: a forward step takes 1.2", printed["assumptions"][0]["text"])
 
     def test_OrderedGradientsTravelForEachForwardStep(self):
         oracle = Oracle("88m", ordered=True)
@@ -282,8 +295,9 @@ class Text(Plans):
         expected = Oracle("88m").plan(64)
         self.assertRegex(result.stdout, rf"(?m)^ +64 +524,288 +{expected['tokens_per_s'] / 1e6:.1f} M +0\.\d\d .* "
                                         rf"{expected['bytes_per_update'] / 1e9:.2f} ")
-        for words in ("\n  measured  ", "\n  assumed  ", "\n  fitted  ", "loss with more nodes: 0.7 %", "\n  published  ", "(Zhang et al. 2024",
-                      "\n  warning     batch: 524,288 tokens an update are about 3 times 157,286 tokens", "64 ranks cannot share"):
+        for words in ("\n  measured  ", "\n  assumed  ", "\n  fitted  ", "\n  published  ", "(Zhang et al. 2024",
+                      "\n  warning     batch: 524,288 tokens an update are about 3 times 157,286 tokens",
+                      "\n  warning     49 probes: up to 8.3 s beside 1.7 s of updates", "loss with more nodes: 0.7 %", "64 ranks cannot share"):
             self.assertIn(words, result.stdout)
         self.assertTrue(all(len(line) <= 110 for line in result.stdout.splitlines()))
         self.assertEqual(list(self.folder.iterdir()), [])
