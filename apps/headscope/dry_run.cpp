@@ -16,7 +16,7 @@ std::string fits_text(const TrainEstimate& each) {
 }  // namespace
 
 int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
-            const CommonFlags& common) {
+            std::int64_t at_once, const CommonFlags& common) {
   theme_named(theme);
   const TrainEstimate each = torch_half().estimate(setup);
   const double seconds = static_cast<double>(runs) * each.seconds;
@@ -26,6 +26,7 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
                                            {"threads", each.threads},
                                            {"parameters", each.parameters.total},
                                            {"runs", runs},
+                                           {"at_once", at_once},
                                            {"tokens", each.tokens},
                                            {"steps", each.steps},
                                            {"probes", each.probes},
@@ -39,10 +40,14 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
   if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
   fmt::print("  each run    {} in {} steps, {} probes\n", tokens_text(each.tokens), each.steps, each.probes);
   for (const std::string& notice : notices(setup)) fmt::print("  note        {}\n", notice);
-  fmt::print("  memory      about {:.1f} GB{}\n", each.memory_mb / 1024, fits_text(each));
+  if (at_once > 1)
+    fmt::print("  memory      about {:.1f} GB: {} runs at once, {:.1f} GB each{}\n",
+               static_cast<double>(at_once) * each.memory_mb / 1024, at_once, each.memory_mb / 1024, fits_text(each));
+  else
+    fmt::print("  memory      about {:.1f} GB{}\n", each.memory_mb / 1024, fits_text(each));
   fmt::print("  threads     {}\n", each.threads);
-  fmt::print("  time        about {} in all on {} (from a matrix product timed just now)\n", format_duration(seconds),
-             each.device);
+  fmt::print("  time        about {} in all on {} (from a matrix product timed just now{})\n", format_duration(seconds),
+             each.device, at_once > 1 ? "; one run after another" : "");
   return 0;
 }
 

@@ -7,8 +7,8 @@
 namespace headscope {
 
 // Refuses what the run would refuse at its start, then prints what it would take. `runs`: the number of trainings.
-// `of`: which trainings these are, "QK,NoQK of seeds 42"; empty where there is one.
+// `of`: which trainings these are, "QK,NoQK of seeds 42"; empty where there is one. `at_once`: side by side.
 int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, const std::string& of,
-            const CommonFlags& common);
+            std::int64_t at_once, const CommonFlags& common);
 
 }  // namespace headscope

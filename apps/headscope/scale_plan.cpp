@@ -43,6 +43,8 @@ ordered_json json_of(const RankPlan& row) {
             {"optimizer", row.optimizer},
             {"gradients", row.reduce},
             {"weights", row.gather},
+            {"numbers", row.numbers},
+            {"copies", row.copying},
             {"straggler_factor", row.straggler},
             {"all", row.update_seconds()}}}};
 }
@@ -77,6 +79,8 @@ ordered_json json_of(const ScalePlan& plan, const Setup& setup, const PlannedRun
     const ManyRuns many = plan_runs(plan, runs.runs);
     object["study"] = {{"rounds", many.rounds},
                        {"side_by_side_hours", many.side_by_side / 3600},
+                       {"side_by_side_gpu_hours", many.gpu_hours},
+                       {"side_by_side_fits", plan.fits(plan.one()) ? ordered_json(*plan.fits(plan.one())) : ordered_json()},
                        {"one_after_another_hours", many.one_after_another / 3600}};
   }
   for (const Assumption& assumption : plan.assumptions)
@@ -122,8 +126,15 @@ void print_table(const ScalePlan& plan) {
 void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
   const ManyRuns many = plan_runs(plan, runs.runs);
   const std::int64_t gpus = plan.asked().ranks;
-  print_line("study", fmt::format("{} runs side by side, {} at once, a GPU each: {} in all; nothing is exchanged",
-                                  runs.runs, std::min(runs.runs, gpus), format_duration(many.side_by_side)));
+  const std::int64_t idle = std::max<std::int64_t>(0, gpus - runs.runs);
+  print_line("study", fmt::format("{} runs side by side, {} at once, a GPU each: {} in all, {:.3g} GPU-hours{}; nothing "
+                                  "is exchanged",
+                                  runs.runs, std::min(runs.runs, gpus), format_duration(many.side_by_side),
+                                  many.gpu_hours, idle == 0 ? "" : fmt::format(", {} GPUs idle", idle)));
+  if (gpus > 1 && plan.fits(plan.one()))
+    print_line(*plan.fits(plan.one()) ? "" : "warning",
+               fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes(plan.one().memory.total()),
+                           *plan.fits(plan.one()) ? "fits" : "does not fit", *plan.cluster.memory_gb));
   if (gpus > 1)
     print_line("instead", fmt::format("one run after another, each on {} ranks: {} in all; {}", with_separators(gpus),
                                       plan.asked().updates == 0 ? "-" : format_duration(many.one_after_another),

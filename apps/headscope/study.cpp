@@ -146,8 +146,8 @@ void divide_threads(StudyOptions& options, std::size_t workers, Console& console
   if (options.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr) return;
   options.threads = static_cast<std::int64_t>(std::max<std::size_t>(1, available_cores() / workers));
   if (options.device == "cpu")
-    console.info(fmt::format("{} at once, with {} thread{} each: the bytes of one after another with --threads {}",
-                             workers, options.threads, options.threads == 1 ? "" : "s", options.threads));
+    console.info(fmt::format("{} at once, with {} thread{} each: the bytes of a serial study with --threads {}", workers,
+                             options.threads, options.threads == 1 ? "" : "s", options.threads));
 }
 
 StudyOutcome train_study(const StudyJob& job, std::vector<std::string> devices, const CommonFlags& common) {
@@ -188,7 +188,9 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
     return plan_ranks(options, RanksReduce::by_backend, flags.plan, flags.theme, {count_trainings(options), of},
                       common);
   const std::vector<std::string> devices = devices_of(flags, options);
-  if (flags.dry_run) return dry_run(options, flags.theme, count_trainings(options), of, common);
+  if (flags.dry_run)
+    return dry_run(options, flags.theme, count_trainings(options), of,
+                   std::max<std::int64_t>(1, static_cast<std::int64_t>(devices.size())), common);
   const StudyOutcome outcome = train_study({options, folder, flags.theme}, devices, common);
   if (common.json) {
     ordered_json object = json_of(outcome);

@@ -145,7 +145,7 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
   const SeedRuns runs = seed_runs(flags, common);
   if (flags.dry_run)
     return dry_run(runs.jobs.front().options, flags.theme, static_cast<std::int64_t>(runs.jobs.size()),
-                   "seeds " + runs.seeds, common);
+                   "seeds " + runs.seeds, /*at_once=*/1, common);
   ordered_json printed = ordered_json::array();
   for (const TrainRunJob& job : runs.jobs) {
     console.info(fmt::format("seed {}", job.options.seed));
@@ -216,8 +216,10 @@ int train_command_line(TrainFlags& flags, const CommonFlags& common) {
   choose_out(job.folder, common, "train-" + job.options.preset);
   // Of several ranks when all have come, so that none waits for one that was refused.
   if (!place.several() || flags.dry_run) check_out(job.folder, train_command, RunWrites::as_it_goes);
-  if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", common);
-  if (ranks > place.size) return launch_ranks(ranks, job.options.ranks.timeout);
+  if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", /*at_once=*/1, common);
+  if (ranks > place.size)
+    return launch_ranks(ranks, job.options.ranks.timeout,
+                        resume_hint(train_command, job.folder.out) + fmt::format(" --ranks {}", ranks));
   const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)

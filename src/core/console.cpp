@@ -66,7 +66,7 @@ void Console::draw(std::string_view above) {
   drawn_ = std::min(bars_.size(), height);  // the cursor cannot go up to a line that left the terminal
   const std::size_t hidden = bars_.size() - drawn_ + (drawn_ < bars_.size() ? 1 : 0);
   std::vector<std::string> lines;
-  for (const Progress* progress : std::span(bars_).first(bars_.size() - hidden)) lines.push_back(progress->bar());
+  for (const Progress* progress : std::span(bars_).first(bars_.size() - hidden)) lines.push_back(progress->bar(/*last=*/false));
   if (hidden > 0) lines.push_back(fmt::format("and {} more", hidden));
   for (std::size_t i = 0; i < lines.size(); ++i) text.append(i == 0 ? "" : "\n").append(shortened(lines[i], width));
   write(text);
@@ -117,33 +117,37 @@ void Progress::advance(std::size_t done, std::string note) {
   if (done_ < total_ && Clock::now() - shown_ >= interval) show(false);  // the destructor shows the last line
 }
 
-std::string Progress::line() const {
+std::string Progress::line(bool last) const {
   const double elapsed = seconds_since(start_);
   const double rate = static_cast<double>(done_ - done_at_start_) / std::max(elapsed, 1e-9);
   std::string text = fmt::format("{}/{} {}", done_, total_, unit_);
   if (rate > 0) text += fmt::format(", {:.3g} {}/s", rate, unit_);
-  if (rate > 0 && done_ < total_)
+  if (rate > 0 && done_ < total_ && !last)
     text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
   if (!note_.empty()) text += ", " + note_;
   if (done_ == total_) text += fmt::format(", {}", format_duration(elapsed));
   return text;
 }
 
-std::string Progress::bar() const {
+// Bars begin in one column.
+std::string Progress::bar(bool last) const {
   constexpr std::size_t width = 30;
   const std::size_t filled = total_ == 0 ? width : width * done_ / total_;
   std::string bar;
   for (std::size_t i = 0; i < width; ++i) bar += i < filled ? "█" : "░";
-  return fmt::format("{} {} {}", label_, bar, line());
+  std::size_t longest = 0;
+  for (const Progress* other : console_.bars_) longest = std::max(longest, other->label_.size());
+  return fmt::format("{:<{}} {} {}", label_, longest, bar, line(last));
 }
 
 void Progress::show(bool last) {
   if (console_.options_.quiet) return;
   shown_ = Clock::now();
   // A run too short for a second line gets only its last one.
-  if (!console_.terminal_) return console_.write(fmt::format("headscope: {}: {}\n", label_, line()));
+  if (!console_.terminal_) return console_.write(fmt::format("headscope: {}: {}\n", label_, line(last)));
+  const std::string ended = last ? bar(last) + "\n" : "";
   if (last) std::erase(console_.bars_, this);
-  console_.draw(last ? bar() + "\n" : "");
+  console_.draw(ended);
 }
 
 std::string utc_now() {

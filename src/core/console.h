@@ -71,8 +71,8 @@ class Progress {
  private:
   friend class Console;
   void advance(std::size_t done, std::string note);
-  [[nodiscard]] std::string line() const;
-  [[nodiscard]] std::string bar() const;
+  [[nodiscard]] std::string line(bool last) const;
+  [[nodiscard]] std::string bar(bool last) const;
   void show(bool last);
 
   Console& console_;

@@ -47,6 +47,7 @@ TrainResult train_in(const TrainingRun& run, const TrainJob& job) {
                        static_cast<std::size_t>(done));
   };
   observer.warning = [&](std::string_view text) { run.console.warn(text); };
+  observer.resumed = [&](std::string_view text) { run.console.info(text); };
   observer.saving = [&] { run.console.info("saving"); };
   observer.before_writing = [&] { static_cast<void>(run.folder.place()); };
   return train(job, run.corpus, run.device, observer);
@@ -127,13 +128,26 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run, const Ra
   return outcome;
 }
 
+// "4 ranks through gloo, 1 thread each: the bytes of one process with --threads 1"
+std::string ranks_text(const Ranks& ranks, const ComputeDevice& device) {
+  const std::string text = fmt::format("{} ranks through {}", ranks.size(), ranks.backend());
+  if (!device.device.is_cpu()) return text;
+  const std::string threads =
+      fmt::format("{}, {} thread{} each", text, device.threads, device.threads == 1 ? "" : "s");
+  return ranks.ordered() ? fmt::format("{}: the bytes of one process with --threads {}", threads, device.threads)
+                         : threads;
+}
+
 // The first rank, or the only one: all files are its own.
 TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
   nlohmann::ordered_json facts;
   if (ranks.several()) facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}};
   TrainingRun run = begin_training(
       job, train_command, std::move(facts), {job.options.seed}, /*shared=*/false, console,
-      [&](const ComputeDevice& device, const Corpus& corpus) { ranks.compare(common_facts(job, device, corpus)); });
+      [&](const ComputeDevice& device, const Corpus& corpus) {
+        ranks.compare(common_facts(job, device, corpus));
+        if (ranks.several()) console.info(ranks_text(ranks, device));
+      });
   return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run, ranks); }); });
 }
 
@@ -155,7 +169,9 @@ TrainRunOutcome run_training(const TrainRunJob& job, Console& console) {
   if (job.place.launched_here) take_repeated_signals_as_one();
   validate(job.options);
   check_ranks(job.options.train, job.place.size);
-  const Ranks ranks(job.place, job.options.ranks, [&] { return choose_device(device_of(job)).device; });
+  const Ranks ranks(
+      job.place, job.options.ranks, [&] { return choose_device(device_of(job)).device; },
+      [&](const std::string& whom) { console.info(whom); });
   return ranks.live([&] {
     check_gpus(job, ranks);
     return ranks.first() ? lead(job, ranks, console) : follow(job, ranks, console);

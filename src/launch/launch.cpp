@@ -136,22 +136,23 @@ class RankProcesses {
 
   // A rank that ended by itself has said what happened. One that waits for others to come and is told to stop says
   // nothing.
-  void check_that_somebody_spoke() const {
+  void check_that_somebody_spoke(const std::string& hint) const {
     for (const Rank& rank : ranks_)
       if (rank.code() != 0 && !rank.was_signalled()) return;
     for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (ranks_[i].was_killed() && WTERMSIG(*ranks_[i].status) != SIGTERM) fail_killed(i);
+      if (ranks_[i].was_killed() && WTERMSIG(*ranks_[i].status) != SIGTERM) fail_killed(i, hint);
     for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (ranks_[i].was_killed()) fail_killed(i);
+      if (ranks_[i].was_killed()) fail_killed(i, hint);
     if (code() != 0)
       throw Error(Fault::interrupted,
-                  "interrupted before the ranks could save; what a checkpoint has goes on with --resume");
+                  fmt::format("interrupted before the ranks could save; from the last checkpoint, {}", hint));
   }
 
  private:
-  [[noreturn]] void fail_killed(std::size_t rank) const {
-    fail_runtime("rank {} of {} was ended by signal {} ({}); go on with --resume", rank, ranks_.size(),
-                 WTERMSIG(*ranks_[rank].status), ::strsignal(WTERMSIG(*ranks_[rank].status)));
+  [[noreturn]] void fail_killed(std::size_t rank, const std::string& hint) const {
+    const int number = WTERMSIG(*ranks_[rank].status);
+    fail_runtime("rank {} of {} (process {}) was ended by signal {} ({}); {}", rank, ranks_.size(),
+                 ranks_[rank].process, number, ::strsignal(number), hint);
   }
 
   [[nodiscard]] std::vector<pid_t> running() const {
@@ -198,10 +199,10 @@ std::int64_t threads_of_a_rank(std::int64_t count) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(available_cores()) / count);
 }
 
-int launch_ranks(std::int64_t count, double grace) {
+int launch_ranks(std::int64_t count, double grace, const std::string& hint) {
   RankProcesses ranks(count, grace);
   ranks.wait();
-  ranks.check_that_somebody_spoke();
+  ranks.check_that_somebody_spoke(hint);
   return ranks.code();
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace headscope {
 
@@ -12,7 +13,7 @@ std::int64_t threads_of_a_rank(std::int64_t count);
 // them. A signal that asks to stop, or to pause, is passed on to each; the second one that asks to stop kills them.
 // Where a rank fails, the others get `grace` seconds to end by themselves. They are killed when this process dies.
 // Returns their exit code: 2 before 1 before 130 before 0. Throws Error(Fault::runtime) where they cannot be started,
-// and where none of them could say what happened. To be called before there are threads.
-int launch_ranks(std::int64_t count, double grace);
+// and where none of them could say what happened; `hint` says how to go on. To be called before there are threads.
+int launch_ranks(std::int64_t count, double grace, const std::string& hint);
 
 }  // namespace headscope

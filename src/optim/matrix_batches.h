@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "launch/deal.h"
+#include "plan/deal.h"
 #include "model/decoder.h"
 
 namespace headscope {

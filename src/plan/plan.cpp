@@ -113,6 +113,7 @@ ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t rank
 ManyRuns plan_runs(const ScalePlan& plan, std::int64_t runs) {
   ManyRuns many{.runs = runs, .rounds = (runs + plan.asked().ranks - 1) / plan.asked().ranks};
   many.side_by_side = static_cast<double>(many.rounds) * plan.one().run_seconds();
+  many.gpu_hours = static_cast<double>(runs) * plan.one().gpu_hours();
   many.one_after_another = static_cast<double>(runs) * plan.asked().run_seconds();
   return many;
 }

@@ -70,10 +70,11 @@ struct ScalePlan {
   [[nodiscard]] std::optional<double> probe_seconds() const {
     return speed.probe_seconds ? std::optional(static_cast<double>(probes) * *speed.probe_seconds) : std::nullopt;
   }
-  // Whether a rank of those that were asked for fits its GPU; nothing where the cluster does not say.
-  [[nodiscard]] std::optional<bool> fits() const {
-    return cluster.memory_gb ? std::optional(asked().memory.total() <= *cluster.memory_gb * 1e9) : std::nullopt;
+  // Whether a rank of a row fits its GPU; nothing where the cluster does not say.
+  [[nodiscard]] std::optional<bool> fits(const RankPlan& row) const {
+    return cluster.memory_gb ? std::optional(row.memory.total() <= *cluster.memory_gb * 1e9) : std::nullopt;
   }
+  [[nodiscard]] std::optional<bool> fits() const { return fits(asked()); }
 };
 
 // Of a setup that validate() accepts, on a GPU in bfloat16. ranks: 1 to most_ranks.
@@ -83,6 +84,7 @@ ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t rank
 struct ManyRuns {
   std::int64_t runs = 1, rounds = 1;
   double side_by_side = 0, one_after_another = 0;  // seconds
+  double gpu_hours = 0;                            // side by side
 };
 ManyRuns plan_runs(const ScalePlan& plan, std::int64_t runs);
 

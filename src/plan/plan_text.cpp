@@ -86,7 +86,7 @@ std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
           ? fmt::format("{} tokens, the least critical batch that the definition allows: beyond the critical batch,",
                         limit)
           : fmt::format("the critical batch ({} tokens, of a run of {}): beyond it,", limit, tokens_text(train.tokens));
-  text += " twice the tokens save less and less updates";
+  text += " twice the tokens save fewer and fewer updates";
   if (plan.useful_ranks > 0)
     text += fmt::format("; with train.batch={} {} is reached at {} rank{}", train.batch,
                         is_below_law(train) ? "this least one" : "it", with_separators(plan.useful_ranks),
@@ -215,7 +215,8 @@ std::vector<std::string> notes_of(const ScalePlan& plan, const Setup& setup) {
   if (!has_equal_updates(plan))
     notes.emplace_back(
         "the rows of the table are different trainings: their updates have different numbers of tokens. The table "
-        "compares the speed of updates, not the time to a loss");
+        "compares the speed of updates, not the time to a loss. 'A GPU against one' compares a rank with one GPU whose "
+        "updates have as many tokens as those of the row");
   notes.emplace_back(
       "time and tokens/s are of updates alone. Not in them: probes, checkpoints and measurements, which rank 0 makes "
       "while the others wait, reading data, and starting");

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "launch/deal.h"
+#include "plan/deal.h"
 
 namespace headscope {
 namespace {

@@ -1,5 +1,5 @@
 // What each rank owns of an update, counted: what optim/shares.h makes of a decoder with its tensors. Both deal with
-// launch/deal.h.
+// plan/deal.h.
 #pragma once
 
 #include <cstdint>

@@ -75,6 +75,7 @@ GpuSpeed from_measured(const Measured& one, const Setup& setup) {
                   with_separators(static_cast<std::int64_t>(one.tokens_per_s)), one.batch, setup.train.seq_len);
   if (setup.train.batch < one.batch)
     text += fmt::format("; {} x {} was not timed and is slower", setup.train.batch, setup.train.seq_len);
+  text += fmt::format("; {:.3g} ms of each update are the optimizers'", 1000 * one.optimizer_seconds);
   return {slowdown(setup.train) * (tokens / one.tokens_per_s - one.optimizer_seconds) / tokens, one.optimizer_seconds,
           "measured", text + slowdown_text(setup.train)};
 }

@@ -100,7 +100,8 @@ const Ranks& Ranks::one() {
   return ranks;
 }
 
-Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::function<at::Device()>& device)
+Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::function<at::Device()>& device,
+             const std::function<void(const std::string&)>& say)
     : place_(place) {
   if (!several() && (place_.said_by.empty() || options.backend == RanksBackend::by_device)) return;
   // c10d prints pages where a connection is not made, or breaks; the error says it.
@@ -116,7 +117,7 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   if (nccl) connection_->device = own_device;
   connection_->timeout = options.timeout;
   const Milliseconds timeout(std::max<std::int64_t>(1, static_cast<std::int64_t>(options.timeout * 1000)));
-  connection_->store = rendezvous(place_, options.timeout);
+  connection_->store = rendezvous(place_, options.timeout, say);
   connection_->store->setTimeout(timeout);
   try {
     // With a connection of its own: a call that waits keeps others of the same one waiting. It begins before the ranks

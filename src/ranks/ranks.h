@@ -34,8 +34,10 @@ class Ranks {
   Ranks();
   // Connects the ranks that a launcher started; one process where it started no other. One rank of a launcher connects,
   // too, where the options name a backend. Waits for the others. Throws Error(Fault::runtime) where they do not come,
-  // Error(Fault::input) where the device has no such backend. `device` is asked for where there is a connection.
-  Ranks(const RankPlace& place, const RanksOptions& options, const std::function<at::Device()>& device);
+  // Error(Fault::input) where the device has no such backend. `device` is asked for where there is a connection. Rank 0
+  // says once whom it waits for, when that takes long.
+  Ranks(const RankPlace& place, const RanksOptions& options, const std::function<at::Device()>& device,
+        const std::function<void(const std::string&)>& say = [](const std::string&) {});
   // One process, for those that keep a reference.
   static const Ranks& one();
   ~Ranks();

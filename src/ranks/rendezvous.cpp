@@ -63,7 +63,8 @@ void make_room_for_connections(const RankPlace& place) {
 
 class Rendezvous {
  public:
-  Rendezvous(const RankPlace& place, double timeout) : place_(place), timeout_(timeout) {}
+  Rendezvous(const RankPlace& place, double timeout, const std::function<void(const std::string&)>& say)
+      : place_(place), timeout_(timeout), say_(say) {}
 
   C10dStore all_here() {
     make_room_for_connections(place_);
@@ -202,7 +203,12 @@ class Rendezvous {
   }
 
   void wait_for_all(const C10dStore& store) const {
-    while (!store->check({all_key})) {
+    constexpr double seconds_of_patience = 10;
+    for (bool has_said = !place_.first(); !store->check({all_key});) {
+      if (!has_said && seconds_since(start_) > seconds_of_patience) {
+        say_(fmt::format("waits for {} at {}, {:g} s at most", missing_ranks(store), address(place_), timeout_));
+        has_said = true;
+      }
       if (!text_at(store, ending_key).empty()) end_rendezvous(store, place_, Error(Fault::runtime, ""));
       if (interrupt_requested()) {
         end_by_the_signal();
@@ -213,27 +219,33 @@ class Rendezvous {
     }
   }
 
-  [[nodiscard]] std::string missing_text(const C10dStore& store) const {
+  // "rank 1, rank 3 of 4"
+  [[nodiscard]] std::string missing_ranks(const C10dStore& store) const {
     std::vector<int> missing;
     for (int rank = 0; rank < place_.size; ++rank)
       if (!store->check({seat(rank)})) missing.push_back(rank);
     constexpr std::size_t most = 8;
     const std::string more = missing.size() > most ? fmt::format(" and {} more", missing.size() - most) : "";
     missing.resize(std::min(missing.size(), most));
-    return fmt::format("rank {}{} of {} did not come to {} within {:g} s; start all of them, or see {}",
-                       fmt::join(missing, ", rank "), more, place_.size, address(place_), timeout_, place_.said_by);
+    return fmt::format("rank {}{} of {}", fmt::join(missing, ", rank "), more, place_.size);
+  }
+
+  [[nodiscard]] std::string missing_text(const C10dStore& store) const {
+    return fmt::format("{} did not come to {} within {:g} s; start all of them, or see {}", missing_ranks(store),
+                       address(place_), timeout_, place_.said_by);
   }
 
   const RankPlace& place_;
   double timeout_;
+  const std::function<void(const std::string&)>& say_;
   Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace
 
-C10dStore rendezvous(const RankPlace& place, double timeout) {
+C10dStore rendezvous(const RankPlace& place, double timeout, const std::function<void(const std::string&)>& say) {
   try {
-    return Rendezvous(place, timeout).all_here();
+    return Rendezvous(place, timeout, say).all_here();
   } catch (const std::system_error& error) {
     fail_on_machine(place, Fault::runtime,
                     fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)", error.what()));

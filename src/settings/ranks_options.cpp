@@ -22,7 +22,7 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
 // The change that keeps probes between updates; empty where none is needed.
 std::string probes_between(const TrainOptions& options, std::int64_t accumulation) {
   const std::int64_t updates = (options.probe_every + accumulation - 1) / accumulation;
-  return options.probe_every % accumulation == 0 ? "" : fmt::format(", train.probe_every={}", updates * accumulation);
+  return options.probe_every % accumulation == 0 ? "" : fmt::format(" train.probe_every={}", updates * accumulation);
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ void check_ranks(const TrainOptions& options, std::int64_t ranks) {
   fail_input(
       "{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", ranks, options.accumulation,
       fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
-      steps ? fmt::format("train.batch={} and train.accumulation={}{}, which keep the {} tokens of an update",
+      steps ? fmt::format("--set train.batch={} train.accumulation={}{}, which keep the {} tokens of an update",
                           sequences / *steps, *steps, probes_between(options, *steps), options.tokens_per_step())
             : fmt::format("a train.batch x train.accumulation that is a multiple of {} ({} now)", ranks, sequences));
 }

@@ -17,13 +17,19 @@ void ConsoleBoard::step(std::int64_t done, const std::string& note) {
 bool ConsoleBoard::fail(const std::string& run, const std::string& label, const Error& error) {
   if (error.fault() == Fault::input) throw error;
   failed_[run] = error.what();
-  console_.warn(fmt::format("{} failed, the other runs go on: {}", label, error.what()));
+  console_.warn(failed_run_text(label, error));
   return true;
 }
 
 std::string waiting_text(const std::string& label, const std::string& host, std::int64_t process) {
   if (host.empty() || process <= 0) return fmt::format("waits for {}, which another process trains", label);
   return fmt::format("waits for {}, which process {} on {} trains", label, process, on_one_line(excerpt(host, 64)));
+}
+
+std::string failed_run_text(const std::string& label, const Error& error) {
+  std::string_view what = error.what();
+  if (what.starts_with(label + ": ")) what.remove_prefix(label.size() + 2);
+  return fmt::format("{} failed, the other runs go on: {}", label, what);
 }
 
 std::string failure_text(const FailedRuns& failed, std::size_t runs) {

@@ -65,6 +65,9 @@ class ConsoleBoard : public RunBoard {
 // "waits for A QK, which process 17 on node3 trains"
 std::string waiting_text(const std::string& label, const std::string& host, std::int64_t process);
 
+// "A QK failed, the other runs go on: …"
+std::string failed_run_text(const std::string& label, const Error& error);
+
 // "2 of 3 runs failed: A QK: …"
 std::string failure_text(const FailedRuns& failed, std::size_t runs);
 

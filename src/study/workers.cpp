@@ -217,7 +217,7 @@ class WorkerPool {
   void note_failure(const std::string& run, const std::string& label, const Error& error) {
     fault_ = failed_.empty() ? error.fault() : std::min(fault_, error.fault());  // one that is not of the input: 1
     failed_[run] = error.what();
-    console_.warn(fmt::format("{} failed, the other runs go on: {}", label, error.what()));
+    console_.warn(failed_run_text(label, error));
   }
 
   // What a worker that is gone means for the others.
@@ -277,7 +277,16 @@ class WorkerPool {
     signal_children(running(), SIGTERM);
   }
 
-  [[nodiscard]] std::string hint() const { return resume_hint(study_command, job_.folder.out); }
+  [[nodiscard]] std::string hint() const {
+    std::string flag = fmt::format(" --jobs {}", workers_.size());
+    if (job_.options.device != "cpu") {
+      constexpr std::size_t before_number = std::string_view("cuda:").size();
+      std::vector<std::string> numbers;
+      for (const auto& worker : workers_) numbers.push_back(worker->device.substr(before_number));
+      flag = fmt::format(" --devices {}", fmt::join(numbers, ","));
+    }
+    return resume_hint(study_command, job_.folder.out) + flag;
+  }
 
   // The folder may hold a complete study without our doing: one that was to be replaced.
   [[nodiscard]] bool result() const {

@@ -131,15 +131,18 @@ class TrainRun {
     progress_.emplace(job_.folder, moment_now(), losses.empty() ? missing : losses.back(), job_.options.steps(),
                       observer_.before_writing);
     progress_->enter(phase::training);
-    if (latest_)
-      log_->append("resume", moment_now(),
-                   fmt::format("goes on from {}/{}{}", checkpoints_name, latest_->filename().string(), by_ranks()));
-    else if (!log_->before().empty())
+    if (latest_) {
+      const std::string text =
+          fmt::format("goes on from {}/{}{}", checkpoints_name, latest_->filename().string(), by_ranks());
+      log_->append("resume", moment_now(), text);
+      observer_.resumed(text);
+    } else if (!log_->before().empty()) {
       log_->append("resume", moment_now(), "begins again: there is no checkpoint");
-    else
+    } else {
       log_->append(
           "start", moment_now(),
           fmt::format("{} steps of {} tokens{}", job_.options.steps(), job_.options.tokens_per_step(), by_ranks()));
+    }
   }
 
   [[nodiscard]] std::string by_ranks() const {

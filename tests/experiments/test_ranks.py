@@ -55,7 +55,7 @@ def results(out: Path) -> dict:
 
 def messages(text: str) -> list[str]:
     """Lines that say how a run ended."""
-    on_the_way = re.compile(r"headscope: (data: .*|warning: rank \d+ of \d+ took .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
+    on_the_way = re.compile(r"headscope: (data: .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ took .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
     return [line for line in text.splitlines() if line and not on_the_way.fullmatch(line)]
 
 
@@ -219,7 +219,7 @@ class Launchers(Program):
     def test_RanksThatCannotShareAnUpdate_AreRefusedWithWhatCan(self):
         result = run("train", *SETTINGS, "--ranks", 8, "--out", self.folder / "run")
         self.assertEqual(result.returncode, WRONG_USAGE)
-        self.assertIn("8 ranks cannot share train.accumulation=4 evenly; take 1, 2, 4 ranks, or train.batch=1 and "
+        self.assertIn("8 ranks cannot share train.accumulation=4 evenly; take 1, 2, 4 ranks, or --set train.batch=1 "
                       "train.accumulation=8, which keep the 256 tokens of an update", result.stderr)
         result = run("train", *SETTINGS, "--ranks", 3, "--out", self.folder / "run")
         self.assertEqual(result.returncode, WRONG_USAGE)
@@ -431,7 +431,7 @@ class Failures(Program):
             self.assertIsNone(processes.process.poll(), processes.errors.read_text())
         os.kill(ranks[2], signal.SIGKILL)
         os.kill(ranks[3], signal.SIGKILL)
-        self.assertIn("rank 2 of 4 was ended by signal 9 (Killed)", self.ended(processes, ranks, FAILED))
+        self.assertIn(f"rank 2 of 4 (process {ranks[2]}) was ended by signal 9 (Killed)", self.ended(processes, ranks, FAILED))
         self.assertFalse(out.exists())
 
     def test_WithoutRoomForACheckpoint_TheFirstRankSaysItOnce(self):

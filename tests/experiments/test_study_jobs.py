@@ -201,7 +201,7 @@ class SideBySide(Jobs):
                                     capture_output=True, text=True, env={**outside, **environment})
             self.assertEqual(result.returncode, DONE, result.stderr)
             self.assertEqual(json.loads((out / "manifest.json").read_text())["threads"], threads)
-            self.assertEqual("each: the bytes of one after another" in result.stderr, not arguments and not environment)
+            self.assertEqual("each: the bytes of a serial study" in result.stderr, not arguments and not environment)
 
     def test_AFailedRun_IsReportedAndTheOthersFinish(self) -> None:
         for jobs in ((), ("--jobs", "2")):

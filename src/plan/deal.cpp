@@ -1,4 +1,4 @@
-#include "launch/deal.h"
+#include "plan/deal.h"
 
 #include <algorithm>
 #include <functional>

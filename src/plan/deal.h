@@ -46,8 +46,8 @@ struct Deal {
 std::size_t piece_of_layer(std::int64_t layer, std::int64_t layers, std::size_t pieces);
 
 // The largest units first, each to the rank that has least of its piece. rows: the elements of each rank in parameters
-// that are cut by rows. Matrices travel in as many pieces of `least_piece` elements or more as cost a tenth more
-// traffic than one, at most: what ranks own is not of one size, and is padded.
+// that are cut by rows. Matrices travel in pieces of `least_piece` elements or more, on average. What the ranks own of
+// a piece is padded to one size: there are as many pieces as add at most a tenth to the traffic of a single one.
 Deal deal(std::vector<DealtUnit> units, std::int64_t layers, const std::vector<std::int64_t>& rows,
           std::int64_t least_piece = usual_piece);
 
