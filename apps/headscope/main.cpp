@@ -13,6 +13,7 @@
 #include "command.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "launch/launch.h"
 #include "study/worker_board.h"
 #include "usage.h"
 
@@ -163,6 +164,7 @@ int main(int argc, char** argv) {
     if (is_said_here) Console().error(error.what());
     if (is_said_here && asks_for_json(argc, argv) && std::ferror(stdout) == 0) print_json(error);
     std::fflush(nullptr);
-    ::_exit(error.exit_code());  // threads of connections that broke may still be at work
+    const int code = is_said_here ? error.exit_code() : silent_exit_code(error.exit_code());
+    ::_exit(code);  // threads of connections that broke may still be at work
   }
 }

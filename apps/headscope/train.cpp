@@ -3,6 +3,7 @@
 #include "core/lists.h"
 #include "core/text.h"
 #include "dry_run.h"
+#include "figures/theme.h"
 #include "launch/launch.h"
 #include "scale_plan.h"
 #include "torch_half.h"
@@ -173,6 +174,11 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
 int train_silently(const TrainRunJob& job) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nothing(std::fopen("/dev/null", "w"), std::fclose);
   Console console({.quiet = true}, nothing.get());
+  try {
+    torch_half();
+  } catch (const Error& error) {  // of this machine: its first rank says it
+    throw Error(error.fault(), job.place.local_rank == 0 ? error.what() : "");
+  }
   torch_half().train(job, console);
   return 0;
 }
@@ -196,6 +202,8 @@ TrainRunJob job_on(const RankPlace& place, std::int64_t ranks, const TrainFlags&
                     flags.folder, flags.theme, place};
     validate(job.options);
     check_ranks(job.options.train, ranks);
+    theme_named(job.theme);
+    job.place.run += "/" + job.folder.out.string();  // runs that meet at one port by mistake differ in it
     return job;
   } catch (const Error& error) {
     throw Error(error.fault(), place.first() ? error.what() : "");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -79,16 +80,25 @@ void set_place(std::int64_t rank, std::int64_t count, const Listening& here) {
   }
 }
 
+constexpr int silent = 64;  // added to 1, 2 and 130
+
 struct Rank {
   pid_t process = 0;
   std::optional<int> status = {};  // of waitpid; empty: it runs
-  bool was_stopped = false;        // ended by a signal that the user gave: it did not save
+  bool was_stopped = false;        // ended by a signal that asks to stop: it did not save
 
   [[nodiscard]] bool was_signalled() const { return status && WIFSIGNALED(*status); }
   [[nodiscard]] bool was_killed() const { return was_signalled() && !was_stopped; }
+  [[nodiscard]] bool is_silent() const {
+    constexpr std::array codes = {Fault::runtime, Fault::input, Fault::interrupted};
+    return was_signalled() || std::ranges::any_of(codes, [&](Fault fault) {
+             return WEXITSTATUS(status.value_or(0)) == static_cast<int>(fault) + silent;
+           });
+  }
   [[nodiscard]] int code() const {
     if (was_stopped) return static_cast<int>(Fault::interrupted);
-    return was_killed() ? 1 : WEXITSTATUS(status.value_or(0));
+    if (was_killed()) return 1;
+    return WEXITSTATUS(status.value_or(0)) - (is_silent() ? silent : 0);
   }
 };
 
@@ -117,35 +127,35 @@ class RankProcesses {
       else if (number != 0 && number != SIGCHLD)
         stop(number);
       collect();
-      // Those that are connected notice that one was killed. Those that still wait for it to come do not.
+      // Those that are connected notice that one has ended. Those that still wait for it to come do not.
       constexpr double seconds_to_notice = 5;
-      if (killed_ && seconds_since(*killed_) > seconds_to_notice) {
+      if (failed_ && !told_ && seconds_since(*failed_) > seconds_to_notice) {
         signal_children(running(), SIGTERM);
-        killed_.reset();
+        told_ = true;
       }
       if (failed_ && seconds_since(*failed_) > grace_) signal_children(running(), SIGKILL);
     }
   }
 
+  // Of the ranks that say why they ended, or were killed; otherwise of the one that ended first, which the others miss.
   [[nodiscard]] int code() const {
     for (const int first : {2, 1, 130})
       for (const Rank& rank : ranks_)
-        if (rank.code() == first || (first == 1 && rank.code() != 0 && rank.code() != 130)) return first;
-    return 0;
+        if (!rank.is_silent() || rank.was_killed())
+          if (rank.code() == first || (first == 1 && rank.code() != 0 && rank.code() != 130)) return first;
+    return first_code_;
   }
 
-  // A rank that ended by itself has said what happened. One that waits for others to come and is told to stop says
-  // nothing.
+  // A rank that waits for others to come and is told to stop says nothing.
   void check_that_somebody_spoke(const std::string& hint) const {
     for (const Rank& rank : ranks_)
-      if (rank.code() != 0 && !rank.was_signalled()) return;
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (ranks_[i].was_killed() && WTERMSIG(*ranks_[i].status) != SIGTERM) fail_killed(i, hint);
+      if (rank.code() != 0 && !rank.is_silent()) return;
     for (std::size_t i = 0; i < ranks_.size(); ++i)
       if (ranks_[i].was_killed()) fail_killed(i, hint);
-    if (code() != 0)
+    if (code() == static_cast<int>(Fault::interrupted))
       throw Error(Fault::interrupted,
                   fmt::format("interrupted before the ranks could save; from the last checkpoint, {}", hint));
+    if (code() != 0) fail_runtime("the ranks ended, and none of them could say why; {}", hint);
   }
 
  private:
@@ -176,11 +186,11 @@ class RankProcesses {
       int status = 0;
       if (rank.status || ::waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
       rank.status = status;
-      // A rank that waits for others to come ends by SIGTERM, whatever it was asked by.
-      rank.was_stopped =
-          WIFSIGNALED(status) && !asked_.empty() && (asked_.contains(WTERMSIG(status)) || WTERMSIG(status) == SIGTERM);
-      if (rank.code() != 0 && !failed_) failed_ = Clock::now();
-      if (rank.was_killed() && !killed_) killed_ = Clock::now();
+      const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+      rank.was_stopped = number == SIGINT || number == SIGTERM || number == SIGHUP || asked_.contains(number);
+      if (rank.code() == 0 || failed_) continue;
+      failed_ = Clock::now();
+      first_code_ = rank.code();
     }
   }
 
@@ -189,11 +199,16 @@ class RankProcesses {
   std::vector<Rank> ranks_;
   std::set<int> asked_;                        // signals that the user gave, as they were passed on
   std::optional<Clock::time_point> asked_at_;  // when the first one came
-  std::optional<Clock::time_point> failed_;    // when the first one did
-  std::optional<Clock::time_point> killed_;    // when one was, until the others are asked to stop
+  std::optional<Clock::time_point> failed_;    // when the first rank ended that was not done
+  int first_code_ = 0;                         // its exit code
+  bool told_ = false;                          // the others, then, to stop
 };
 
 }  // namespace
+
+int silent_exit_code(int code) {
+  return std::getenv(launched_variable) != nullptr ? code + silent : code;
+}
 
 std::int64_t threads_of_a_rank(std::int64_t count) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(available_cores()) / count);

@@ -9,6 +9,10 @@ namespace headscope {
 // The threads of each of so many ranks, unless the user says otherwise: the cores are shared out.
 std::int64_t threads_of_a_rank(std::int64_t count);
 
+// The exit code of a process that says nothing, because another one does. Ranks that --ranks started add to it what
+// tells that: where none of them could speak, launch_ranks() does.
+int silent_exit_code(int code);
+
 // Runs this program so many times with the arguments that it was given, as ranks of this machine, and waits for all of
 // them. A signal that asks to stop, or to pause, is passed on to each; the second one that asks to stop kills them.
 // Where a rank fails, the others get `grace` seconds to end by themselves. They are killed when this process dies.

@@ -48,8 +48,8 @@ class Reader {
     const std::string given = variable_(name);
     int value = 0;
     if (!parse_value(given, value) || value < least || value > most)
-      fail_input("{} is '{}'; expected a whole number from {} to {}; --ranks 1 trains in one process", name, given,
-                 least, most);
+      fail_input("{} is '{}'; expected a whole number from {} to {}; --ranks 1 trains in one process", name,
+                 excerpt(given), least, most);
     return value;
   }
 
@@ -108,7 +108,7 @@ RankPlace place_by(const Reader& reader, const Launcher& launcher, bool connects
   place.launcher_has_store = reader.text("TORCHELASTIC_USE_AGENT_STORE", "") == "True";
   place.run = job + "/" + reader.text("TORCHELASTIC_RESTART_COUNT", "0");
   place.launched_here = reader.has(launched_variable);
-  place.listening = reader.number(listening_variable, 0, 1 << 20, -1);
+  if (place.launched_here) place.listening = reader.number(listening_variable, 0, 1 << 20, -1);
   return place;
 }
 

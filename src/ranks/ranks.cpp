@@ -107,10 +107,15 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   // c10d prints pages where a connection is not made, or breaks; the error says it.
   ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*replace=*/0);
   c10::initLogging();
-  const at::Device own_device = device();
-  const bool on_gpu = own_device.is_cuda();
-  const bool nccl = options.backend == RanksBackend::nccl || (options.backend == RanksBackend::by_device && on_gpu);
-  if (nccl && !on_gpu) fail_input("ranks.backend=nccl is for GPUs; use ranks.backend=gloo");
+  bool nccl = options.backend == RanksBackend::nccl;
+  at::Device own_device = at::kCPU;
+  try {
+    own_device = device();
+    if (nccl && !own_device.is_cuda()) fail_input("ranks.backend=nccl is for GPUs; use ranks.backend=gloo");
+  } catch (const Error& error) {  // of this machine: its first rank says it
+    throw Error(error.fault(), place_.local_rank == 0 ? error.what() : "");
+  }
+  nccl = nccl || (options.backend == RanksBackend::by_device && own_device.is_cuda());
   backend_ = nccl ? "nccl" : "gloo";
   ordered_ = options.reduce == RanksReduce::ordered || (options.reduce == RanksReduce::by_backend && !nccl);
   connection_ = std::make_unique<Connection>();

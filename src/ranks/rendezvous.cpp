@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -25,8 +24,6 @@ constexpr const char* came_key = "came";             // how many ranks have come
 constexpr const char* all_key = "all";               // all have
 constexpr const char* ending_key = "ending";         // why the start was ended: the exit code, who says it and the text
 constexpr const char* knowing_key = "knows_ending";  // how many processes have read that
-
-constexpr const char* interrupted = "interrupted before all ranks had come";
 
 std::string seat(int rank) {
   return fmt::format("seat/{}", rank);
@@ -77,11 +74,11 @@ class Rendezvous {
       wait_for_all(store);
       return store;
     } catch (const c10::Error& error) {
-      stop_if_asked();  // so was rank 0, which had the store, and is gone
-      throw Error(Fault::runtime, place_.rank == 1 ? fmt::format("rank 0 of {} ended before all ranks had come ({} "
-                                                                 "noticed it: {})",
-                                                                 place_.size, place_.name(), said(error))
-                                                   : "");
+      // Rank 0 had the store. It may be gone because it was asked to stop, as this one was.
+      stop_if_asked();
+      if (place_.rank != 1 || place_.launched_here) throw Error(Fault::runtime, "");  // --ranks knows how it ended
+      fail_runtime("rank 0 of {} ended before all ranks had come ({} noticed it: {})", place_.size, place_.name(),
+                   said(error));
     }
   }
 
@@ -89,16 +86,12 @@ class Rendezvous {
   [[nodiscard]] bool is_late() const { return seconds_since(start_) > timeout_; }
 
   void stop_if_asked() const {
-    if (!interrupt_requested()) return;
-    end_by_the_signal();
-    throw Error(Fault::interrupted, place_.first() ? interrupted : "");
+    if (interrupt_requested()) throw Error(Fault::interrupted, place_.first() ? interruption() : "");
   }
 
-  // --ranks knows whether the user asked for that, or another rank was killed, and says it: the signal ends this one.
-  void end_by_the_signal() const {
-    if (!place_.launched_here) return;
-    std::signal(SIGTERM, SIG_DFL);
-    std::raise(SIGTERM);
+  // --ranks knows whether the user asked for that, or another rank was killed, and says it.
+  [[nodiscard]] const char* interruption() const {
+    return place_.launched_here ? "" : "interrupted before all ranks had come";
   }
 
   // A name that is not known will not be known later. A server of names that does not answer may.
@@ -124,7 +117,7 @@ class Rendezvous {
   }
 
   [[nodiscard]] std::string host_failure(const std::string& reason) const {
-    return fmt::format("MASTER_ADDR is '{}': {}; set it to the host of rank 0", place_.host, reason);
+    return fmt::format("MASTER_ADDR is '{}': {}; set it to the host of rank 0", excerpt(place_.host), reason);
   }
 
   C10dStore reach_store() const {
@@ -210,10 +203,7 @@ class Rendezvous {
         has_said = true;
       }
       if (!text_at(store, ending_key).empty()) end_rendezvous(store, place_, Error(Fault::runtime, ""));
-      if (interrupt_requested()) {
-        end_by_the_signal();
-        end_rendezvous(store, place_, Error(Fault::interrupted, interrupted));
-      }
+      if (interrupt_requested()) end_rendezvous(store, place_, Error(Fault::interrupted, interruption()));
       if (is_late()) end_rendezvous(store, place_, Error(Fault::runtime, missing_text(store)));
       std::this_thread::sleep_for(between_polls(place_.size));
     }

@@ -434,6 +434,27 @@ class Failures(Program):
         self.assertIn(f"rank 2 of 4 (process {ranks[2]}) was ended by signal 9 (Killed)", self.ended(processes, ranks, FAILED))
         self.assertFalse(out.exists())
 
+    def test_TheFirstRankThatIsKilledBeforeAllHaveCome_IsNamed(self):
+        processes, out, ranks = self.started(4)
+        os.kill(ranks[3], signal.SIGSTOP)
+        while not handles(ranks[1], signal.SIGTERM):
+            self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+        os.kill(ranks[0], signal.SIGKILL)
+        os.kill(ranks[3], signal.SIGCONT)
+        self.assertIn("rank 0 of 4 (process ", self.ended(processes, ranks, FAILED))
+
+    def test_TermToOneRankBeforeAllHaveCome_EndsAllSoon(self):
+        processes, out, ranks = self.started(4)
+        os.kill(ranks[3], signal.SIGSTOP)
+        while not handles(ranks[0], signal.SIGTERM):
+            self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+        begin = time.monotonic()
+        os.kill(ranks[0], signal.SIGTERM)
+        time.sleep(1)
+        os.kill(ranks[3], signal.SIGCONT)
+        self.assertIn("interrupted before the ranks could save", self.ended(processes, ranks, INTERRUPTED))
+        self.assertLess(time.monotonic() - begin, 60)
+
     def test_WithoutRoomForACheckpoint_TheFirstRankSaysItOnce(self):
         limit = 30_000  # bytes of a file: what is written before a checkpoint is smaller
         processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.folder / "small",
