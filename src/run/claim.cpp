@@ -119,14 +119,20 @@ double seconds_from(const timespec& first, const timespec& second) {
   return static_cast<double>(second.tv_sec - first.tv_sec) + 1e-9 * static_cast<double>(second.tv_nsec - first.tv_nsec);
 }
 
+[[noreturn]] void refuse_kind(const fs::path& file) {
+  fail_input("{}: is a link, a folder or a socket, where a run keeps a file; remove it", file.string());
+}
+
 // To open a file asks the server for its times again; stat() alone may answer from memory.
 std::optional<Seen> look_at(const fs::path& file) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat facts {};
   if (!opened.open() || ::fstat(opened.get(), &facts) != 0) {
     if (errno == ENOENT || errno == ESTALE || errno == ENOTDIR) return std::nullopt;
+    if (errno == ELOOP || errno == ENXIO) refuse_kind(file);
     fail_runtime("cannot read {}: {}", file.string(), std::strerror(errno));
   }
+  if (S_ISDIR(facts.st_mode)) refuse_kind(file);
   std::string text(most_claim_bytes, '\0');
   const auto got = opened.read_at(std::as_writable_bytes(std::span(text)), 0);
   if (!got && errno == ESTALE) return std::nullopt;
@@ -255,8 +261,9 @@ class Claim::Renewal {
   void check() {
     const std::scoped_lock lock(mutex_);
     if (is_old()) renew();
-    if (!lost_ && !is_old()) return;
     const std::optional<ClaimOwner> other = owner_of(file_);
+    lost_ = lost_ || !other || other->token != owner_.token;
+    if (!lost_ && !is_old()) return;
     throw ClaimLost(Fault::runtime, other && other->token != owner_.token
                                         ? fmt::format("{}: process {} on {} took this over", file_.string(),
                                                       other->process, other->host)

@@ -54,7 +54,7 @@ class Claim {
   Claim& operator=(Claim&&) noexcept;
   ~Claim();  // releases it
 
-  // Throws ClaimLost. Looks at the file when the last renewal is old: this process may have been stopped meanwhile.
+  // Throws ClaimLost where the file is gone, or another process's: this one may have been stopped meanwhile.
   void check();
 
  private:

@@ -244,6 +244,23 @@ TEST(Claim, AProcessThatWasStoppedSeesThatItLostIt) {
   EXPECT_EQ(owner_of(file)->token, token);
 }
 
+TEST(Claim, ThatSomebodyRemovesIsLostAtOnce) {
+  const TemporaryFolder folder;
+  auto claim = Claim::take(folder / claim_name);
+  EXPECT_NO_THROW(claim->check());
+  fs::remove(folder / claim_name);
+  EXPECT_THROW(claim->check(), ClaimLost);
+}
+
+TEST(Claim, InPlaceOfWhichThereIsNoFileIsRefused) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / claim_name);
+  expect_error(Fault::input, "is a link, a folder or a socket", [&] { Claim::take(folder / claim_name); });
+  fs::remove(folder / claim_name);
+  fs::create_symlink("elsewhere", folder / claim_name);
+  expect_error(Fault::input, "is a link, a folder or a socket", [&] { Claim::take(folder / claim_name); });
+}
+
 TEST(Claim, AStaleTemporaryFileDoesNoHarm) {
   const TemporaryFolder folder;
   const fs::path file = folder / claim_name;
