@@ -143,6 +143,13 @@ ConditionResults results_before(const fs::path& file, const Condition& condition
   return results;
 }
 
+std::string what_failed(const std::exception& error) {
+  const bool is_of_a_file = dynamic_cast<const fs::filesystem_error*>(&error) != nullptr;
+  if (is_of_a_file || dynamic_cast<const std::system_error*>(&error) == nullptr) return error.what();
+  return fmt::format("cannot start a thread: {}; use fewer --jobs, or raise the limit of processes (ulimit -u)",
+                     error.what());
+}
+
 // One training of the study: a condition of a seed.
 struct StudyRun {
   std::uint64_t seed;
@@ -228,7 +235,8 @@ class StudyTraining {
         next = Next::others_have_them;
       } catch (const ClaimLost& lost) {
         board_.end();
-        run_.console.warn(fmt::format("{}: {}; this process was silent for too long", train.label, lost.what()));
+        run_.console.warn(fmt::format("{}: {}; this process was silent for too long, or the file was removed",
+                                      train.label, lost.what()));
         return Next::trained;
       } catch (const Error& error) {
         board_.end();
@@ -238,7 +246,7 @@ class StudyTraining {
         return Next::trained;
       } catch (const std::exception& error) {  // of a library: no memory, a folder that is gone
         board_.end();
-        note_failure(one, train, Error(Fault::runtime, error.what()));
+        note_failure(one, train, Error(Fault::runtime, what_failed(error)));
         return Next::trained;
       }
     }
@@ -393,7 +401,7 @@ std::vector<int> gpus_for_workers(const std::vector<int>& wanted) {
     gpus.resize(static_cast<std::size_t>(std::max(1, count_gpus())));  // the first one says why there is none
     std::iota(gpus.begin(), gpus.end(), 0);
   }
-  for (const int gpu : gpus) check_gpu(gpu);
+  for (const int gpu : gpus) check_gpu(gpu, fmt::format("--devices {}", gpu));
   return gpus;
 }
 

@@ -122,15 +122,15 @@ std::optional<ComputeDevice> find_gpu(const std::string& name) {
   return std::nullopt;
 }
 #else
-[[noreturn]] void fail_without_cuda(const std::string& name) {
+[[noreturn]] void fail_without_cuda(const std::string& flag) {
   fail_input(
-      "--device {}: this program was built without CUDA; ./headscope builds the one with it by itself where "
+      "{}: this program was built without CUDA; ./headscope builds the one with it by itself where "
       "there is an NVIDIA driver (docs/gpu.md)",
-      name);
+      flag);
 }
 
 std::optional<ComputeDevice> find_gpu(const std::string& name) {
-  if (name != "auto") fail_without_cuda(name);
+  if (name != "auto") fail_without_cuda("--device " + name);
   return std::nullopt;
 }
 #endif
@@ -142,18 +142,18 @@ int count_gpus() {
   return gpu_facts(0).count;
 }
 
-void check_gpu(int index) {
+void check_gpu(int index, const std::string& flag) {
   const GpuFacts gpu = gpu_facts(index);
   if (const auto reason = why_not(gpu))
-    fail_input("--device cuda:{}: {}{}", index, *reason, gpu.count > 0 ? "" : "; use --device cpu");
+    fail_input("{}: {}{}", flag, *reason, gpu.count > 0 ? "" : "; use --device cpu");
 }
 #else
 int count_gpus() {
   return 0;
 }
 
-void check_gpu(int index) {
-  fail_without_cuda(fmt::format("cuda:{}", index));
+void check_gpu(int, const std::string& flag) {
+  fail_without_cuda(flag);
 }
 #endif
 

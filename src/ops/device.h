@@ -29,8 +29,8 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
 // How many GPUs this process may use, whether they can be used or not.
 int count_gpus();
-// Throws what choose_device would throw of the GPU of this number, before it opens it.
-void check_gpu(int index);
+// Throws what choose_device would throw of the GPU of this number, before it opens it. `flag`: how the user named it.
+void check_gpu(int index, const std::string& flag);
 
 // Reduced types are computed in float32 inside an operation; float32 and float64 as they are.
 inline c10::ScalarType inner_type(c10::ScalarType type) {

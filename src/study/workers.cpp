@@ -326,7 +326,8 @@ std::vector<int> parse_devices(const std::string& text) {
   for (const std::string& one : comma_separated(text)) {
     std::int64_t number = 0;
     if (!parse_value(one, number) || number < 0 || number > 1000)
-      fail_input("--devices {}: '{}' is no number of a GPU; expected all, or numbers such as 0,1,3", text, one);
+      fail_input("--devices {}: '{}' is no number of a GPU; expected all, or numbers such as 0,1,3", excerpt(text),
+                 excerpt(one));
     if (std::ranges::find(devices, static_cast<int>(number)) != devices.end())
       fail_input("--devices {}: {} is there twice", text, number);
     devices.push_back(static_cast<int>(number));
