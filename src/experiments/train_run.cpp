@@ -74,16 +74,6 @@ std::string device_of(const TrainRunJob& job) {
   return gpus > 1 ? fmt::format("cuda:{}", job.place.local_rank % gpus) : name;
 }
 
-// NCCL refuses two ranks on one GPU, in its own words and late.
-void check_gpus(const TrainRunJob& job, const Ranks& ranks) {
-  if (!ranks.several() || ranks.backend() != "nccl") return;
-  if (const int gpus = count_gpus(); job.place.local_rank >= gpus)
-    fail_input(
-        "this machine has {} GPU{}, and NCCL needs one for each of its ranks; start fewer ranks here, or share GPUs "
-        "with ranks.backend=gloo",
-        gpus, gpus == 1 ? "" : "s");
-}
-
 // Whether rank 0 has found the run to be complete; then all ranks end here.
 bool is_complete(const Ranks& ranks, bool on_first) {
   const bool complete = ranks.from_first("complete", [&] { return on_first ? "yes" : "no"; }) == "yes";
@@ -140,6 +130,10 @@ std::string ranks_text(const Ranks& ranks, const ComputeDevice& device) {
 
 // The first rank, or the only one: all files are its own.
 TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
+  if (const std::string own = device_of(job); own != job.options.device) {
+    job.worker_device = own;
+    job.options.device = "cuda";
+  }
   nlohmann::ordered_json facts;
   if (ranks.several()) facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}};
   TrainingRun run = begin_training(
@@ -170,12 +164,13 @@ TrainRunOutcome run_training(const TrainRunJob& job, Console& console) {
   validate(job.options);
   check_ranks(job.options.train, job.place.size);
   const Ranks ranks(
-      job.place, job.options.ranks, [&] { return choose_device(device_of(job)).device; },
+      job.place, job.options.ranks,
+      [&] {
+        const ComputeDevice device = choose_device(device_of(job));
+        return RankDevice{device.device, gpu_id(device)};
+      },
       [&](const std::string& whom) { console.info(whom); });
-  return ranks.live([&] {
-    check_gpus(job, ranks);
-    return ranks.first() ? lead(job, ranks, console) : follow(job, ranks, console);
-  });
+  return ranks.live([&] { return ranks.first() ? lead(job, ranks, console) : follow(job, ranks, console); });
 }
 
 }  // namespace headscope

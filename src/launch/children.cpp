@@ -25,11 +25,11 @@ HeldSignals::HeldSignals(const std::vector<int>& numbers) {
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody can wait for a child
   sigemptyset(&held_);
   for (const int number : numbers) sigaddset(&held_, number);
-  ::sigprocmask(SIG_BLOCK, &held_, &before_);
+  ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
 }
 
 HeldSignals::~HeldSignals() {
-  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 int HeldSignals::next(int seconds) const {
@@ -45,20 +45,21 @@ pid_t start_child(const std::vector<std::string>& arguments, int at_death, const
   pointers.push_back(nullptr);
   sigset_t all{}, now{};
   sigfillset(&all);
-  ::sigprocmask(SIG_BLOCK, &all, &now);
+  ::pthread_sigmask(SIG_BLOCK, &all, &now);
   const pid_t parent = ::getpid(), child = ::fork();
   if (child == 0) {
     ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, at_death);
     if (::getppid() != parent) ::_exit(1);  // it died before the line above
     prepare();
+    std::signal(SIGTTOU, SIG_IGN);  // it writes to the terminal from a group in the background (stty tostop)
     reset_handlers();
-    ::sigprocmask(SIG_SETMASK, &held.before(), nullptr);
+    ::pthread_sigmask(SIG_SETMASK, &held.before(), nullptr);
     ::execv("/proc/self/exe", pointers.data());
     ::_exit(127);
   }
   const int reason = errno;
-  ::sigprocmask(SIG_SETMASK, &now, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &now, nullptr);
   errno = reason;
   return child;
 }

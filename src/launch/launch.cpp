@@ -89,16 +89,18 @@ struct Rank {
 
   [[nodiscard]] bool was_signalled() const { return status && WIFSIGNALED(*status); }
   [[nodiscard]] bool was_killed() const { return was_signalled() && !was_stopped; }
-  [[nodiscard]] bool is_silent() const {
-    constexpr std::array codes = {Fault::runtime, Fault::input, Fault::interrupted};
-    return was_signalled() || std::ranges::any_of(codes, [&](Fault fault) {
-             return WEXITSTATUS(status.value_or(0)) == static_cast<int>(fault) + silent;
-           });
-  }
+  // Of ours are 0, 1, 2 and 130: whoever ends with another code could not say why.
+  [[nodiscard]] bool is_silent() const { return was_signalled() || !is_of_ours(WEXITSTATUS(status.value_or(0))); }
   [[nodiscard]] int code() const {
     if (was_stopped) return static_cast<int>(Fault::interrupted);
-    if (was_killed()) return 1;
-    return WEXITSTATUS(status.value_or(0)) - (is_silent() ? silent : 0);
+    const int code = WEXITSTATUS(status.value_or(0));
+    if (was_killed() || (is_silent() && !is_of_ours(code - silent))) return 1;
+    return code - (is_silent() ? silent : 0);
+  }
+  static bool is_of_ours(int code) {
+    constexpr std::array codes = {0, static_cast<int>(Fault::runtime), static_cast<int>(Fault::input),
+                                  static_cast<int>(Fault::interrupted)};
+    return std::ranges::find(codes, code) != codes.end();
   }
 };
 
@@ -133,7 +135,11 @@ class RankProcesses {
         signal_children(running(), SIGTERM);
         told_ = true;
       }
-      if (failed_ && seconds_since(*failed_) > grace_) signal_children(running(), SIGKILL);
+      if (failed_ && seconds_since(*failed_) > grace_) {
+        const std::vector<pid_t> late = running();
+        killed_here_.insert(late.begin(), late.end());
+        signal_children(late, SIGKILL);
+      }
     }
   }
 
@@ -146,12 +152,17 @@ class RankProcesses {
     return first_code_;
   }
 
-  // A rank that waits for others to come and is told to stop says nothing.
-  void check_that_somebody_spoke(const std::string& hint) const {
-    for (const Rank& rank : ranks_)
-      if (rank.code() != 0 && !rank.is_silent()) return;
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      if (ranks_[i].was_killed()) fail_killed(i, hint);
+  // A rank that waits for others to come and is told to stop says nothing. Those that miss one do not know how it
+  // ended.
+  void say_the_rest(const std::string& hint) const {
+    const auto killed = std::ranges::find_if(
+        ranks_, [&](const Rank& rank) { return rank.was_killed() && !killed_here_.contains(rank.process); });
+    const bool is_killed = killed != ranks_.end();
+    if (std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.code() != 0 && !rank.is_silent(); })) {
+      if (is_killed) Console().warn(killed_text(*killed));
+      return;
+    }
+    if (is_killed) fail_runtime("{}; {}", killed_text(*killed), hint);
     if (code() == static_cast<int>(Fault::interrupted))
       throw Error(Fault::interrupted,
                   fmt::format("interrupted before the ranks could save; from the last checkpoint, {}", hint));
@@ -159,10 +170,10 @@ class RankProcesses {
   }
 
  private:
-  [[noreturn]] void fail_killed(std::size_t rank, const std::string& hint) const {
-    const int number = WTERMSIG(*ranks_[rank].status);
-    fail_runtime("rank {} of {} (process {}) was ended by signal {} ({}); {}", rank, ranks_.size(),
-                 ranks_[rank].process, number, ::strsignal(number), hint);
+  [[nodiscard]] std::string killed_text(const Rank& rank) const {
+    const int number = WTERMSIG(*rank.status);
+    return fmt::format("rank {} of {} (process {}) was ended by signal {} ({})", &rank - ranks_.data(), ranks_.size(),
+                       rank.process, number, ::strsignal(number));
   }
 
   [[nodiscard]] std::vector<pid_t> running() const {
@@ -202,6 +213,7 @@ class RankProcesses {
   std::optional<Clock::time_point> failed_;    // when the first rank ended that was not done
   int first_code_ = 0;                         // its exit code
   bool told_ = false;                          // the others, then, to stop
+  std::set<pid_t> killed_here_;                // those that did not, and were killed
 };
 
 }  // namespace
@@ -217,7 +229,7 @@ std::int64_t threads_of_a_rank(std::int64_t count) {
 int launch_ranks(std::int64_t count, double grace, const std::string& hint) {
   RankProcesses ranks(count, grace);
   ranks.wait();
-  ranks.check_that_somebody_spoke(hint);
+  ranks.say_the_rest(hint);
   return ranks.code();
 }
 

@@ -81,6 +81,7 @@ GpuFacts gpu_facts(int index) {
     facts.name = properties.name;
     facts.major = properties.major;
     facts.minor = properties.minor;
+    for (const char byte : properties.uuid.bytes) facts.id += fmt::format("{:02x}", static_cast<unsigned char>(byte));
   }
   static_cast<void>(cudaGetLastError());  // torch would find it later
   return facts;
@@ -142,6 +143,10 @@ int count_gpus() {
   return gpu_facts(0).count;
 }
 
+std::string gpu_id(const ComputeDevice& device) {
+  return device.device.is_cpu() ? "" : gpu_facts(device.device.index()).id;
+}
+
 void check_gpu(int index, const std::string& flag) {
   const GpuFacts gpu = gpu_facts(index);
   if (const auto reason = why_not(gpu))
@@ -150,6 +155,10 @@ void check_gpu(int index, const std::string& flag) {
 #else
 int count_gpus() {
   return 0;
+}
+
+std::string gpu_id(const ComputeDevice&) {
+  return "";
 }
 
 void check_gpu(int, const std::string& flag) {

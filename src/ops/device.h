@@ -29,6 +29,8 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
 // How many GPUs this process may use, whether they can be used or not.
 int count_gpus();
+// Of the GPU: no other one has it, in any machine. Empty for a CPU.
+std::string gpu_id(const ComputeDevice& device);
 // Throws what choose_device would throw of the GPU of this number, before it opens it. `flag`: how the user named it.
 void check_gpu(int index, const std::string& flag);
 

@@ -17,6 +17,7 @@ struct GpuFacts {
   std::string error = {};    // what CUDA says where it cannot even count them
   std::string name = {};     // "NVIDIA H200"
   int major = 0, minor = 0;  // its compute capability
+  std::string id = {};       // no other GPU has it, in any machine
 
   [[nodiscard]] bool none() const { return driver == 0 || (count == 0 && error.empty()); }
 };

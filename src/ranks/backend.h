@@ -17,6 +17,7 @@ using C10dStore = c10::intrusive_ptr<c10d::Store>;
 C10dBackend connect_gloo(const C10dStore& store, const RankPlace& place, std::chrono::milliseconds timeout);
 
 // Throws Error(Fault::input) in a program without CUDA.
-C10dBackend connect_nccl(const C10dStore& store, const RankPlace& place, std::chrono::milliseconds timeout);
+C10dBackend connect_nccl(const C10dStore& store, const RankPlace& place, at::Device device,
+                         std::chrono::milliseconds timeout);
 
 }  // namespace headscope

@@ -6,6 +6,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
+#include <c10/core/DeviceGuard.h>
+
 #include <cstdlib>
 
 #include "core/error.h"
@@ -14,15 +16,24 @@
 namespace headscope {
 
 #ifdef HEADSCOPE_HAS_NCCL
-C10dBackend connect_nccl(const C10dStore& store, const RankPlace& place, std::chrono::milliseconds timeout) {
-  // By default a watchdog ends the process when another rank hangs. Ranks::wait_until notices it, too, and says it.
+C10dBackend connect_nccl(const C10dStore& store, const RankPlace& place, at::Device device,
+                         std::chrono::milliseconds timeout) {
+  // By default a watchdog ends the process when another rank hangs, and writes what was under way to a file.
+  // Ranks::wait_until notices it before, and says it.
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*replace=*/0);
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*replace=*/0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = timeout;
-  return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, place.rank, place.size, options);
+  options->timeout = 2 * timeout;
+  auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, place.rank, place.size, options);
+  // NCCL connects with the first operation.
+  const c10::DeviceGuard on_device(device);
+  at::Tensor own = at::zeros({1}, at::TensorOptions(device)), all = at::empty({place.size}, own.options());
+  backend->_allgather_base(all, own)->wait();
+  static_cast<void>(all.cpu());
+  return backend;
 }
 #else
-C10dBackend connect_nccl(const C10dStore&, const RankPlace&, std::chrono::milliseconds) {
+C10dBackend connect_nccl(const C10dStore&, const RankPlace&, at::Device, std::chrono::milliseconds) {
   fail_input("ranks.backend=nccl: this program was built without NCCL; use ranks.backend=gloo");
 }
 #endif

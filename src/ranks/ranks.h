@@ -28,16 +28,23 @@ struct LostRank : Error {
   double patience;  // seconds that rank 0 keeps the store for ranks that are still at work
 };
 
+// What a rank computes on.
+struct RankDevice {
+  at::Device device = at::kCPU;
+  std::string id = {};  // of a GPU: no other one has it, on this machine or elsewhere
+};
+
 class Ranks {
  public:
   // One process. Nothing is connected.
   Ranks();
   // Connects the ranks that a launcher started; one process where it started no other. One rank of a launcher connects,
   // too, where the options name a backend. Waits for the others. Throws Error(Fault::runtime) where they do not come,
-  // Error(Fault::input) where the device has no such backend. `device` is asked for where there is a connection. Rank 0
-  // says once whom it waits for, when that takes long.
-  Ranks(const RankPlace& place, const RanksOptions& options, const std::function<at::Device()>& device,
-        const std::function<void(const std::string&)>& say = [](const std::string&) {});
+  // Error(Fault::input) where the devices have no such backend. `device` is asked for when all have come; of what it
+  // throws they are told. Rank 0 says once whom it waits for, when that takes long.
+  Ranks(
+      const RankPlace& place, const RanksOptions& options, const std::function<RankDevice()>& device,
+      const std::function<void(const std::string&)>& say = [](const std::string&) {});
   // One process, for those that keep a reference.
   static const Ranks& one();
   ~Ranks();
@@ -125,6 +132,12 @@ class Ranks {
 
  private:
   struct Connection;
+  void connect(const RanksOptions& options, const RankDevice& own);
+  void agree_on_backend(const std::string& gpu) const;
+  template <class Function>
+  [[nodiscard]] auto watched(Function function) const;
+  template <class Function>
+  auto ask_store(double seconds, Function function) const;
   [[noreturn]] void leave(const LostRank& error) const;
   [[noreturn]] void leave(const AgreedError& error) const;
   [[noreturn]] void leave(const Error& error) const;

@@ -43,11 +43,11 @@ std::string address(const RankPlace& place) {
   fail_alone(place, fault, text, place.local_rank == 0);
 }
 
-// A connection to every other rank, of rank 0 three (its store has two clients in each), and the files of the run.
+// A connection to every other rank, of rank 0 four (its store has three clients in each), and the files of the run.
 void make_room_for_connections(const RankPlace& place) {
   std::error_code error;
   const auto opened = std::distance(std::filesystem::directory_iterator("/proc/self/fd", error), {});
-  const auto needed = static_cast<rlim_t>(opened + 16 + 4 * place.size);
+  const auto needed = static_cast<rlim_t>(opened + 32 + 5 * place.size);
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed)

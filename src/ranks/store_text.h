@@ -56,6 +56,14 @@ inline std::string said(const std::exception& error) {
   return excerpt(text);
 }
 
+inline std::string said(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return said(error);
+  }
+}
+
 // Runs the function in a thread of its own, which is left alone where nobody waits for it any more: the store's server
 // may hang, and its client waits for it without a limit. It ends with the process. Where
 // no thread can be started, the future has the std::system_error.

@@ -55,7 +55,7 @@ def results(out: Path) -> dict:
 
 def messages(text: str) -> list[str]:
     """Lines that say how a run ended."""
-    on_the_way = re.compile(r"headscope: (data: .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ took .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
+    on_the_way = re.compile(r"headscope: (data: .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ (took|\(process \d+\) was ended by) .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
     return [line for line in text.splitlines() if line and not on_the_way.fullmatch(line)]
 
 
@@ -357,6 +357,8 @@ class Failures(Program):
             os.kill(ranks[victim], signal.SIGKILL)
             message = self.ended(processes, ranks, FAILED)
             self.assertRegex(message, rf"step \d+: rank {victim} of 4 does not answer")
+            self.assertEqual(processes.errors.read_text().splitlines()[-1], f"headscope: warning: rank {victim} of 4 (process "
+                             f"{ranks[victim]}) was ended by signal 9 (Killed)")
             self.done("train", "--resume", "--out", out, "--ranks", 2, *ONE_THREAD)
             self.assertEqual(results(out), results(expected))
 
@@ -376,6 +378,16 @@ class Failures(Program):
             begin = time.monotonic()
             self.assertRegex(self.ended(processes, ranks, FAILED), rf"step \d+: rank {victim} of 4 does not answer")
             self.assertLess(time.monotonic() - begin, 60)
+
+    def test_ARankZeroThatHangsAtTheStart_IsNamedAfterTheTimeout(self):
+        processes, out, ranks = self.started(2, *LONG, "--set", "ranks.timeout=3")
+        while "headscope: data: " not in processes.errors.read_text():
+            self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+            time.sleep(0.001)
+        os.kill(ranks[0], signal.SIGSTOP)  # it has the store
+        begin = time.monotonic()
+        self.assertRegex(self.ended(processes, ranks, FAILED), r"rank 0 of 2 does not answer")
+        self.assertLess(time.monotonic() - begin, 60)
 
     def test_NumbersThatAreNotFinite_AreNamedOnceAndTheStateIsSaved(self):
         processes, out, ranks = self.started(2, "--set", "optim.adamw_lr=1e38", "--set", "optim.muon_lr=1e38")

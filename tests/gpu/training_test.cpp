@@ -392,7 +392,7 @@ TEST(GpuTraining, OneRankThroughNcclTrainsAsWithoutRanks) {
         SCOPED_TRACE(testing::Message() << "d_model " << config.d_model << ", queued " << static_cast<int>(queued)
                                         << (in_order ? ", in order" : ", once"));
         const Ranks ranks(test::place_of_rendezvous(), {.backend = RanksBackend::nccl, .reduce = reduce},
-                          [] { return gpu().device; });
+                          [] { return RankDevice{gpu().device}; });
         ASSERT_TRUE(ranks.queued());
         const Trained together = trained(options, queued, ranks, config);
         ASSERT_EQ(together.losses.size(), alone.losses.size());

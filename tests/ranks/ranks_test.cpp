@@ -98,6 +98,60 @@ TEST(Ranks, WhenOneFailsByItself_ItAloneSaysIt) {
   }
 }
 
+// Before any of them connects: none waits for one that has no device.
+TEST(Ranks, WhenOneHasNoDevice_ItAloneSaysIt) {
+  const auto start = Clock::now();
+  const auto errors = errors_of_ranks(
+      3, {.backend = RanksBackend::gloo}, [](const Ranks&) {},
+      [](int rank) -> RankDevice {
+        if (rank == 1) fail_runtime("the GPU is busy");
+        return {};
+      });
+  EXPECT_EQ(messages_of(errors, Fault::runtime), std::vector<std::string>({"rank 1 of 3: the GPU is busy"}));
+  EXPECT_LT(seconds_since(start), 60);
+}
+
+// They would wait for one another without end.
+TEST(Ranks, OfOtherBackends_AreNamedAsBadInput) {
+  const auto errors = errors_of_ranks(
+      2, {}, [](const Ranks&) {},
+      [](int rank) {
+        return RankDevice{rank == 0 ? at::kCPU : at::kCUDA, "a GPU"};
+      });
+  const std::vector<std::string> messages = messages_of(errors, Fault::input);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_TRUE(messages[0].starts_with("rank 1 of 2 connects through nccl, and rank 0 through gloo")) << messages[0];
+}
+
+TEST(Ranks, ThatShareAGpuThroughNccl_AreNamedAsBadInput) {
+  const auto errors = errors_of_ranks(
+      3, {}, [](const Ranks&) {},
+      [](int rank) {
+        return RankDevice{at::kCUDA, rank == 0 ? "one GPU" : "another GPU"};
+      });
+  const std::vector<std::string> messages = messages_of(errors, Fault::input);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_TRUE(messages[0].starts_with("rank 1 and rank 2 of 3 have the same GPU, and NCCL needs one for each"))
+      << messages[0];
+}
+
+// On a GPU nothing breaks when another rank is gone: what is queued there waits on. The timeout is 300 s.
+TEST(Ranks, WhileTheyWaitForTheirGpu_NoticeOneThatIsGone) {
+  for (const int gone : {0, 1}) {
+    SCOPED_TRACE(gone);
+    const auto start = Clock::now();
+    const auto errors = errors_of_ranks(3, {.backend = RanksBackend::gloo}, [gone](const Ranks& ranks) {
+      if (ranks.rank() == gone) fail_runtime("it is gone and tells nobody");
+      ranks.live([&] { ranks.wait_until([] { return false; }); });
+    });
+    std::vector<std::string> messages = messages_of(errors, Fault::runtime);
+    std::erase(messages, "it is gone and tells nobody");
+    ASSERT_EQ(messages.size(), 1U) << fmt::format("{}", fmt::join(messages, "; "));
+    EXPECT_NE(messages[0].find(fmt::format("rank {} of 3 does not answer", gone)), std::string::npos) << messages[0];
+    EXPECT_LT(seconds_since(start), 60);
+  }
+}
+
 TEST(Ranks, WithOtherFacts_AreNamedOnceAsBadInput) {
   for (const std::string key : {"version", "data"}) {
     const auto errors = errors_of_ranks(3, {.backend = RanksBackend::gloo}, [&key](const Ranks& ranks) {

@@ -32,16 +32,17 @@ inline RankPlace place_of_rendezvous() {
 }
 
 // Runs body(ranks) as so many ranks at once. Returns what each threw, null where it threw nothing.
-inline std::vector<std::exception_ptr> errors_of_ranks(int count, const RanksOptions& options,
-                                                       const std::function<void(const Ranks&)>& body) {
+inline std::vector<std::exception_ptr> errors_of_ranks(
+    int count, const RanksOptions& options, const std::function<void(const Ranks&)>& body,
+    const std::function<RankDevice(int rank)>& device = [](int) { return RankDevice(); }) {
   RankPlace place = place_of_rendezvous();
   place.size = count;
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;
   for (place.rank = 0; place.rank < count; ++place.rank) {
-    threads.emplace_back([&errors, &options, &body, place] {
+    threads.emplace_back([&errors, &options, &body, &device, place] {
       try {
-        const Ranks ranks(place, options, [] { return at::Device(at::kCPU); });
+        const Ranks ranks(place, options, [&] { return device(place.rank); });
         body(ranks);
         ranks.last_barrier();
       } catch (...) {

@@ -1,0 +1,124 @@
+// How ranks end: all together, with one message of what happened.
+#include <thread>
+
+#include "ranks/connection.h"
+
+namespace headscope {
+
+// Ranks that wait for this one notice, too. Operations that are under way may wait for others for long: nobody waits
+// for them.
+void Ranks::disconnect() const {
+  if (!connection_->backend) return;
+  for (const auto& begun : connection_->begun)
+    if (const auto operation = begun.lock()) operation->work.reset();  // it would keep the connections open
+  left_alone([backend = std::move(connection_->backend), aborts = queued()]() mutable {
+    if (aborts) backend->abort();
+    backend.reset();
+    return true;
+  });
+}
+
+// After an operation that failed: finds out which rank is missing.
+void Ranks::find_lost(const std::string& reason, Broken how) const {
+  disconnect();
+  Answers answers = ask_all(connection_->store, place_, how);
+  if (!answers.store) {  // rank 0 has it
+    answers.missing = {0};
+    answers.speaks = place_.speaks_without_store();
+  }
+  // Ranks that are still at work will notice it, and ask the store why.
+  const double patience = how == Broken::closed ? connection_->timeout : seconds_to_report;
+  if (!answers.failure.empty()) throw LostRank(answers.failure, /*is_said_here=*/false, patience);
+  const std::string who = answers.missing.empty() ? "the connection between ranks broke"
+                                                  : fmt::format("rank {} of {} does not answer: it ended or hangs",
+                                                                fmt::join(answers.missing, ", rank "), size());
+  throw LostRank(fmt::format("step {}: {} ({} noticed it: {}); the run goes on from its last checkpoint with --resume",
+                             connection_->step, who, name(), reason),
+                 answers.speaks, patience);
+}
+
+namespace {
+
+// What a rank leaves in the store under this name.
+constexpr const char* end_key = "end";          // how many ranks have come to the end
+constexpr const char* all_end_key = "all_end";  // rank 0 waits for no more
+
+// Whether rank 0 waits for no more: all ranks that are not silent have come to the end.
+class EveryoneAtTheEnd {
+ public:
+  EveryoneAtTheEnd(const C10dStore& store, const RankPlace& place)
+      : store_(store), place_(place), ranks_(static_cast<std::size_t>(place.first() ? place.size : 1)) {}
+
+  bool operator()() {
+    if (!place_.first()) return store_->check({all_end_key}) || is_silent(0);
+    std::int64_t silent = 0;
+    for (int rank = 1; rank < place_.size; ++rank) silent += is_silent(rank) ? 1 : 0;
+    if (store_->add(end_key, 0) + silent < place_.size) return false;
+    store_->set(all_end_key, bytes_of("yes"));
+    return true;
+  }
+
+ private:
+  struct Heard {
+    std::int64_t beats = -1;
+    Clock::time_point last = Clock::now();
+  };
+
+  bool is_silent(int rank) {
+    Heard& heard = ranks_[static_cast<std::size_t>(rank)];
+    if (const std::int64_t now = heartbeats_of(store_, rank); now != heard.beats) heard = {now};
+    return seconds_since(heard.last) > seconds_until_gone;
+  }
+
+  const C10dStore& store_;
+  const RankPlace& place_;
+  std::vector<Heard> ranks_;
+};
+
+}  // namespace
+
+void Ranks::last_barrier() const {
+  if (!connection_) return;
+  const bool has_failed = within(connection_->timeout, false, [store = connection_->store, place = place_] {
+    store->add(end_key, 1);
+    for (EveryoneAtTheEnd all(store, place); !all(); std::this_thread::sleep_for(between_polls(place.size)))
+      if (store->check({failure_key}) || is_noticed(store)) return true;
+    return false;
+  });
+  if (has_failed) find_lost("another rank noticed it", Broken::closed);
+}
+
+void Ranks::leave(const LostRank& error) const {
+  depart(error.patience);
+  throw Error(error.fault(), error.said_here ? error.what() : "");
+}
+
+void Ranks::leave(const AgreedError& error) const {
+  try {
+    last_barrier();
+  } catch (const LostRank& lost) {
+    leave(lost);
+  }
+  throw Error(error.fault(), first() ? error.what() : "");
+}
+
+void Ranks::leave(const Error& error) const {
+  const std::string text = fmt::format("{}: {}", where(), error.what());
+  // Where several ranks fail at once, the first one says it.
+  const bool said_here = within(seconds_of_silence, true,
+                                [store = connection_->store, text] { return set_first(store, failure_key, text); });
+  depart(connection_->timeout);
+  throw Error(error.fault(), said_here ? text : "");
+}
+
+void Ranks::leave(const std::exception& error) const {
+  leave(Error(Fault::runtime, said(error)));
+}
+
+void Ranks::depart(double patience) const {
+  disconnect();  // now the others notice
+  connection_->heartbeat->stop();
+  wait_until_gone(connection_->store, place_, patience);
+}
+
+}  // namespace headscope
