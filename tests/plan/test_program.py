@@ -10,6 +10,7 @@ import copy
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,7 @@ from pathlib import Path
 
 DONE, WRONG_USAGE = 0, 2
 PATIENCE = 30  # seconds; nothing here takes one
+PAGE = Path(__file__).resolve().parents[2] / "docs/scale.md"
 headscope: Path
 
 # vocabulary, d_model, layers, heads, kv_heads, d_k, d_ff; batch, seq_len, accumulation, tokens
@@ -337,6 +339,34 @@ class Text(Plans):
         environment = {**os.environ, "RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
         result = run("train", "--dry-run", "--ranks", 64, cwd=self.folder, env=environment)
         self.assertEqual((result.returncode, result.stderr), (DONE, ""))
+
+
+class Page(Plans):
+    """docs/scale.md has what the program prints."""
+
+    def test_TheSamplePlan(self):
+        block = re.search(r"^```\n(\./headscope (train [^\n]*)\n.*?)^```", PAGE.read_text().partition("\n## Plan ahead")[2], re.M | re.S)
+        commands, _, sample = block[1].partition("\n\n")
+        self.assertIn("\n./headscope ", commands)
+        self.assertEqual(run(*block[2].split(), cwd=self.folder).stdout, sample)
+
+    def test_TheTableOfDefaults(self):
+        lines = PAGE.read_text().partition("| by the program, defaults |")[2].partition("\n\n")[0].splitlines()
+        ranks = [int(cell) for cell in lines[0].strip(" |").split("|")]
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+        self.assertEqual(len(rows), 7)
+        columns = [self.columns(count) for count in ranks]
+        for i, row in enumerate(rows):
+            self.assertEqual(row[1:], [column[i] for column in columns], row[0])
+
+    def columns(self, ranks: int) -> list[str]:
+        cells = []
+        for preset in ("88m", "1.5b"):
+            plan = self.plan("train", "--preset", preset, "--ranks", ranks)
+            speeds = [f"{plan[key] / 1e6:.3g} M" for key in ("tokens_per_s", "tokens_per_s_overlapped", "tokens_per_s_low", "tokens_per_s_high")]
+            cells += ["; ".join(speeds[:2]), " to ".join(speeds[2:]),
+                      f"{plan['per_gpu']:.2f}; {plan['bytes_per_update'] / 1e9:.3g}; {plan['memory_mb'] * 2**20 / 1e9:.3g}"]
+        return [*cells, f"{plan['tokens_per_update']:,}; {plan['updates']:,}"]
 
 
 class Refusals(Plans):
