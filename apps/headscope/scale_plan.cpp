@@ -137,7 +137,7 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
   if (gpus > 1 && plan.fits(plan.one()))
     print_line(*plan.fits(plan.one()) ? "" : "warning",
                fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes(plan.one().memory.total()),
-                           *plan.fits(plan.one()) ? "fits" : "does not fit", *plan.cluster.memory_gb));
+                           *plan.fits(plan.one()) ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   if (gpus > 1)
     print_line("instead", fmt::format("one run after another, each on {} ranks: {} in all; {}", with_separators(gpus),
                                       plan.asked().updates == 0 ? "-" : format_duration(many.one_after_another),
@@ -171,7 +171,7 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
   print_lines("note", notices(planned));
   if (plan.fits())
     print_line("memory", fmt::format("{} GB a rank: {} the GPU's {} GB", gigabytes(asked.memory.total()),
-                                     *plan.fits() ? "fits" : "does not fit", *plan.cluster.memory_gb));
+                                     *plan.fits() ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   print_table(plan);
   if (!runs.of.empty()) print_study(plan, runs);
   if (asked.ranks > 1 && !has_no_update(asked)) print_line("range", range_text(plan));

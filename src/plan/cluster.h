@@ -42,6 +42,9 @@ struct Cluster {
   [[nodiscard]] std::int64_t nodes(std::int64_t ranks) const { return (ranks + gpus_per_node - 1) / gpus_per_node; }
 };
 
+// 12.5, 370, 30,000
+std::string amount_text(double number);
+
 // The name of a cluster that is known here (h200x8, h100x8), or a YAML file. Throws Error(Fault::input).
 Cluster cluster_of(const std::string& name_or_file);
 

@@ -98,8 +98,8 @@ std::string law_text(const TrainOptions& train) {
   const auto tokens = static_cast<double>(train.tokens);
   std::string text = fmt::format(
       "critical batch: the batch that needs 20 % more tokens for a loss than 256 sequences of 512 tokens. The law: "
-      "22.91·D^0.47 sequences of 512 tokens, D = {:.6g} million tokens of the run (Zhang et al. 2024)",
-      tokens / 1e6);
+      "22.91·D^0.47 sequences of 512 tokens, D = {} million tokens of the run (Zhang et al. 2024)",
+      amount_text(tokens / 1e6));
   if (is_below_law(train))
     text += fmt::format(
         ". Below about {:.0f} M tokens the law gives less than its definition allows, which is {} tokens; the warning "
@@ -114,8 +114,7 @@ std::string law_text(const TrainOptions& train) {
   else if (tokens < least_tokens_measured || tokens > most_tokens_measured)
     text += fmt::format("; of {} it is an extrapolation", tokens_text(train.tokens));
   if (static_cast<double>(train.seq_len) != sequence_tokens)
-    text +=
-        fmt::format(". That as many tokens are critical in sequences of {} is assumed", with_separators(train.seq_len));
+    text += fmt::format(". That as many tokens are critical with train.seq_len={} is assumed", train.seq_len);
   return text;
 }
 
@@ -275,8 +274,8 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
   std::vector<Assumption> all = {
       {plan.speed.origin, plan.speed.text},
       of_cluster(cluster, "gpus_per_node", fmt::format("nodes of {}", counted(cluster.gpus_per_node, "GPU"))),
-      of_cluster(cluster, "link_gb_s", fmt::format("{} GB/s of a GPU inside its node", cluster.link_gb_s)),
-      of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", cluster.nic_gb_s)),
+      of_cluster(cluster, "link_gb_s", fmt::format("{} GB/s of a GPU inside its node", amount_text(cluster.link_gb_s))),
+      of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", amount_text(cluster.nic_gb_s))),
       {"published",
        fmt::format("a step of a ring: {:.1f} µs in a node, {:.0f} µs between nodes (NCCL, graph/tuning.cc)",
                    link_latency * 1e6, nic_latency * 1e6)},
@@ -292,7 +291,7 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
   all.push_back({"published", law_text(setup.train)});
   if (cluster.memory_gb)
     all.push_back({cluster.file.empty() ? "data sheet" : "file",
-                   fmt::format("{} GB of memory a GPU{}", *cluster.memory_gb, in_file(cluster))});
+                   fmt::format("{} GB of memory a GPU{}", amount_text(*cluster.memory_gb), in_file(cluster))});
   return all;
 }
 
@@ -329,7 +328,7 @@ std::vector<std::string> actions_of(const ScalePlan& plan, const Setup& setup) {
   if (std::ranges::any_of(plan.rows, has_no_update))
     actions.emplace_back("a row with - has no update: train.tokens are less than one; such a run is refused");
   if (std::ranges::any_of(plan.rows, [&](const RankPlan& row) { return does_not_fit(plan, row); }))
-    actions.push_back(fmt::format("a row with * does not fit the GPU's {:.6g} GB", *plan.cluster.memory_gb));
+    actions.push_back(fmt::format("a row with * does not fit the GPU's {} GB", amount_text(*plan.cluster.memory_gb)));
   if (!has_equal_updates(plan))
     actions.push_back(
         "the rows of the table are different trainings: their updates have different numbers of tokens. The table "

@@ -1,7 +1,6 @@
 #include "plan/speed.h"
 
 #include <array>
-#include <cmath>
 
 #include "core/text.h"
 #include "plan/memory.h"
@@ -43,11 +42,6 @@ std::string slowdown_text(const TrainOptions& train) {
                      : train.deterministic ? "train.deterministic"
                                            : "train.recompute",
                      slowdown(train), both ? "the product of what each took" : "it took");
-}
-
-std::string number_text(double number) {
-  return number < 1000 ? fmt::format("{:.6g}", number)
-                       : with_separators(static_cast<std::int64_t>(std::llround(number)));
 }
 
 bool same_shape(const DecoderConfig& a, const DecoderConfig& b) {
@@ -95,13 +89,13 @@ GpuSpeed speed_of_updates(const Setup& setup, const Cluster& cluster, const Upda
     const double optimizer = update * whole.polar_flops / (per_token * tokens + whole.polar_flops);
     return {
         (update - optimizer) / tokens, optimizer, "file",
-        fmt::format("one GPU trains this model at {} tokens/s ({})", number_text(*cluster.tokens_per_s), cluster.file)};
+        fmt::format("one GPU trains this model at {} tokens/s ({})", amount_text(*cluster.tokens_per_s), cluster.file)};
   }
   if (const Measured* one = measured_as(setup, cluster)) return from_measured(*one, setup);
   const double rate = reached_share * cluster.peak_tflops * 1e12;
   return {slowdown(setup.train) * per_token / rate, whole.polar_flops / rate, "assumed",
           fmt::format("one GPU reaches {:.0f} % of {} TFLOP/s (88m reached 39, 1.5b 55){}", 100 * reached_share,
-                      number_text(cluster.peak_tflops), slowdown_text(setup.train)),
+                      amount_text(cluster.peak_tflops), slowdown_text(setup.train)),
           true};
 }
 

@@ -285,7 +285,7 @@ TEST(Plan, ExplainsTheCriticalBatchOnce) {
       plan.assumptions,
       Contains(testing::Field(&Assumption::text,
                               ::testing::AllOf(explained, HasSubstr("measured with AdamW on other data"),
-                                               HasSubstr("That as many tokens are critical in sequences of 2,048 is "
+                                               HasSubstr("That as many tokens are critical with train.seq_len=2048 is "
                                                          "assumed"))))
           .Times(1));
   for (const auto& texts : {plan.notes, plan.actions, plan.warnings})
