@@ -37,8 +37,9 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
   }
   fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", setup.preset,
              millions(each.parameters.total), millions(each.parameters.matrices));
-  if (!of.empty()) fmt::print("  runs        {} ({})\n", runs, of);
-  fmt::print("  each run    {} in {} steps, {} probes\n", tokens_text(each.tokens), each.steps, each.probes);
+  if (!of.empty()) fmt::print("  runs        {} ({})\n", with_separators(runs), of);
+  fmt::print("  each run    {} in {} step{}, {} probe{}\n", tokens_text(each.tokens), with_separators(each.steps),
+             each.steps == 1 ? "" : "s", with_separators(each.probes), each.probes == 1 ? "" : "s");
   for (const std::string& notice : notices(setup)) fmt::print("  note        {}\n", notice);
   if (at_once > 1)
     fmt::print("  memory      about {:.1f} GB: {} runs at once, {:.1f} GB each{}\n",

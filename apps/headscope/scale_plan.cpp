@@ -65,8 +65,10 @@ ordered_json json_of(const ScalePlan& plan, const Setup& setup, const PlannedRun
   ordered_json object = {{"preset", setup.preset}, {"cluster", json_of(plan.cluster)}};
   object["parameters"] = count_parameters(setup.model).total;
   object["runs"] = runs.runs;
-  object["tokens"] = asked.updates * asked.tokens_per_update;
+  object["tokens"] = asked.run_tokens();
   object.update(json_of(asked));
+  object["tokens_per_s_low"] = plan.tokens_per_s_low;
+  object["tokens_per_s_high"] = plan.tokens_per_s_high;
   object["memory"] = json_of(asked.memory);
   object["fits"] = plan.fits() ? ordered_json(*plan.fits()) : ordered_json();
   object["exchanged_elements"] = whole(asked.shares.padded_elements());
@@ -77,15 +79,17 @@ ordered_json json_of(const ScalePlan& plan, const Setup& setup, const PlannedRun
   for (const RankPlan& row : plan.rows) object["rows"].push_back(json_of(row));
   if (!runs.of.empty()) {
     const ManyRuns many = plan_runs(plan, runs.runs);
-    object["study"] = {{"rounds", many.rounds},
-                       {"side_by_side_hours", many.side_by_side / 3600},
-                       {"side_by_side_gpu_hours", many.gpu_hours},
-                       {"side_by_side_fits", plan.fits(plan.one()) ? ordered_json(*plan.fits(plan.one())) : ordered_json()},
-                       {"one_after_another_hours", many.one_after_another / 3600}};
+    object["study"] = {
+        {"rounds", many.rounds},
+        {"side_by_side_hours", many.side_by_side / 3600},
+        {"side_by_side_gpu_hours", many.gpu_hours},
+        {"side_by_side_fits", plan.fits(plan.one()) ? ordered_json(*plan.fits(plan.one())) : ordered_json()},
+        {"one_after_another_hours", many.one_after_another / 3600}};
   }
   for (const Assumption& assumption : plan.assumptions)
     object["assumptions"].push_back({{"origin", assumption.origin}, {"text", assumption.text}});
-  object["notes"] = plan.notes;
+  object["notes"] = plan.actions;
+  for (const std::string& note : plan.notes) object["notes"].push_back(note);
   object["warnings"] = plan.warnings;
   return object;
 }
@@ -94,10 +98,6 @@ std::string gigabytes(double bytes) {
   const double count = bytes / giga;
   return count < 1000 ? fmt::format("{:.{}f}", count, count < 9.995 ? 2 : 1)
                       : with_separators(static_cast<std::int64_t>(count));
-}
-
-std::string time_text(const RankPlan& row) {
-  return row.updates == 0 ? "-" : format_duration(row.run_seconds());
 }
 
 // A line "  name        text", wrapped behind the name.
@@ -115,11 +115,14 @@ void print_table(const ScalePlan& plan) {
   fmt::print(fmt::runtime(line), "", "tokens", "tokens/s", "a GPU", "with", "GB sent", "GB", "time");
   fmt::print(fmt::runtime(line), "", "an", "of all", "against", "gradients", "a rank and", "memory", "of the");
   fmt::print(fmt::runtime(line), "ranks", "update", "ranks", "one", "hidden", "update", "a rank", "updates");
-  for (const RankPlan& row : plan.rows)
+  for (const RankPlan& row : plan.rows) {
+    const auto of_run = [&](const std::string& text) { return has_no_update(row) ? "-" : text; };
     fmt::print(fmt::runtime(line), with_separators(row.ranks), short_count(static_cast<double>(row.tokens_per_update)),
-               short_count(row.tokens_per_s()), fmt::format("{:.2f}", row.per_gpu()),
-               short_count(row.overlapped_tokens_per_s()), gigabytes(row.traffic_bytes), gigabytes(row.memory.total()),
-               time_text(row));
+               of_run(short_count(row.tokens_per_s())), of_run(fmt::format("{:.2f}", row.per_gpu())),
+               of_run(short_count(row.overlapped_tokens_per_s())), gigabytes(row.traffic_bytes),
+               gigabytes(row.memory.total()) + (does_not_fit(plan, row) ? "*" : ""),
+               of_run(format_duration(row.run_seconds())));
+  }
   fmt::print("\n");
 }
 
@@ -127,21 +130,21 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
   const ManyRuns many = plan_runs(plan, runs.runs);
   const std::int64_t gpus = plan.asked().ranks;
   const std::int64_t idle = std::max<std::int64_t>(0, gpus - runs.runs);
-  print_line("study", fmt::format("{} runs side by side, {} at once, a GPU each: {} in all, {:.3g} GPU-hours{}; nothing "
-                                  "is exchanged",
-                                  runs.runs, std::min(runs.runs, gpus), format_duration(many.side_by_side),
-                                  many.gpu_hours, idle == 0 ? "" : fmt::format(", {} GPUs idle", idle)));
+  print_line("study", fmt::format("{} runs side by side, {} at once, a GPU each: {} in all, {}{}; nothing is exchanged",
+                                  with_separators(runs.runs), with_separators(std::min(runs.runs, gpus)),
+                                  format_duration(many.side_by_side), gpu_time(many.gpu_hours),
+                                  idle == 0 ? "" : fmt::format(", {} idle", counted(idle, "GPU"))));
   if (gpus > 1 && plan.fits(plan.one()))
     print_line(*plan.fits(plan.one()) ? "" : "warning",
                fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes(plan.one().memory.total()),
-                           *plan.fits(plan.one()) ? "fits" : "does not fit", *plan.cluster.memory_gb));
+                           *plan.fits(plan.one()) ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   if (gpus > 1)
     print_line("instead", fmt::format("one run after another, each on {} ranks: {} in all; {}", with_separators(gpus),
                                       plan.asked().updates == 0 ? "-" : format_duration(many.one_after_another),
                                       plan.asked().updates == plan.one().updates
                                           ? "as many updates as on one"
-                                          : fmt::format("another training: {} updates of {} tokens, not {}",
-                                                        with_separators(plan.asked().updates),
+                                          : fmt::format("another training: {} of {} tokens, not {}",
+                                                        counted(plan.asked().updates, "update"),
                                                         with_separators(plan.asked().tokens_per_update),
                                                         with_separators(plan.one().updates))));
   print_line("how", "side by side: 'study --devices all' on a machine, the same command as Slurm tasks on several");
@@ -154,25 +157,30 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
   const ParameterCounts parameters = count_parameters(setup.model);
   print_line("preset", fmt::format("{}: {} parameters ({} in the layers' matrices)", setup.preset,
                                    millions(parameters.total), millions(parameters.matrices)));
-  if (!runs.of.empty()) print_line("runs", fmt::format("{} ({})", runs.runs, runs.of));
+  if (!runs.of.empty()) print_line("runs", fmt::format("{} ({})", with_separators(runs.runs), runs.of));
   print_line(runs.of.empty() ? "plan" : "one run",
-             fmt::format("{} rank{} on {} node{} of {}, {} in {} updates{}", with_separators(asked.ranks),
-                         asked.ranks == 1 ? "" : "s", with_separators(asked.nodes), asked.nodes == 1 ? "" : "s",
-                         plan.cluster.name, tokens_text(asked.updates * asked.tokens_per_update),
-                         with_separators(asked.updates),
-                         asked.updates == 0 ? "" : fmt::format(", {:.3g} GPU-hours", asked.gpu_hours())));
-  Setup planned = setup;
+             fmt::format("{} on {} of {}, {} in {}{}", counted(asked.ranks, "rank"), counted(asked.nodes, "node"),
+                         plan.cluster.name, tokens_text(asked.run_tokens()), counted(asked.updates, "update"),
+                         has_no_update(asked) ? "" : ", " + gpu_time(asked.gpu_hours())));
+  if (!has_no_update(asked) && asked.run_tokens() != setup.train.tokens)
+    print_line("note", fmt::format("{} → {} tokens: {}", with_separators(setup.train.tokens),
+                                   with_separators(asked.run_tokens()), counted(asked.updates, "whole update")));
+  Setup planned = setup;  // with whole updates: all other notices
   planned.train.accumulation = asked.accumulation;
+  planned.train.tokens = asked.run_tokens();
   print_lines("note", notices(planned));
   if (plan.fits())
     print_line("memory", fmt::format("{} GB a rank: {} the GPU's {} GB", gigabytes(asked.memory.total()),
-                                     *plan.fits() ? "fits" : "does not fit", *plan.cluster.memory_gb));
+                                     *plan.fits() ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   print_table(plan);
   if (!runs.of.empty()) print_study(plan, runs);
+  if (asked.ranks > 1 && !has_no_update(asked)) print_line("range", range_text(plan));
+  print_lines("warning", plan.warnings);
+  print_lines("note", plan.actions);
+  fmt::print("\n");
   for (const Assumption& assumption : plan.assumptions) print_line(assumption.origin, assumption.text);
   fmt::print("\n");
   print_lines("note", plan.notes);
-  print_lines("warning", plan.warnings);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
+
+#include "core/text.h"
 
 namespace headscope {
 namespace {
@@ -40,6 +43,11 @@ Cluster read_cluster(const std::string& file) {
 
 bool Cluster::gives(std::string_view key) const {
   return std::ranges::find(given, key) != given.end();
+}
+
+std::string amount_text(double number) {
+  return number < 1000 ? fmt::format("{:.6g}", number)
+                       : with_separators(static_cast<std::int64_t>(std::llround(number)));
 }
 
 Cluster cluster_of(const std::string& name_or_file) {

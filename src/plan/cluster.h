@@ -13,8 +13,8 @@ namespace headscope {
 struct Cluster {
   std::string name = "h200x8";
   std::int64_t gpus_per_node = 8;
-  // Both of one GPU, one way. Assumed: a ring inside a node of H100 or H200 reaches about 370 of NVLink's 450 GB/s, and
-  // a NIC of 400 Gb/s about 45 of its 50.
+  // Both of one GPU, one way. Assumed, without a published source: a ring inside a node of H100 or H200 reaches 370 of
+  // NVLink's 450 GB/s, and a NIC of 400 Gb/s 45 of its 50.
   double link_gb_s = 370;              // to another GPU of its node
   double nic_gb_s = 45;                // to other nodes
   std::optional<double> tokens_per_s;  // of one GPU on the model that is planned
@@ -41,6 +41,9 @@ struct Cluster {
   [[nodiscard]] bool is_measured() const { return name == "h200x8" && file.empty(); }
   [[nodiscard]] std::int64_t nodes(std::int64_t ranks) const { return (ranks + gpus_per_node - 1) / gpus_per_node; }
 };
+
+// 12.5, 370, 30,000
+std::string amount_text(double number);
 
 // The name of a cluster that is known here (h200x8, h100x8), or a YAML file. Throws Error(Fault::input).
 Cluster cluster_of(const std::string& name_or_file);

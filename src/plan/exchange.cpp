@@ -38,9 +38,9 @@ double all_to_all_seconds(const Cluster& cluster, std::int64_t ranks, double byt
          ring_latency(cluster, ranks);
 }
 
-double straggler_factor(const Cluster& cluster, std::int64_t ranks) {
+double straggler_factor(const Cluster& cluster, std::int64_t ranks, double loss) {
   const double nodes = static_cast<double>(ranks) / static_cast<double>(cluster.gpus_per_node);
-  return 1 + loss_per_doubling * std::log2(std::max(1.0, nodes));
+  return 1 + loss * std::log2(std::max(1.0, nodes));
 }
 
 }  // namespace headscope

@@ -18,13 +18,16 @@ struct Planner {
   StepKind kind;
   GpuSpeed speed;
   bool ordered;
+  double loss = loss_per_doubling;
 
   [[nodiscard]] RankPlan on(std::int64_t ranks) const {
     const TrainOptions& train = setup.train;
     RankPlan plan;
     plan.ranks = ranks;
     plan.nodes = cluster.nodes(ranks);
-    plan.accumulation = (train.accumulation + ranks - 1) / ranks * ranks;
+    plan.accumulation =
+        std::min((train.accumulation + ranks - 1) / ranks, std::max<std::int64_t>(1, most_accumulation / ranks)) *
+        ranks;
     plan.tokens_per_update = train.batch * train.seq_len * plan.accumulation;
     plan.updates = train.tokens / plan.tokens_per_update;
     plan.shares = share_update(setup.model, train.qk_gain == QkGain::learned, ranks);
@@ -70,7 +73,7 @@ struct Planner {
     if (ranks > 1) plan.copying = copied_bytes() / copy_bytes_per_s;
     plan.alone = static_cast<double>(plan.accumulation) * step + speed.optimizer_seconds;
     plan.hidden = hidden_of(plan, exchanges * step);
-    plan.straggler = straggler_factor(cluster, ranks);
+    plan.straggler = straggler_factor(cluster, ranks, loss);
   }
 };
 
@@ -89,6 +92,19 @@ std::vector<std::int64_t> shown_ranks(std::int64_t ranks, const Cluster& cluster
   return shown;
 }
 
+// Nobody published these bandwidths; llmq's figures are as if the one inside a node were about half (docs/scale.md).
+Cluster with_half_of_what_is_assumed(Cluster cluster) {
+  if (!cluster.gives("link_gb_s")) cluster.link_gb_s /= 2;
+  if (!cluster.gives("nic_gb_s")) cluster.nic_gb_s /= 2;
+  return cluster;
+}
+
+double low_tokens_per_s(const Planner& planner, RankPlan asked) {
+  const Cluster slower = with_half_of_what_is_assumed(planner.cluster);
+  Planner{planner.setup, slower, planner.kind, planner.speed, planner.ordered, most_loss_published}.add_times(asked);
+  return asked.tokens_per_s();
+}
+
 }  // namespace
 
 ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t ranks, const Cluster& cluster) {
@@ -100,13 +116,18 @@ ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t rank
   plan.cluster = cluster;
   plan.speed = planner.speed;
   for (const std::int64_t count : shown_ranks(ranks, cluster)) plan.rows.push_back(planner.on(count));
+  plan.tokens_per_s_low = low_tokens_per_s(planner, plan.asked());
+  plan.tokens_per_s_high = plan.asked().lossless_tokens_per_s();
+  if (const std::int64_t rest = ranks % cluster.gpus_per_node; ranks > rest && rest != 0)
+    plan.full_nodes = planner.on(ranks - rest);
   plan.critical_batch = critical_batch_tokens(static_cast<double>(setup.train.tokens));
   plan.useful_ranks =
       static_cast<std::int64_t>(plan.critical_batch / static_cast<double>(setup.train.batch * setup.train.seq_len));
   plan.probes = probes_of(plan.asked(), setup.train);
   plan.assumptions = assumptions_of(setup, plan, planner.ordered);
-  plan.notes = notes_of(plan, setup);
-  plan.warnings = warnings_of(plan, setup);
+  plan.warnings = warnings_of(plan, setup, planner.ordered);
+  plan.actions = actions_of(plan, setup);
+  plan.notes = notes_of(plan);
   return plan;
 }
 

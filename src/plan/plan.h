@@ -16,10 +16,14 @@
 
 namespace headscope {
 
+// As TrainOptions allows.
+constexpr std::int64_t most_accumulation = std::int64_t{1} << 20;
+
 // An update on so many ranks, and a run of them.
 struct RankPlan {
   std::int64_t ranks = 1, nodes = 1;
-  std::int64_t accumulation = 1;  // as configured where the ranks can share it, otherwise the next multiple of ranks
+  // As configured where the ranks can share it, otherwise the next multiple of ranks that a configuration may have.
+  std::int64_t accumulation = 1;
   std::int64_t tokens_per_update = 0;
   std::int64_t updates = 0;  // of the run
   UpdateShares shares = {};
@@ -45,6 +49,9 @@ struct RankPlan {
   }
   // The speed of a rank against a GPU that trains with as many tokens an update by itself.
   [[nodiscard]] double per_gpu() const { return alone / (static_cast<double>(ranks) * update_seconds()); }
+  // The same without the loss with more nodes.
+  [[nodiscard]] double lossless_tokens_per_s() const { return overlapped_tokens_per_s() * straggler; }
+  [[nodiscard]] std::int64_t run_tokens() const { return updates * tokens_per_update; }
   [[nodiscard]] double run_seconds() const { return static_cast<double>(updates) * update_seconds(); }
   [[nodiscard]] double gpu_hours() const { return run_seconds() * static_cast<double>(ranks) / 3600; }
 };
@@ -61,8 +68,14 @@ struct ScalePlan {
   double critical_batch = 0;      // tokens of an update from which the plan warns (batch_size.h)
   std::int64_t useful_ranks = 0;  // with an update of at most so many tokens, each rank one forward step
   std::int64_t probes = 0;        // of the run, with the ranks that were asked for
+  // Of the ranks that were asked for. Low: half of the bandwidths that no file gives, and the largest loss with more
+  // nodes that was published. High: gradients hidden, and no such loss.
+  double tokens_per_s_low = 0, tokens_per_s_high = 0;
+  // Where the last node is not full: all nodes but that one.
+  std::optional<RankPlan> full_nodes;
   std::vector<Assumption> assumptions;
-  std::vector<std::string> notes, warnings;
+  // actions: notes that ask for something, or that the table cannot be read without.
+  std::vector<std::string> warnings, actions, notes;
 
   [[nodiscard]] const RankPlan& one() const { return rows.front(); }
   [[nodiscard]] const RankPlan& asked() const { return rows.back(); }

@@ -16,6 +16,8 @@ constexpr double much_padding = 1.5;    // of the parameters
 constexpr double much_exchange = 0.25;  // of an update
 constexpr double much_probing = 0.1;    // of the time of the updates
 constexpr double small_step = 0.5;      // of the operations of the smallest forward step that was timed
+constexpr double tiny_step = 0.01;      // of the same: what is launched takes longer than the arithmetic
+constexpr double other_run = 0.01;      // of the run's tokens
 constexpr std::int64_t few_updates = 1000;
 
 std::string in_file(const Cluster& cluster) {
@@ -27,22 +29,25 @@ Assumption of_cluster(const Cluster& cluster, const char* key, const std::string
   return {"file", text + in_file(cluster)};
 }
 
+// What keeps probes between updates; empty where train.probe_every does.
+std::string probes_between(const TrainOptions& train, std::int64_t accumulation) {
+  if (train.probe_every % accumulation == 0) return "";
+  return fmt::format(" train.probe_every={}", (train.probe_every + accumulation - 1) / accumulation * accumulation);
+}
+
 std::string shared_out_note(const RankPlan& asked, const TrainOptions& train) {
-  std::string note = fmt::format(
-      "{} ranks cannot share train.accumulation={} evenly: planned with train.accumulation={}, {} tokens an update "
-      "instead of {}; a run needs --set train.accumulation={}",
-      asked.ranks, train.accumulation, asked.accumulation, with_separators(asked.tokens_per_update),
-      with_separators(train.tokens_per_step()), asked.accumulation);
-  if (train.probe_every % asked.accumulation != 0)
-    note += fmt::format(" train.probe_every={}",
-                        (train.probe_every + asked.accumulation - 1) / asked.accumulation * asked.accumulation);
+  const std::string ranks = with_separators(asked.ranks), tokens = with_separators(train.tokens_per_step());
+  const std::string note = fmt::format(
+      "{} ranks cannot share train.accumulation={} evenly. What is planned: --set train.accumulation={}{}, which makes "
+      "{} tokens an update instead of {}",
+      ranks, train.accumulation, asked.accumulation, probes_between(train, asked.accumulation),
+      with_separators(asked.tokens_per_update), tokens);
   const std::int64_t sequences = train.batch * train.accumulation;
-  if (const auto steps = shared_accumulation(train, asked.ranks))
-    return note + fmt::format(". --set train.batch={} train.accumulation={} keeps {} tokens", sequences / *steps,
-                              *steps, with_separators(train.tokens_per_step()));
-  return note + fmt::format(". Nothing keeps {} tokens: an update of {} sequence{} cannot be dealt to {} ranks",
-                            with_separators(train.tokens_per_step()), sequences, sequences == 1 ? "" : "s",
-                            asked.ranks);
+  if (const auto steps = shared_accumulation(train, asked.ranks); steps && *steps <= most_accumulation)
+    return note + fmt::format(". What keeps {} tokens an update instead: --set train.batch={} train.accumulation={}{}",
+                              tokens, sequences / *steps, *steps, probes_between(train, *steps));
+  return note + fmt::format(". Nothing keeps {} tokens an update: its {} cannot be dealt to {} ranks", tokens,
+                            counted(sequences, "sequence"), ranks);
 }
 
 std::string memory_warning(const RankPlan& asked, double gigabytes) {
@@ -56,11 +61,12 @@ std::string memory_warning(const RankPlan& asked, double gigabytes) {
 
 std::string padding_warning(const RankPlan& asked, std::int64_t parameters) {
   const UpdateShares& shares = asked.shares;
+  const double times = shares.padded_elements() / static_cast<double>(parameters);
   std::string text = fmt::format(
-      "padding: {} parameters travel as {} numbers, {:.1f} times as many. A matrix belongs to one rank as a whole, and "
+      "padding: {} parameters travel as {} numbers, {} times as many. A matrix belongs to one rank as a whole, and "
       "every rank's part of the memory is as large as the largest",
       short_count(static_cast<double>(parameters)), short_count(shares.padded_elements()),
-      shares.padded_elements() / static_cast<double>(parameters));
+      times < 999.95 ? fmt::format("{:.1f}", times) : short_count(times));
   if (shares.without_matrix > 0)
     text += fmt::format("; {} of {} ranks have none of the {} matrices and wait while others orthogonalise",
                         with_separators(shares.without_matrix), with_separators(shares.ranks),
@@ -78,45 +84,38 @@ std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
   const std::string times = tokens < 2 * plan.critical_batch
                                 ? fmt::format("{:.1f}", tokens / plan.critical_batch)
                                 : with_separators(std::llround(tokens / plan.critical_batch));
-  const std::string limit = short_count(plan.critical_batch);
-  std::string text = fmt::format("batch: {} tokens an update are about {} times ",
-                                 with_separators(plan.asked().tokens_per_update), times);
-  text +=
-      is_below_law(train)
-          ? fmt::format("{} tokens, the least critical batch that the definition allows: beyond the critical batch,",
-                        limit)
-          : fmt::format("the critical batch ({} tokens, of a run of {}): beyond it,", limit, tokens_text(train.tokens));
-  text += " twice the tokens save fewer and fewer updates";
+  std::string text = fmt::format(
+      "batch: {} tokens an update are about {} times the critical batch, {} tokens (explained below): beyond it, twice "
+      "the tokens save fewer and fewer updates",
+      with_separators(plan.asked().tokens_per_update), times, short_count(plan.critical_batch));
   if (plan.useful_ranks > 0)
-    text += fmt::format("; with train.batch={} {} is reached at {} rank{}", train.batch,
-                        is_below_law(train) ? "this least one" : "it", with_separators(plan.useful_ranks),
-                        plan.useful_ranks == 1 ? "" : "s");
+    text += fmt::format("; with train.batch={} it is reached at {}", train.batch, counted(plan.useful_ranks, "rank"));
   return text;
 }
 
+// All that is said of the critical batch, but for the warning.
 std::string law_text(const TrainOptions& train) {
+  const auto tokens = static_cast<double>(train.tokens);
   std::string text = fmt::format(
-      "critical batch: 22.91·D^0.47 sequences of 512 tokens, D = {:.6g} million (Zhang et al. 2024), the batch that "
-      "needs 20 % more tokens for a loss than 256 sequences",
-      static_cast<double>(train.tokens) / 1e6);
+      "critical batch: the batch that needs 20 % more tokens for a loss than 256 sequences of 512 tokens. The law: "
+      "22.91·D^0.47 sequences of 512 tokens, D = {} million tokens of the run (Zhang et al. 2024)",
+      amount_text(tokens / 1e6));
   if (is_below_law(train))
     text += fmt::format(
-        ". Below about {:.0f} M tokens the law gives less than its definition allows; the warning begins at {} tokens",
+        ". Below about {:.0f} M tokens the law gives less than its definition allows, which is {} tokens; the warning "
+        "begins there",
         least_tokens_of_law() / 1e6, short_count(least_critical_batch));
-  return text;
-}
-
-std::string guide_note(const TrainOptions& train) {
-  const auto tokens = static_cast<double>(train.tokens);
-  std::string note = fmt::format(
-      "the critical batch is a guide: it was measured with AdamW on other data, in runs of {:.1f} to {:.0f} billion "
-      "tokens, 20 for each parameter; Muon is reported to bear larger updates",
+  text += fmt::format(
+      ". A guide: it was measured with AdamW on other data, in runs of {:.1f} to {:.0f} billion tokens, 20 for each "
+      "parameter; Muon is reported to bear larger updates",
       least_tokens_measured / 1e9, most_tokens_measured / 1e9);
   if (is_below_law(train))
-    note += fmt::format("; of {} it is not known", tokens_text(train.tokens));
+    text += fmt::format("; of {} it is not known", tokens_text(train.tokens));
   else if (tokens < least_tokens_measured || tokens > most_tokens_measured)
-    note += fmt::format("; of {} it is an extrapolation", tokens_text(train.tokens));
-  return note;
+    text += fmt::format("; of {} it is an extrapolation", tokens_text(train.tokens));
+  if (static_cast<double>(train.seq_len) != sequence_tokens)
+    text += fmt::format(". That as many tokens are critical with train.seq_len={} is assumed", train.seq_len);
+  return text;
 }
 
 bool has_equal_updates(const ScalePlan& plan) {
@@ -126,7 +125,7 @@ bool has_equal_updates(const ScalePlan& plan) {
 
 // The time of all probes beside that of all updates.
 std::string probes_text(const ScalePlan& plan) {
-  const std::string count = fmt::format("{} probe{}", with_separators(plan.probes), plan.probes == 1 ? "" : "s");
+  const std::string count = counted(plan.probes, "probe");
   if (!plan.probe_seconds()) return count + ": the time of a probe of this shape is not known";
   return fmt::format("{}: up to {} beside {} of updates (one of 88m took an H200 up to {} s)", count,
                      format_duration(*plan.probe_seconds()), format_duration(plan.asked().run_seconds()),
@@ -138,16 +137,60 @@ bool probes_much(const ScalePlan& plan) {
 }
 
 std::string updates_warning(const RankPlan& asked, const TrainOptions& train) {
-  if (asked.updates == 0)
+  if (has_no_update(asked))
     return fmt::format(
-        "updates: train.tokens={} is less than one update ({} tokens): such a run is refused; raise "
-        "train.tokens",
+        "updates: train.tokens={} is less than one update ({} tokens): such a run is refused; raise train.tokens, or "
+        "take fewer ranks",
         train.tokens, with_separators(asked.tokens_per_update));
   return fmt::format(
       "updates: the whole run has {}, which is few (below {}, chosen): learning rate and warm-up need another choice, "
-      "or "
-      "the run more tokens",
+      "or the run more tokens",
       with_separators(asked.updates), with_separators(few_updates));
+}
+
+// A smaller forward step takes less than its part of the time.
+std::string step_warning(const Setup& setup, const TimedStep& timed) {
+  const double share = step_flops(setup) / timed.flops;
+  return fmt::format(
+      "speed: a forward step of {} x {} tokens has {:.2g} % of the arithmetic of the smallest that was timed{} ({} x "
+      "{} "
+      "tokens{}): a GPU is less busy in it, so the plan is too fast{}",
+      setup.train.batch, setup.train.seq_len, 100 * share,
+      timed.is_of_this_model ? fmt::format(" of {}", timed.preset) : "", timed.batch, timed.seq_len,
+      timed.is_of_this_model ? "" : fmt::format(" of {}", timed.preset),
+      share < tiny_step ? " by orders of magnitude" : "");
+}
+
+// Gbit/s taken for GB/s.
+std::string cluster_warning(const Cluster& cluster) {
+  return fmt::format(
+      "cluster: nic_gb_s={:.6g} is more than link_gb_s={:.6g}: both are GB/s of one GPU, one way; 400 Gbit/s are 50 "
+      "GB/s",
+      cluster.nic_gb_s, cluster.link_gb_s);
+}
+
+// Full nodes where they are faster. More forward steps of each rank only where the run then has updates enough, none
+// beyond the critical batch.
+std::string exchange_warning(const ScalePlan& plan, const TrainOptions& train, bool ordered, double share) {
+  const RankPlan& asked = plan.asked();
+  const std::string text = fmt::format("exchange: {:.0f} % of an update; ", 100 * share);
+  if (plan.full_nodes && plan.full_nodes->tokens_per_s() > asked.tokens_per_s())
+    return text + fmt::format("take {}: the full nodes make {} tokens/s by themselves, these {} ranks {}",
+                              counted(plan.full_nodes->ranks, "rank"), short_count(plan.full_nodes->tokens_per_s()),
+                              with_separators(asked.ranks), short_count(asked.tokens_per_s()));
+  if (ordered && asked.accumulation > asked.ranks)
+    return text + "gradients travel after every forward step; with ranks.reduce=ring once an update";
+  const std::int64_t accumulation = 2 * asked.accumulation, tokens = 2 * asked.tokens_per_update;
+  if (accumulation <= most_accumulation && static_cast<double>(tokens) <= plan.critical_batch &&
+      asked.updates / 2 >= few_updates)
+    return text + fmt::format("--set train.accumulation={}{} makes it less, and the update larger", accumulation,
+                              probes_between(train, accumulation));
+  if (accumulation > most_accumulation || asked.updates < 2) return text + "take fewer ranks";
+  return text +
+         fmt::format(
+             "take fewer ranks. More forward steps of each rank (train.accumulation) make it less, too, but leave "
+             "the run {} of {} tokens or fewer",
+             counted(asked.updates / 2, "update"), with_separators(tokens));
 }
 
 std::string exchange_text(const RankPlan& asked, bool ordered) {
@@ -161,6 +204,29 @@ std::string exchange_text(const RankPlan& asked, bool ordered) {
   return fmt::format("{}, {}; then weights, which nothing hides, and their copies", gradients, pieces);
 }
 
+// Rows whose runs have clearly fewer tokens: a run is whole updates.
+std::string other_runs_text(const ScalePlan& plan, const TrainOptions& train) {
+  std::vector<std::string> others;
+  for (const RankPlan& row : plan.rows)
+    if (!has_no_update(row) &&
+        static_cast<double>(train.tokens - row.run_tokens()) > other_run * static_cast<double>(train.tokens))
+      others.push_back(fmt::format("{} on {}", tokens_text(row.run_tokens()), counted(row.ranks, "rank")));
+  if (others.empty()) return "";
+  return fmt::format(". Their runs differ, too, because a run is whole updates: {} instead of {}",
+                     fmt::join(others, ", "), tokens_text(train.tokens));
+}
+
+std::string speed_note(const Setup& setup) {
+  const bool same_accumulation = preset_setup(setup.preset).train.accumulation == setup.train.accumulation;
+  return fmt::format(
+      "the speed of one GPU is assumed. Do not compare this plan with that of a cluster whose speed was measured: the "
+      "difference may be that of the assumption. To measure it: 'headscope bench train --preset {} --batch {}{} "
+      "--device "
+      "cuda', with the same --set of the model; then name a file with tokens_per_s by --cluster",
+      setup.preset, setup.train.batch,
+      same_accumulation ? "" : fmt::format(" --accumulation {}", setup.train.accumulation));
+}
+
 }  // namespace
 
 std::string short_count(double count) {
@@ -170,13 +236,46 @@ std::string short_count(double count) {
   return with_separators(static_cast<std::int64_t>(std::llround(count)));
 }
 
+bool has_no_update(const RankPlan& row) {
+  return row.updates == 0;
+}
+
+bool does_not_fit(const ScalePlan& plan, const RankPlan& row) {
+  return plan.fits(row) == false;
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", with_separators(count), noun, count == 1 ? "" : "s");
+}
+
+std::string gpu_time(double hours) {
+  if (hours >= 999.5) return with_separators(std::llround(hours)) + " GPU-hours";
+  if (hours >= 0.01) return fmt::format("{:.3g} GPU-hours", hours);
+  if (const double seconds = 3600 * hours; seconds >= 0.01) return fmt::format("{:.2f} GPU-seconds", seconds);
+  return "less than 0.01 GPU-seconds";
+}
+
+std::string range_text(const ScalePlan& plan) {
+  const RankPlan& asked = plan.asked();
+  const bool halved = !plan.cluster.gives("link_gb_s") || (asked.nodes > 1 && !plan.cluster.gives("nic_gb_s"));
+  std::vector<std::string> low;
+  if (halved) low.emplace_back("half of the bandwidths that are assumed");
+  if (asked.nodes > 1)
+    low.push_back(fmt::format("a loss of {:.2f} % for each doubling of the nodes", 100 * most_loss_published));
+  if (low.empty()) low.emplace_back("the same as in the table");
+  return fmt::format(
+      "{} to {} tokens/s on {}. Low: {}. High: gradients hidden{}. The speed of one GPU is the same in both{}",
+      short_count(plan.tokens_per_s_low), short_count(plan.tokens_per_s_high), counted(asked.ranks, "rank"),
+      fmt::join(low, ", and "), asked.nodes > 1 ? ", and no such loss" : "", plan.speed.is_assumed ? ", assumed" : "");
+}
+
 std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan, bool ordered) {
   const Cluster& cluster = plan.cluster;
   std::vector<Assumption> all = {
       {plan.speed.origin, plan.speed.text},
-      of_cluster(cluster, "gpus_per_node", fmt::format("nodes of {} GPUs", cluster.gpus_per_node)),
-      of_cluster(cluster, "link_gb_s", fmt::format("{} GB/s of a GPU inside its node", cluster.link_gb_s)),
-      of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", cluster.nic_gb_s)),
+      of_cluster(cluster, "gpus_per_node", fmt::format("nodes of {}", counted(cluster.gpus_per_node, "GPU"))),
+      of_cluster(cluster, "link_gb_s", fmt::format("{} GB/s of a GPU inside its node", amount_text(cluster.link_gb_s))),
+      of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", amount_text(cluster.nic_gb_s))),
       {"published",
        fmt::format("a step of a ring: {:.1f} µs in a node, {:.0f} µs between nodes (NCCL, graph/tuning.cc)",
                    link_latency * 1e6, nic_latency * 1e6)},
@@ -192,48 +291,19 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
   all.push_back({"published", law_text(setup.train)});
   if (cluster.memory_gb)
     all.push_back({cluster.file.empty() ? "data sheet" : "file",
-                   fmt::format("{} GB of memory a GPU{}", *cluster.memory_gb, in_file(cluster))});
+                   fmt::format("{} GB of memory a GPU{}", amount_text(*cluster.memory_gb), in_file(cluster))});
   return all;
 }
 
-std::vector<std::string> notes_of(const ScalePlan& plan, const Setup& setup) {
-  const RankPlan& asked = plan.asked();
-  std::vector<std::string> notes;
-  if (asked.accumulation != setup.train.accumulation) notes.push_back(shared_out_note(asked, setup.train));
-  if (const std::int64_t last = asked.ranks % plan.cluster.gpus_per_node; asked.nodes > 1 && last != 0)
-    notes.push_back(
-        fmt::format("the last of {} nodes has {} of its {} GPUs at work: the rings between nodes have as "
-                    "many NICs",
-                    asked.nodes, last, plan.cluster.gpus_per_node));
-  if (plan.speed.is_assumed)
-    notes.emplace_back(
-        "the speed of one GPU is assumed: time it with 'headscope bench train', and name a file with tokens_per_s by "
-        "--cluster");
-  if (setup.device == "cpu") notes.emplace_back("device=cpu does not count: the plan is for GPUs, in bfloat16");
-  notes.emplace_back("this is a calculation: headscope itself was not run on several GPUs");
-  notes.push_back(guide_note(setup.train));
-  if (!has_equal_updates(plan))
-    notes.emplace_back(
-        "the rows of the table are different trainings: their updates have different numbers of tokens. The table "
-        "compares the speed of updates, not the time to a loss. 'A GPU against one' compares a rank with one GPU whose "
-        "updates have as many tokens as those of the row");
-  notes.emplace_back(
-      "time and tokens/s are of updates alone. Not in them: probes, checkpoints and measurements, which rank 0 makes "
-      "while the others wait, reading data, and starting");
-  if (plan.probes > 0 && !probes_much(plan)) notes.push_back(probes_text(plan));
-  return notes;
-}
-
-std::vector<std::string> warnings_of(const ScalePlan& plan, const Setup& setup) {
+std::vector<std::string> warnings_of(const ScalePlan& plan, const Setup& setup, bool ordered) {
   const RankPlan& asked = plan.asked();
   const std::int64_t parameters = count_parameters(setup.model).total;
   std::vector<std::string> warnings;
-  if (plan.fits() == false) warnings.push_back(memory_warning(asked, *plan.cluster.memory_gb));
-  if (!plan.cluster.tokens_per_s && step_flops(setup) < small_step * least_flops_timed())
-    warnings.push_back(fmt::format(
-        "speed: a forward step of {:.3g} TFLOP: the smallest that was timed has {:.3g}; a GPU is less busy in "
-        "it, so the plan is too fast",
-        step_flops(setup) / 1e12, least_flops_timed() / 1e12));
+  if (does_not_fit(plan, asked)) warnings.push_back(memory_warning(asked, *plan.cluster.memory_gb));
+  if (plan.cluster.nic_gb_s > plan.cluster.link_gb_s) warnings.push_back(cluster_warning(plan.cluster));
+  if (const TimedStep timed = smallest_timed_step(setup);
+      !plan.cluster.tokens_per_s && step_flops(setup) <= small_step * timed.flops)
+    warnings.push_back(step_warning(setup, timed));
   if (probes_much(plan)) warnings.push_back(probes_text(plan));
   if (static_cast<double>(asked.tokens_per_update) > plan.critical_batch)
     warnings.push_back(batch_warning(plan, setup.train));
@@ -241,11 +311,40 @@ std::vector<std::string> warnings_of(const ScalePlan& plan, const Setup& setup) 
   if (asked.ranks > 1 && asked.shares.padded_elements() > much_padding * static_cast<double>(parameters))
     warnings.push_back(padding_warning(asked, parameters));
   if (const double share = asked.exchange() * asked.straggler / asked.update_seconds(); share > much_exchange)
-    warnings.push_back(
-        fmt::format("exchange: {:.0f} % of an update; more forward steps of each rank "
-                    "(train.accumulation) make it less, and the update larger",
-                    100 * share));
+    warnings.push_back(exchange_warning(plan, setup.train, ordered, share));
   return warnings;
+}
+
+std::vector<std::string> actions_of(const ScalePlan& plan, const Setup& setup) {
+  const RankPlan& asked = plan.asked();
+  std::vector<std::string> actions;
+  if (asked.accumulation != setup.train.accumulation) actions.push_back(shared_out_note(asked, setup.train));
+  if (const std::int64_t last = asked.ranks % plan.cluster.gpus_per_node; asked.nodes > 1 && last != 0)
+    actions.push_back(
+        fmt::format("the last of {} has {} of its {} GPUs at work: the rings between nodes have as many NICs",
+                    counted(asked.nodes, "node"), last, plan.cluster.gpus_per_node));
+  if (plan.speed.is_assumed) actions.push_back(speed_note(setup));
+  if (setup.device == "cpu") actions.emplace_back("device=cpu does not count: the plan is for GPUs, in bfloat16");
+  if (std::ranges::any_of(plan.rows, has_no_update))
+    actions.emplace_back("a row with - has no update: train.tokens are less than one; such a run is refused");
+  if (std::ranges::any_of(plan.rows, [&](const RankPlan& row) { return does_not_fit(plan, row); }))
+    actions.push_back(fmt::format("a row with * does not fit the GPU's {} GB", amount_text(*plan.cluster.memory_gb)));
+  if (!has_equal_updates(plan))
+    actions.push_back(
+        "the rows of the table are different trainings: their updates have different numbers of tokens. The table "
+        "compares the speed of updates, not the time to a loss. 'A GPU against one' compares a rank with one GPU whose "
+        "updates have as many tokens as those of the row" +
+        other_runs_text(plan, setup.train));
+  return actions;
+}
+
+std::vector<std::string> notes_of(const ScalePlan& plan) {
+  std::vector<std::string> notes = {
+      "this is a calculation: headscope itself was not run on several GPUs",
+      "time and tokens/s are of updates alone. Not in them: probes, checkpoints and measurements, which rank 0 makes "
+      "while the others wait, reading data, and starting"};
+  if (plan.probes > 0 && !probes_much(plan)) notes.push_back(probes_text(plan));
+  return notes;
 }
 
 }  // namespace headscope

@@ -87,14 +87,15 @@ GpuSpeed speed_of_updates(const Setup& setup, const Cluster& cluster, const Upda
     // Of an update, the optimizers take the share of their operations.
     const double update = tokens / *cluster.tokens_per_s;
     const double optimizer = update * whole.polar_flops / (per_token * tokens + whole.polar_flops);
-    return {(update - optimizer) / tokens, optimizer, "file",
-            fmt::format("one GPU trains this model at {} tokens/s ({})", *cluster.tokens_per_s, cluster.file)};
+    return {
+        (update - optimizer) / tokens, optimizer, "file",
+        fmt::format("one GPU trains this model at {} tokens/s ({})", amount_text(*cluster.tokens_per_s), cluster.file)};
   }
   if (const Measured* one = measured_as(setup, cluster)) return from_measured(*one, setup);
   const double rate = reached_share * cluster.peak_tflops * 1e12;
   return {slowdown(setup.train) * per_token / rate, whole.polar_flops / rate, "assumed",
           fmt::format("one GPU reaches {:.0f} % of {} TFLOP/s (88m reached 39, 1.5b 55){}", 100 * reached_share,
-                      cluster.peak_tflops, slowdown_text(setup.train)),
+                      amount_text(cluster.peak_tflops), slowdown_text(setup.train)),
           true};
 }
 
@@ -105,11 +106,16 @@ double step_flops(const Setup& setup) {
          static_cast<double>(setup.train.batch * setup.train.seq_len);
 }
 
-double least_flops_timed() {
-  const Measured& least = measured_presets.front();
-  Setup timed = preset_setup(least.preset);
-  timed.train.batch = least.batch;
-  return step_flops(timed);
+TimedStep smallest_timed_step(const Setup& setup) {
+  const auto step_of = [&](const Measured& one) {
+    Setup timed = preset_setup(one.preset);
+    timed.train.batch = one.batch;
+    return TimedStep{one.preset, same_shape(timed.model, setup.model), one.batch, timed.train.seq_len,
+                     step_flops(timed)};
+  };
+  for (const Measured& one : measured_presets)
+    if (TimedStep step = step_of(one); step.is_of_this_model) return step;
+  return step_of(measured_presets.front());  // 88m has less of it than 1.5b
 }
 
 double slowdown(const TrainOptions& train) {

@@ -21,10 +21,17 @@ struct GpuSpeed {
 // Bytes that a copy reads and writes, on one H200 (docs/gpu.md).
 constexpr double copy_bytes_per_s = 4.2e12;
 
-// Operations of one forward step with its backward pass, and of the smallest one that was timed: 88m, 8 x 2048 tokens
-// (docs/gpu.md).
+// Operations of one forward step with its backward pass.
 double step_flops(const Setup& setup);
-double least_flops_timed();
+
+// The smallest forward step that was timed: of this model, or where it was not timed, of any (docs/gpu.md).
+struct TimedStep {
+  std::string preset;
+  bool is_of_this_model = false;
+  std::int64_t batch = 0, seq_len = 0;
+  double flops = 0;
+};
+TimedStep smallest_timed_step(const Setup& setup);
 
 // How many times as long a forward step takes with train.deterministic and train.recompute.
 double slowdown(const TrainOptions& train);

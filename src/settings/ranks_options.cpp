@@ -25,6 +25,15 @@ std::string probes_between(const TrainOptions& options, std::int64_t accumulatio
   return options.probe_every % accumulation == 0 ? "" : fmt::format(" train.probe_every={}", updates * accumulation);
 }
 
+// What to take where nothing keeps the tokens of an update.
+std::string next_accumulation(const TrainOptions& options, std::int64_t ranks) {
+  const std::int64_t next = (options.accumulation + ranks - 1) / ranks * ranks;
+  return fmt::format(
+      "--set train.accumulation={}{}: train.accumulation must be a multiple of the ranks. The tokens of an update can "
+      "stay only where its sequences are a multiple of {} ({} now)",
+      next, probes_between(options, next), ranks, options.batch * options.accumulation);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std::int64_t ranks) {
@@ -42,12 +51,11 @@ void check_ranks(const TrainOptions& options, std::int64_t ranks) {
   if (options.accumulation % ranks == 0) return;
   const std::int64_t sequences = options.batch * options.accumulation;
   const auto steps = shared_accumulation(options, ranks);
-  fail_input(
-      "{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", ranks, options.accumulation,
-      fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
-      steps ? fmt::format("--set train.batch={} train.accumulation={}{}, which keep the {} tokens of an update",
-                          sequences / *steps, *steps, probes_between(options, *steps), options.tokens_per_step())
-            : fmt::format("a train.batch x train.accumulation that is a multiple of {} ({} now)", ranks, sequences));
+  fail_input("{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", ranks, options.accumulation,
+             fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
+             steps ? fmt::format("--set train.batch={} train.accumulation={}{}, which keep the {} tokens of an update",
+                                 sequences / *steps, *steps, probes_between(options, *steps), options.tokens_per_step())
+                   : next_accumulation(options, ranks));
 }
 
 }  // namespace headscope

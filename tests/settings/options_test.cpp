@@ -2,6 +2,7 @@
 #include "core/random.h"
 #include "data/blocks.h"
 #include "experiments/train_run.h"
+#include "settings/ranks_options.h"
 #include "settings/train_options.h"
 #include "support/expect_error.h"
 
@@ -98,6 +99,22 @@ TEST(Options, ProductsThatPassAreExact) {
     ASSERT_GT(tokens_for_batches(options.validation_batches, options.batch, options.seq_len), 0);
   }
   EXPECT_GT(passed, 500);
+}
+
+// What the error tells to set is accepted.
+TEST(Options, RanksThatCannotShareAnUpdateAreToldWhatTo) {
+  TrainOptions options;
+  options.batch = options.accumulation = 4;
+  options.probe_every = 20;
+  expect_error(Fault::input,
+               "3 ranks cannot share train.accumulation=4 evenly; take 1, 2, 4 ranks, or --set train.accumulation=6 "
+               "train.probe_every=24: train.accumulation must be a multiple of the ranks. The tokens of an update can "
+               "stay only where its sequences are a multiple of 3 (16 now)",
+               [&] { check_ranks(options, 3); });
+  options.accumulation = 6;
+  options.probe_every = 24;
+  validate(options);
+  check_ranks(options, 3);
 }
 
 }  // namespace
