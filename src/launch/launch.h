@@ -9,8 +9,8 @@ namespace headscope {
 // The threads of each of so many ranks, unless the user says otherwise: the cores are shared out.
 std::int64_t threads_of_a_rank(std::int64_t count);
 
-// The exit code of a process that says nothing, because another one does. Ranks that --ranks started add to it what
-// tells that: where none of them could speak, launch_ranks() does.
+// The exit code of a rank that prints no error, because another one does: 64 more where --ranks started it. If all
+// ranks end so, launch_ranks() says what is known.
 int silent_exit_code(int code);
 
 // Runs this program so many times with the arguments that it was given, as ranks of this machine, and waits for all of

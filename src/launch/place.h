@@ -24,7 +24,7 @@ struct RankPlace {
   [[nodiscard]] bool first() const { return rank == 0; }
   [[nodiscard]] bool several() const { return size > 1; }
   [[nodiscard]] bool serves_store() const { return first() && !launcher_has_store; }
-  // Which rank speaks where the store is gone, so that the ranks cannot agree on one.
+  // The rank that says the error when no rank can reach the store.
   [[nodiscard]] bool speaks_without_store() const { return rank == (launcher_has_store ? 0 : 1); }
   [[nodiscard]] std::string name() const;  // "rank 2 of 4"
 };

@@ -55,8 +55,8 @@ class Shares {
   [[nodiscard]] const std::vector<LayerMatrix>& matrices() const { return own_matrices_; }
   [[nodiscard]] std::vector<Share> others() const;
 
-  // From here on every parameter has a gradient that stays where it is. Of a parameter that goes to one rank as a whole,
-  // that is in the memory that is sent. Does nothing where gradients are not exchanged.
+  // From here on every parameter has a gradient that stays where it is. That of a parameter which one rank owns as a
+  // whole lies in the memory that is sent. Does nothing where gradients are not exchanged.
   void keep_gradients();
 
   // After every forward step of this rank. The gradients become those of what it owns, summed over ranks, after the

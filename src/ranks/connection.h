@@ -31,7 +31,7 @@ struct Ranks::Connection {
   double exchange_seconds = 0;
   std::vector<std::weak_ptr<Begun::Work>> begun;  // that may be under way
 
-  // Whether another rank noticed that one is gone. This one may be connected to those alone that wait, too. A store
+  // Whether another rank noticed that one is gone. All that this rank is connected to may wait for it, too. A store
   // that hangs is not asked again.
   [[nodiscard]] bool others_noticed() {
     if (!store_answers) return false;

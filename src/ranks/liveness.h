@@ -29,7 +29,7 @@ class Heartbeat {
 // How far a rank has counted.
 std::int64_t heartbeats_of(const C10dStore& store, int rank);
 
-// Longer than a busy machine takes for a beat.
+// A rank on a busy machine still beats within this time.
 inline constexpr double seconds_of_silence = 2;
 
 enum class Broken {

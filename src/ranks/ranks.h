@@ -15,7 +15,7 @@
 
 namespace headscope {
 
-// An error that every rank meets at the same place: the first one says it.
+// All ranks throw this error at the same point; rank 0 says it.
 struct AgreedError : Error {
   using Error::Error;
 };
@@ -77,7 +77,7 @@ class Ranks {
   // On rank 0: visit(rank, own), of one rank after another, in memory of the host. own: [elements], as many as the rank
   // has. The memory of a GPU holds a piece of it at a time.
   void gather(const at::Tensor& own, const std::function<void(int, const at::Tensor&)>& visit) const;
-  // The sum over ranks, exact where each element is 0 on all ranks but one.
+  // The sum over ranks: the same on every rank, and exact where each element is 0 on all ranks but one.
   [[nodiscard]] at::Tensor all_reduce(const at::Tensor& own) const {
     return connected() ? all_gather(own).sum(0) : own;
   }

@@ -225,7 +225,7 @@ class GraphedUpdates : public DeviceUpdates {
     bool first, last;  // as far as its gradients are concerned
   };
 
-  // Ranks that add in order do so themselves, after every forward step: none of them adds to one before. Without ranks
+  // In order, each forward step overwrites the gradients, and Shares adds them afterwards. Without ranks
   // the last one is as the others are.
   [[nodiscard]] ForwardStep forward_step(std::int64_t i) const {
     const bool in_order = ranks_.connected() && ranks_.ordered();

@@ -59,7 +59,7 @@ TEST(SlowRanks, EqualRanksAreNotNamed) {
     for (const double sd : {0.02, 0.2, 2.0}) EXPECT_EQ(share_named(count, sd, 1, 300), 0) << count << " ranks, " << sd;
 }
 
-// docs/scale.md: one of 8 ranks that is 25 % slower.
+// The figures of docs/scale.md.
 TEST(SlowRanks, OneThatIsAQuarterSlowerIsNamedWhereTimesVaryLittle) {
   EXPECT_EQ(share_named(8, 0.02, 1.25, 200), 1);
   EXPECT_GT(share_named(8, 0.1, 1.25, 200), 0.95);
