@@ -17,11 +17,24 @@ namespace {
 
 constexpr std::string_view clear_line = "\r\x1b[K";
 
-// At most so many characters of it; a byte that continues a UTF-8 sequence takes no place.
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t most_cells = 30, cells_per_step = 5;
+constexpr std::size_t kept_free = 2;  // columns: the terminal writes ^C behind the last bar
+
+// A byte that continues a UTF-8 sequence takes no place.
+bool begins_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+}
+
+std::size_t characters_in(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
+}
+
+// At most so many characters of it.
 std::string_view shortened(std::string_view text, std::size_t width) {
   std::size_t characters = 0;
   for (std::size_t i = 0; i < text.size(); ++i)
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 && ++characters > width) return text.substr(0, i);
+    if (begins_character(text[i]) && ++characters > width) return text.substr(0, i);
   return text;
 }
 
@@ -51,22 +64,41 @@ void Console::print(std::string_view prefix, std::string_view message) {
   draw(fmt::format("headscope: {}{}\n", prefix, message));
 }
 
+// All bars have one length: the longest at which every line is whole. It does not grow again on a terminal of this
+// width, or it would change with the digits of a number.
+void Console::fit_bars(const std::vector<const Progress*>& shown, std::size_t width) {
+  if (width != fitted_width_) {
+    cells_ = most_cells;
+    brief_ = false;
+  }
+  fitted_width_ = width;
+  const auto is_whole = [&](const Progress* progress) { return characters_in(progress->bar()) <= width; };
+  while (cells_ > 0 && !std::ranges::all_of(shown, is_whole)) cells_ -= cells_per_step;
+  brief_ = brief_ || !std::ranges::all_of(shown, is_whole);
+}
+
 // Bars are drawn again where they are: the cursor goes up to the first of them. A line that is too long for the
 // terminal would take two, so it is cut.
-void Console::draw(std::string_view above) {
+void Console::draw(std::string_view above, const Progress* ended) {
   std::string text;
   if (drawn_ == 1) text += clear_line;
   if (drawn_ > 1) text += fmt::format("\r\x1b[{}A\x1b[J", drawn_ - 1);
   text += above;
   winsize size{};
   const bool known = terminal_ && ::ioctl(::fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
-  const std::size_t width = known ? size.ws_col : unlimited,
+  const std::size_t width = known ? std::max<std::size_t>(size.ws_col, kept_free + 1) - kept_free : unlimited,
                     height = known && size.ws_row > 0 ? size.ws_row : unlimited;
   drawn_ = std::min(bars_.size(), height);  // the cursor cannot go up to a line that left the terminal
   const std::size_t hidden = bars_.size() - drawn_ + (drawn_ < bars_.size() ? 1 : 0);
+  std::vector<const Progress*> shown(bars_.begin(), bars_.end() - static_cast<std::ptrdiff_t>(hidden));
+  if (ended != nullptr) shown.push_back(ended);
+  fit_bars(shown, width);
+  if (ended != nullptr) {
+    text.append(shortened(ended->bar(), width)).append("\n");
+    shown.pop_back();
+  }
   std::vector<std::string> lines;
-  for (const Progress* progress : std::span(bars_).first(bars_.size() - hidden)) lines.push_back(progress->bar(/*last=*/false));
+  for (const Progress* progress : shown) lines.push_back(progress->bar());
   if (hidden > 0) lines.push_back(fmt::format("and {} more", hidden));
   for (std::size_t i = 0; i < lines.size(); ++i) text.append(i == 0 ? "" : "\n").append(shortened(lines[i], width));
   write(text);
@@ -89,13 +121,15 @@ Progress::Progress(Console& console, std::string label, std::string unit, std::s
   const std::scoped_lock lock(console_.mutex_);
   if (!console_.terminal_ || console_.options_.quiet) return;
   console_.bars_.push_back(this);
-  show(false);
+  console_.longest_label_ = std::max(console_.longest_label_, characters_in(label_));
+  show();
 }
 
 Progress::~Progress() {
   try {
     const std::scoped_lock lock(console_.mutex_);
-    show(true);
+    has_ended_ = true;
+    show();
   } catch (const std::exception&) {  // a progress line is not worth ending the program
   }
 }
@@ -114,40 +148,41 @@ void Progress::advance(std::size_t done, std::string note) {
   note_ = std::move(note);
   done_ = done;
   const auto interval = console_.terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000);
-  if (done_ < total_ && Clock::now() - shown_ >= interval) show(false);  // the destructor shows the last line
+  if (done_ < total_ && Clock::now() - shown_ >= interval) show();  // the destructor shows the last line
 }
 
-std::string Progress::line(bool last) const {
+// "3/9 steps, 1.5 steps/s, 4.0 s left, loss 2.3"; on a narrow terminal "3/9, 1.5/s, 4.0 s left, loss 2.3".
+std::string Progress::line() const {
   const double elapsed = seconds_since(start_);
   const double rate = static_cast<double>(done_ - done_at_start_) / std::max(elapsed, 1e-9);
-  std::string text = fmt::format("{}/{} {}", done_, total_, unit_);
-  if (rate > 0) text += fmt::format(", {:.3g} {}/s", rate, unit_);
-  if (rate > 0 && done_ < total_ && !last)
+  const std::string unit = console_.brief_ ? "" : " " + unit_;
+  std::string text = fmt::format("{}/{}{}", done_, total_, unit);
+  if (rate > 0) text += fmt::format(", {:.3g}{}/s", rate, unit);
+  if (rate > 0 && done_ < total_ && !has_ended_)
     text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
   if (!note_.empty()) text += ", " + note_;
   if (done_ == total_) text += fmt::format(", {}", format_duration(elapsed));
   return text;
 }
 
-// Bars begin in one column.
-std::string Progress::bar(bool last) const {
-  constexpr std::size_t width = 30;
-  const std::size_t filled = total_ == 0 ? width : width * done_ / total_;
+// Bars begin in one column, also those of labels that came earlier; but a label that takes a third of the terminal does
+// not move the others.
+std::string Progress::bar() const {
+  const std::size_t cells = console_.cells_, column = std::min(console_.longest_label_, console_.fitted_width_ / 3);
+  const std::size_t filled = total_ == 0 ? cells : cells * done_ / total_;
   std::string bar;
-  for (std::size_t i = 0; i < width; ++i) bar += i < filled ? "█" : "░";
-  std::size_t longest = 0;
-  for (const Progress* other : console_.bars_) longest = std::max(longest, other->label_.size());
-  return fmt::format("{:<{}} {} {}", label_, longest, bar, line(last));
+  for (std::size_t i = 0; i < cells; ++i) bar += i < filled ? "█" : "░";
+  if (cells > 0) bar += ' ';
+  return fmt::format("{:<{}} {}{}", label_, column, bar, line());
 }
 
-void Progress::show(bool last) {
+void Progress::show() {
   if (console_.options_.quiet) return;
   shown_ = Clock::now();
   // A run too short for a second line gets only its last one.
-  if (!console_.terminal_) return console_.write(fmt::format("headscope: {}: {}\n", label_, line(last)));
-  const std::string ended = last ? bar(last) + "\n" : "";
-  if (last) std::erase(console_.bars_, this);
-  console_.draw(ended);
+  if (!console_.terminal_) return console_.write(fmt::format("headscope: {}: {}\n", label_, line()));
+  if (has_ended_) std::erase(console_.bars_, this);
+  console_.draw("", has_ended_ ? this : nullptr);
 }
 
 std::string utc_now() {

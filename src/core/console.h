@@ -49,10 +49,16 @@ class Console {
   ConsoleOptions options_;
   std::FILE* stream_;
   bool terminal_;
-  void draw(std::string_view above);  // the bars, and before them text that stays
+  // The bars, and before them what stays: text, and the last line of a bar that ended.
+  void draw(std::string_view above, const Progress* ended = nullptr);
+  void fit_bars(const std::vector<const Progress*>& shown, std::size_t width);
   std::mutex mutex_;
   std::vector<const Progress*> bars_;  // on the terminal's last lines, in the order in which they began
   std::size_t drawn_ = 0;              // lines of them that are there
+  std::size_t longest_label_ = 0;      // in characters, of all bars so far
+  std::size_t cells_ = 0;              // of each bar
+  bool brief_ = false;                 // the lines have no units
+  std::size_t fitted_width_ = 0;       // of the terminal, that cells_ is for
 };
 
 // Counts finished steps: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
@@ -71,14 +77,15 @@ class Progress {
  private:
   friend class Console;
   void advance(std::size_t done, std::string note);
-  [[nodiscard]] std::string line(bool last) const;
-  [[nodiscard]] std::string bar(bool last) const;
-  void show(bool last);
+  [[nodiscard]] std::string line() const;
+  [[nodiscard]] std::string bar() const;
+  void show();
 
   Console& console_;
   std::string label_, unit_, note_;
   std::size_t total_, done_, done_at_start_;
   Clock::time_point start_, shown_;
+  bool has_ended_ = false;
 };
 
 }  // namespace headscope

@@ -350,6 +350,11 @@ void Claim::check() {
   renewal_->check();
 }
 
+std::string owner_text(const ClaimOwner& owner) {
+  if (owner.host.empty() || owner.process <= 0) return "another process";
+  return fmt::format("process {} on {}", owner.process, on_one_line(excerpt(owner.host, 64)));
+}
+
 std::optional<ClaimOwner> owner_of(const fs::path& file) {
   const std::optional<Seen> seen = look_at(file);
   return seen ? std::optional(seen->owner) : std::nullopt;
@@ -388,8 +393,13 @@ std::vector<fs::path> claims_in(const fs::path& run) {
     for (const fs::path& condition : folders_in(folder)) places.push_back(condition);
   }
   std::vector<fs::path> claims;
-  for (const fs::path& place : places)
-    if (std::error_code error; fs::exists(place / claim_name, error)) claims.push_back(place / claim_name);
+  for (const fs::path& place : places) {
+    const fs::path claim = place / claim_name;
+    std::error_code error;
+    if (fs::exists(claim, error)) claims.push_back(claim);
+    if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+      fail_runtime("cannot read {}: {}", claim.string(), error.message());
+  }
   return claims;
 }
 

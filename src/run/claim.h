@@ -63,6 +63,9 @@ class Claim {
   std::unique_ptr<Renewal> renewal_;
 };
 
+// "process 17 on node3"; "another process" where the claim does not say which.
+std::string owner_text(const ClaimOwner& owner);
+
 // Nothing where there is no claim. A damaged file has an owner without names.
 std::optional<ClaimOwner> owner_of(const std::filesystem::path& file);
 

@@ -53,6 +53,12 @@ ordered_json read_manifest(const fs::path& run) {
   return manifest;
 }
 
+std::optional<std::int64_t> threads_in(const ordered_json& manifest) {
+  if (!manifest.is_object() || !manifest.contains("threads") || !manifest["threads"].is_number_integer())
+    return std::nullopt;
+  return manifest["threads"].get<std::int64_t>();
+}
+
 std::string runs_in(const fs::path& folder) {
   std::error_code error;
   std::vector<std::string> names;
@@ -78,7 +84,8 @@ bool has_word(const std::string& text, const std::string& word) {
 bool is_run(const fs::path& folder) {
   std::error_code error;
   for (const fs::path& file : {folder / manifest_name, folder / replaced_name / manifest_name})
-    if (fs::is_regular_file(file, error) && is_of_this_program(parse_json(read_file(file, most_manifest_bytes)))) return true;
+    if (fs::is_regular_file(file, error) && is_of_this_program(parse_json(read_file(file, most_manifest_bytes))))
+      return true;
   return false;
 }
 

@@ -1,8 +1,10 @@
 // manifest.json: what a run folder is and how far it got.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace headscope {
 
@@ -26,6 +28,9 @@ std::string runs_in(const std::filesystem::path& folder);
 
 // The manifest says that the run is complete. False where there is none.
 bool is_complete(const std::filesystem::path& run);
+
+// Threads of the CPU of the process that wrote this manifest last; nothing where it does not say.
+std::optional<std::int64_t> threads_in(const nlohmann::ordered_json& manifest);
 
 // The run that the folder is, or is a part of: a condition of a study has no manifest of its own. Empty without one.
 std::filesystem::path run_around(const std::filesystem::path& folder);

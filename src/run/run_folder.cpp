@@ -103,6 +103,17 @@ void refuse_part_of_a_run(const fs::path& out) {
 
 namespace {
 
+// "; process 17 on node3 trains it: --resume joins", where the run is a shared one and a training of it goes on now.
+std::string joining_text(const fs::path& run) {
+  try {
+    for (const fs::path& claim : claims_in(run))
+      if (const auto owner = owner_of(claim); owner && claim.parent_path() != run && is_claimed(claim))
+        return fmt::format("; {} trains it: --resume joins", owner_text(*owner));
+  } catch (const Error&) {  // whoever may not look there cannot join
+  }
+  return "";
+}
+
 // The same, for a command that continues or replaces what is there: refuses a run of another command, and any run when
 // neither is asked for.
 std::optional<ordered_json> usable_manifest_in(const RunFolderOptions& options, const std::string& command,
@@ -116,6 +127,8 @@ std::optional<ordered_json> usable_manifest_in(const RunFolderOptions& options, 
   if (options.overwrite || options.resume || options.join) return manifest;
   if ((*manifest)["status"] == status_name(RunStatus::complete))
     fail_input("--out {}: exists and is complete; replace it with --overwrite, or choose another", out);
+  if (const std::string joining = joining_text(options.out); !joining.empty())
+    fail_input("--out {}: exists; go on with --resume, or choose another{}", out, joining);
   fail_input("--out {}: exists; {}replace it with --overwrite, or choose another", out,
              writes == RunWrites::as_it_goes ? "go on with --resume, " : "");
 }
@@ -190,8 +203,8 @@ RunFolder RunFolder::add_to(const fs::path& place) {
 
 namespace {
 
-[[noreturn]] void refuse_second_writer(const fs::path& run) {
-  fail_input("{}: another process is writing it; wait for it or choose another folder", run.string());
+[[noreturn]] void refuse_second_writer(const fs::path& run, const std::string& joining = "") {
+  fail_input("{}: another process is writing it; wait for it or choose another folder{}", run.string(), joining);
 }
 
 // False where another process has a lock that excludes it. `must`: a file system without locks is refused.
@@ -229,19 +242,39 @@ bool RunFolder::share_lock() {
   }
 }
 
+// Takes the shared lock in place of the one that this process has alone. flock(2) gives that up first, so another
+// process may get it alone in between: a command that sees the claim of this process and ends, or one that opens the
+// run and lets go (open_shared).
+void RunFolder::share_lock_again() {
+  constexpr double patience = 30;  // seconds
+  for (const auto start = Clock::now(); !lock_file(lock_, LOCK_SH, root_, /*must=*/false);) {
+    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted before the run was opened");
+    if (seconds_since(start) > patience)
+      fail_input("{}: another process locked it while it was opened, and keeps the lock; try again with --resume",
+                 root_.string());
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
 // A process of a shared run has a lock that it shares, so that no other command writes there. Where locks do not reach
 // over machines, claims do: whoever opens or ends the run has that of the run, whoever trains that of the training.
 void RunFolder::open_shared(const RunFolderOptions& options) {
   open_lock();
   bool is_alone = share_lock();
-  hold();
+  // Whoever has the claim may need the shared lock, so nobody keeps the lock alone while he waits for the claim.
+  if (is_alone) held_ = Claim::take(root_ / claim_name);
+  if (!held_) {
+    if (is_alone) share_lock_again();
+    hold();
+    is_alone = share_lock();
+  }
   is_alone = is_alone && !others_at_work();
   if (is_alone) put_in_order();
   const auto manifest = usable_manifest_in(options, description_.command, description_.writes);
-  if (manifest && !is_alone && options.overwrite) refuse_second_writer(root_);
+  if (manifest && !is_alone && options.overwrite) refuse_second_writer(root_, joining_text(root_));
   if (manifest) open_existing(options, *manifest);
   if (!already_complete_ && (is_alone || !manifest)) live([&] { begin(); });
-  ::flock(lock_.get(), LOCK_SH);  // waits for a command that got between the two locks
+  live([&] { share_lock_again(); });
   held_.reset();
 }
 
@@ -301,6 +334,7 @@ void RunFolder::open_existing(const RunFolderOptions& options, const ordered_jso
   if (!changed.empty())
     fail_input("--out {}: is a run of another configuration: {}; choose another folder to begin one, or leave that out",
                path_.string(), fmt::join(changed, ", "));
+  before_ = manifest;
   already_complete_ = manifest.at("status") == status_name(RunStatus::complete);
   started_ = manifest.at("started");
   replaces_ = description_.writes == RunWrites::at_the_end;

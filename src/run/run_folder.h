@@ -56,7 +56,7 @@ struct RunDescription {
 // Throws Error(Fault::input) when the folder has a name that a run around it uses, or another process writes that run.
 void refuse_part_of_a_run(const std::filesystem::path& out);
 
-// Refuses what RunFolder would refuse, as far as that shows without the lock. Writes nothing.
+// Refuses what RunFolder would refuse, as far as that shows without the lock. Changes nothing.
 void check_out(const RunFolderOptions& options, const std::string& command, RunWrites writes);
 
 // The manifest of the run that --resume goes on with; nothing without --resume, or where no run is. Throws what
@@ -86,6 +86,9 @@ class RunFolder {
   [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& file) const;
   // The folder was there and says it is complete: nothing is left to do.
   [[nodiscard]] bool already_complete() const { return already_complete_; }
+
+  // What the manifest said when the run was opened to go on with it; null for one that begins.
+  [[nodiscard]] const nlohmann::ordered_json& before() const { return before_; }
 
   // Of a shared run: this process works on it, so its status is `running`, whatever one that failed before said.
   void note_running();
@@ -129,6 +132,7 @@ class RunFolder {
   void open_lock();
   void take_lock();
   bool share_lock();
+  void share_lock_again();
   void open_shared(const RunFolderOptions& options);
   void put_in_order();
   void clear(const RunNames& names) const;
@@ -151,6 +155,7 @@ class RunFolder {
   std::filesystem::path path_, place_;
   RunDescription description_;
   std::string started_;
+  nlohmann::ordered_json before_;
   Descriptor lock_;
   std::optional<Claim> held_;  // the run's own, while it is opened or ended
   bool already_complete_ = false;

@@ -147,8 +147,58 @@ TEST(Progress, ALineIsNeverLongerThanTheTerminal) {
   const std::string after = text.substr(text.find(" m\r\n") + 4);
   for (const std::string& line : screen_after(after.substr(0, after.find('\x1b')))) {
     const auto characters = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
-    EXPECT_LE(characters, 40) << line;
+    EXPECT_LE(characters, 38) << line;  // the terminal writes ^C behind it
   }
+}
+
+// The column in which something begins.
+std::ptrdiff_t column_of(const std::string& line, const std::string& what) {
+  const std::size_t at = line.find(what);
+  return std::ranges::count_if(line.substr(0, at), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+// How often a character is there.
+int count_of(const std::string& line, const std::string& what) {
+  int count = 0;
+  for (std::size_t at = line.find(what); at != std::string::npos; at = line.find(what, at + 1)) ++count;
+  return count;
+}
+
+TEST(Progress, ANarrowTerminalShortensAllBarsAndKeepsTheText) {
+  const auto cells_at = [](unsigned short columns) {
+    const auto lines = screen_after(printed_on_a_terminal(columns, [](Console& console) {
+      Progress first(console, "A QK seed 42", "steps", 1000), second(console, "B QK_frozen seed 42", "steps", 1000);
+      first.reach(1, "loss 2.3");
+      second.reach(999, "loss 2.3");
+      console.info("m");
+      console.info("m");
+    }));
+    std::vector<int> cells;
+    for (const std::string& line : lines) {
+      if (!line.starts_with("A") && !line.starts_with("B")) continue;
+      EXPECT_THAT(line, ::testing::AllOf(HasSubstr(columns > 66 ? "/1000 steps" : "/1000, "),
+                                         ::testing::EndsWith(", loss 2.3")))
+          << columns;
+      cells.push_back(count_of(line, "█") + count_of(line, "░"));
+    }
+    EXPECT_THAT(cells, ::testing::SizeIs(2));
+    EXPECT_EQ(cells.front(), cells.back());
+    return cells.front();
+  };
+  EXPECT_EQ(cells_at(200), 30);
+  EXPECT_THAT(cells_at(100), ::testing::AnyOf(10, 15, 20, 25));  // the rate has more digits or fewer
+  EXPECT_THAT(cells_at(80), ::testing::AnyOf(0, 5));
+  EXPECT_EQ(cells_at(66), 0);
+}
+
+TEST(Progress, BarsBeginInOneColumnAlsoThoseThatCameLater) {
+  const auto lines = screen_after(printed_on_a_terminal(200, [](Console& console) {
+    { const Progress first(console, "B QK_frozen", "steps", 3); }
+    { const Progress second(console, "C′ NoQK", "steps", 3); }
+  }));
+  ASSERT_EQ(lines.size(), 3U) << ::testing::PrintToString(lines);
+  EXPECT_EQ(column_of(lines[0], "░"), 12);
+  EXPECT_EQ(column_of(lines[1], "░"), 12);
 }
 
 // A bar that left the terminal at its upper end could not be drawn again.

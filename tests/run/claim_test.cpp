@@ -1,7 +1,9 @@
 #include "run/claim.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -154,24 +156,23 @@ TEST(Claim, SaysWhoHasItAndGoesAwayWithIt) {
 TEST(Claim, IsRenewedAndThenNeverTakenOver) {
   const TemporaryFolder folder;
   const fs::path file = folder / claim_name;
-  constexpr ClaimTimes times{.renew = 0.05, .lapse = 0.5};
-  auto claim = Claim::take(file, times);
+  auto claim = Claim::take(file, {.renew = 0.01, .lapse = 120});
   ASSERT_TRUE(claim);
-  const auto first = fs::last_write_time(file);
-  for (int i = 0; i < 100; ++i) {  // twice the time after which it would lapse
-    EXPECT_FALSE(Claim::take(file, times));
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 3; ++i) {  // as if 100 s passed, three times: without renewal it would lapse
+    make_older(file, 100);
+    const auto older = fs::last_write_time(file);
+    EXPECT_FALSE(Claim::take(file));
+    wait_until([&] { return fs::last_write_time(file) > older + std::chrono::seconds(50); });
   }
   EXPECT_NO_THROW(claim->check());
-  EXPECT_GT(fs::last_write_time(file), first);
 }
 
 TEST(Claim, IsKeptByAProcessThatComesBackInTime) {
   const TemporaryFolder folder;
   const fs::path file = folder / claim_name;
-  auto claim = Claim::take(file, {.renew = 1000, .lapse = 0.1});  // as if the thread that renews it had been stopped
+  auto claim = Claim::take(file, {.renew = 1000, .lapse = 4});  // as if the thread that renews it had been stopped
   const auto first = fs::last_write_time(file);
-  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2050));  // half of it, and two seconds before it lapses
   EXPECT_NO_THROW(claim->check());
   EXPECT_GT(fs::last_write_time(file), first);
 }
@@ -220,9 +221,8 @@ TEST(Claim, OfADeadProcessOfThisMachineIsFreeAtOnce) {
 TEST(Claim, AProcessThatWasStoppedSeesThatItLostIt) {
   const TemporaryFolder folder;
   const fs::path file = folder / claim_name;
-  constexpr ClaimTimes times{.renew = 0.1, .lapse = 0.4};
   const pid_t child = in_a_process([&] {
-    auto claim = Claim::take(file, times);
+    auto claim = Claim::take(file);
     write_file(folder / "taken", "");
     wait_until([&] { return fs::exists(folder / "go on"); });
     try {
@@ -233,8 +233,9 @@ TEST(Claim, AProcessThatWasStoppedSeesThatItLostIt) {
   });
   wait_until([&] { return fs::exists(folder / "taken"); });
   ::kill(child, SIGSTOP);
-  std::optional<Claim> mine;
-  wait_until([&] { return (mine = Claim::take(file, times)).has_value(); });
+  make_older(file, 121);
+  std::optional<Claim> mine = Claim::take(file);
+  ASSERT_TRUE(mine);
   const std::string token = owner_of(file)->token;
   write_file(folder / "go on", "");
   ::kill(child, SIGCONT);
@@ -298,9 +299,84 @@ TEST(SharedRun, OthersJoinWithTheSameConfiguration) {
   EXPECT_EQ(read_file(folder / "run" / manifest_name), manifest);
   expect_error(Fault::input, "is a run of another configuration: rate (was 1, now 2)",
                [&] { RunFolder(joining(folder / "run"), shared_run(2)); });
-  expect_error(Fault::input, "exists; go on with --resume", [&] { RunFolder({folder / "run"}, shared_run()); });
+  expect_error(Fault::input, "exists; go on with --resume, replace it",
+               [&] { RunFolder({folder / "run"}, shared_run()); });
   expect_error(Fault::input, "another process is writing it", [&] { RunFolder({folder / "run", true}, shared_run()); });
   expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "run"); });
+}
+
+TEST(SharedRun, WhoeverIsRefusedHearsThatHeCanJoin) {
+  const TemporaryFolder folder;
+  const fs::path out = folder / "run", training = out / "seed_3" / "QK";
+  const RunFolder first(joining(out), shared_run());
+  fs::create_directories(training);
+  claim_elsewhere(training / claim_name, 1);
+  const std::string text = "process 1 on elsewhere trains it: --resume joins";
+  expect_error(Fault::input, "exists; go on with --resume, or choose another; " + text,
+               [&] { check_out({out}, "measure", RunWrites::as_it_goes); });
+  expect_error(Fault::input, "choose another folder; " + text, [&] { RunFolder({out, true}, shared_run()); });
+  expect_error(Fault::input, "another process is writing it; wait for it or choose another folder",
+               [&] { RunFolder::add_to(out); });
+  claim_elsewhere(training / claim_name, 121);  // silent: nobody is there to be joined
+  expect_error(Fault::input, "exists; go on with --resume, replace it",
+               [&] { check_out({out}, "measure", RunWrites::as_it_goes); });
+}
+
+TEST(SharedRun, SaysWhatTheManifestSaidBefore) {
+  const TemporaryFolder folder;
+  RunDescription two = shared_run(), one = shared_run();
+  two.facts["threads"] = 2;
+  one.facts["threads"] = 1;
+  {
+    const RunFolder first(joining(folder / "run"), two);
+    EXPECT_EQ(threads_in(first.before()), std::nullopt);
+  }
+  const RunFolder second(joining(folder / "run"), one);
+  EXPECT_EQ(threads_in(second.before()), 2);
+  EXPECT_EQ(threads_in(read_manifest(folder / "run")), 1);
+}
+
+// The lock that a process has of a file, as its number.
+int descriptor_of(const fs::path& file) {
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    if (fs::read_symlink(entry.path(), error) == file) return std::stoi(entry.path().filename().string());
+  }
+  return -1;
+}
+
+// flock(2) gives the lock up before it takes another kind of it. Here a second process gets it alone in between, while
+// the first one has the claim.
+TEST(SharedRun, TwoThatOpenItAtOnceDoNotWaitForOneAnother) {
+  const TemporaryFolder folder;
+  const fs::path out = folder / "run", lock = fs::canonical(folder.path()) / "run" / lock_name;
+  { const RunFolder before(joining(out), shared_run()); }
+  pid_t child = -1;
+  RunDescription description = shared_run();
+  description.in_current_words = [&](nlohmann::ordered_json config) {
+    ::flock(descriptor_of(lock), LOCK_UN);
+    child = in_a_process([&] {
+      ::close(descriptor_of(lock));
+      const RunFolder second(joining(out), shared_run());
+    });
+    const Descriptor probe(::open(lock.c_str(), O_RDONLY | O_CLOEXEC));
+    wait_until([&] {
+      const bool is_there = ::flock(probe.get(), LOCK_EX | LOCK_NB) != 0 || ::waitpid(child, nullptr, WNOHANG) != 0;
+      ::flock(probe.get(), LOCK_UN);
+      return is_there;
+    });
+    return config;
+  };
+  { const RunFolder first(joining(out), description); }
+  EXPECT_EQ(exit_code(child), 0);
+}
+
+// A claim that is not seen would be one that nobody has.
+TEST(SharedRun, AClaimThatCannotBeSeenIsAnError) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "QK");
+  fs::create_symlink(claim_name, folder / "QK" / claim_name);  // a link to itself
+  expect_error(Fault::runtime, "claim.json: Too many levels of symbolic links", [&] { claims_in(folder.path()); });
 }
 
 TEST(SharedRun, HalfWrittenFilesOfOthersStayWhileTheyWork) {
@@ -322,15 +398,18 @@ TEST(SharedRun, HalfWrittenFilesOfOthersStayWhileTheyWork) {
 TEST(SharedRun, ItsEndRemovesWhatAKilledProcessLeft) {
   const TemporaryFolder folder;
   const fs::path training = folder / "run" / "QK", half = training / ".part-00001.parquet.17.0.tmp";
+  const fs::path half_of_a_table = training / "steps.parquet" / ".part-00002.parquet.17.1.tmp";
   const fs::path begun = training / ".claim.json.17.5.tmp", late = training / ".claim.json.17.6.tmp";
   RunFolder run(joining(folder / "run"), shared_run());
   fs::create_directories(training);
-  write_file(half, "PAR1");
+  fs::create_directories(half_of_a_table.parent_path());
+  for (const fs::path& file : {half, half_of_a_table}) write_file(file, "PAR1");
   claim_elsewhere(begun, 5);  // by a process that sees in a moment that nothing is left to claim
   claim_elsewhere(late, 121);
   run.hold();
   run.finish(RunStatus::complete, {});
   EXPECT_FALSE(fs::exists(half));
+  EXPECT_FALSE(fs::exists(half_of_a_table));
   EXPECT_TRUE(fs::exists(begun));
   EXPECT_FALSE(fs::exists(late));
 }
