@@ -352,7 +352,7 @@ class Page(Plans):
 
     def test_TheTableOfDefaults(self):
         lines = PAGE.read_text().partition("| by the program, defaults |")[2].partition("\n\n")[0].splitlines()
-        ranks = [int(cell) for cell in lines[0].strip(" |").split("|")]
+        ranks = [int(cell.replace(",", "")) for cell in lines[0].strip(" |").split("|")]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
         self.assertEqual(len(rows), 7)
         columns = [self.columns(count) for count in ranks]
