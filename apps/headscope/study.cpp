@@ -141,13 +141,23 @@ std::vector<std::string> devices_of(const StudyFlags& flags, StudyOptions& optio
   return devices;
 }
 
+// ": the bytes of a serial study with --threads 2", where all of the study is trained with so many.
+std::string bytes_text(const ordered_json& before, std::int64_t threads) {
+  if (threads_in(before).value_or(threads) != threads) return "";
+  return fmt::format(": the bytes of a serial study with --threads {}", threads);
+}
+
 // Threads of the CPU, unless the user says how many a worker has.
-void divide_threads(StudyOptions& options, std::size_t workers, Console& console) {
+void divide_threads(StudyOptions& options, const RunFolderOptions& folder, std::size_t workers, Console& console) {
   if (options.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr) return;
   options.threads = static_cast<std::int64_t>(std::max<std::size_t>(1, available_cores() / workers));
-  if (options.device == "cpu")
-    console.info(fmt::format("{} at once, with {} thread{} each: the bytes of a serial study with --threads {}", workers,
-                             options.threads, options.threads == 1 ? "" : "s", options.threads));
+  RunFolderOptions going_on = folder;
+  going_on.resume = folder.resume || folder.join;
+  const ordered_json before =
+      manifest_to_resume(going_on, study_command, RunWrites::as_it_goes).value_or(ordered_json());
+  if (options.device != "cpu" || text_at(before, "status") == status_name(RunStatus::complete)) return;
+  console.info(fmt::format("{} at once, with {} thread{} each{}", workers, options.threads,
+                           options.threads == 1 ? "" : "s", bytes_text(before, options.threads)));
 }
 
 StudyOutcome train_study(const StudyJob& job, std::vector<std::string> devices, const CommonFlags& common) {
@@ -158,7 +168,7 @@ StudyOutcome train_study(const StudyJob& job, std::vector<std::string> devices, 
   }
   WorkerJob of_a_worker{job.options, job.folder, job.theme, {}, common.console};
   devices.resize(std::min(devices.size(), static_cast<std::size_t>(count_trainings(job.options))));
-  divide_threads(of_a_worker.options, devices.size(), console);
+  divide_threads(of_a_worker.options, job.folder, devices.size(), console);
   const auto start = Clock::now();
   const bool concluded = train_side_by_side(of_a_worker, devices, console);
   StudyOutcome outcome = read_outcome(job.folder.out, job.options.tau);
@@ -230,9 +240,10 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   add_key_flag(*command, flags->entries, "--device", "device", "NAME",
                "auto, cpu or cuda (cuda:1: the second GPU) [auto]");
   add_key_flag(*command, flags->entries, "--threads", "threads", "N",
-               "Threads on the CPU [OMP_NUM_THREADS, or all cores]");
+               "Threads on the CPU; with --jobs of each run [OMP_NUM_THREADS, or all cores]");
   add_number_flag(*command, "--jobs", flags->jobs, "N",
-                  "Train so many runs at once on the CPU; its threads are divided among them [1]");
+                  "Train so many runs at once on the CPU; without --threads or OMP_NUM_THREADS its cores are divided "
+                  "among them; with --resume --out it joins a study that is at work [1]");
   add_number_flag(*command, "--devices", flags->devices, "N,N",
                   "Train on several GPUs at once, a run on each: all, or numbers such as 0,1,3");
   command->add_flag("--dry-run", flags->dry_run, "Say what it takes: parameters, tokens, memory, time; train nothing");
@@ -251,6 +262,8 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
   command->add_option("--theme", flags->theme, "Figures: light or dark [light]")->type_name("NAME");
   add_report_flag(*command, flags->no_report);
   add_out_flags(*command, flags->folder);
+  command->get_option("--resume")
+      ->description("Go on with the study that is in --out; where other processes train it now, train beside them");
   add_common_flags(*command, common);
   when_chosen(*command, chosen, [flags, &common] {
     add_resumed_analysis(*flags);

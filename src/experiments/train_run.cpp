@@ -129,13 +129,13 @@ TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run, const Ra
 }
 
 // "4 ranks through gloo, 1 thread each: the bytes of one process with --threads 1"
-std::string ranks_text(const Ranks& ranks, const ComputeDevice& device) {
+std::string ranks_text(const Ranks& ranks, const ComputeDevice& device, bool had_same_threads) {
   const std::string text = fmt::format("{} ranks through {}", ranks.size(), ranks.backend());
   if (!device.device.is_cpu()) return text;
-  const std::string threads =
-      fmt::format("{}, {} thread{} each", text, device.threads, device.threads == 1 ? "" : "s");
-  return ranks.ordered() ? fmt::format("{}: the bytes of one process with --threads {}", threads, device.threads)
-                         : threads;
+  const std::string threads = fmt::format("{}, {} thread{} each", text, device.threads, device.threads == 1 ? "" : "s");
+  return ranks.ordered() && had_same_threads
+             ? fmt::format("{}: the bytes of one process with --threads {}", threads, device.threads)
+             : threads;
 }
 
 // The first rank, or the only one: all files are its own.
@@ -144,10 +144,9 @@ TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
   if (ranks.several()) facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}};
   TrainingRun run = begin_training(
       job, train_command, std::move(facts), {job.options.seed}, /*shared=*/false, console,
-      [&](const ComputeDevice& device, const Corpus& corpus) {
-        ranks.compare(common_facts(job, device, corpus));
-        if (ranks.several()) console.info(ranks_text(ranks, device));
-      });
+      [&](const ComputeDevice& device, const Corpus& corpus) { ranks.compare(common_facts(job, device, corpus)); });
+  if (ranks.several() && !run.folder.already_complete())
+    console.info(ranks_text(ranks, run.device, has_same_threads(run.folder, run.device)));
   return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run, ranks); }); });
 }
 

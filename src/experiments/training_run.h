@@ -37,6 +37,21 @@ inline nlohmann::ordered_json held_out_facts(const TrainOptions& options, const 
           {"probe_blocks", std::vector(probe.begin(), probe.end())}};
 }
 
+// The run that is gone on with was trained with as many threads of the CPU as now, or it begins.
+inline bool has_same_threads(const RunFolder& folder, const ComputeDevice& device) {
+  return threads_in(folder.before()).value_or(device.threads) == device.threads;
+}
+
+// Another number of threads may round sums in another way.
+inline void warn_of_other_threads(const RunFolder& folder, const ComputeDevice& device, Console& console) {
+  if (folder.already_complete() || !device.device.is_cpu() || has_same_threads(folder, device)) return;
+  const std::int64_t before = *threads_in(folder.before());
+  console.warn(fmt::format(
+      "{} was trained with {} thread{} until now, with {} from here on: sums may round otherwise; --threads {} keeps "
+      "the bytes",
+      on_one_line(folder.path().string()), before, before == 1 ? "" : "s", device.threads, before));
+}
+
 // Opens the folder of the run when nothing is wrong with the job and its data. The job's device becomes the one that
 // was chosen. `facts` are for the manifest, which gets device_facts(), threads, parameters, seeds and held_out_facts(),
 // too. `shared`: other processes may train in the folder. `check` may refuse both before there is a folder.
@@ -70,6 +85,7 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
                                 .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
                                 .inputs = inputs_of(job.options.data),
                                 .shared = shared});
+  warn_of_other_threads(folder, device, console);
   return {start, std::move(device), std::move(corpus), std::move(folder), console};
 }
 

@@ -318,6 +318,14 @@ double tau_of(const ordered_json& manifest) {
   return tau.is_number() && tau.get<double>() > 0 ? tau.get<double>() : default_tau;
 }
 
+// Some condition of the study has them.
+bool has_results(const fs::path& study) {
+  return std::ranges::any_of(condition_places(study), [](const ConditionPlace& place) {
+    std::error_code error;
+    return fs::exists(place.folder / results_name, error);
+  });
+}
+
 // The verdict on what is there; a note where there is none yet.
 void add_study_result(const fs::path& folder, const ordered_json& manifest, const std::string& name, ReportData& data) {
   try {
@@ -326,7 +334,8 @@ void add_study_result(const fs::path& folder, const ordered_json& manifest, cons
     for (const std::string& warning : result.warnings) data.notes.push_back(warning);
     data.studies.push_back({name, std::move(study), std::move(result)});
   } catch (const Error& error) {
-    data.notes.push_back(fmt::format("no verdict: {}", error.what()));
+    data.notes.push_back(has_results(folder) || !is_run(folder) ? fmt::format("no verdict: {}", error.what())
+                                                                : "no verdict yet: no run of the study is complete");
   }
 }
 

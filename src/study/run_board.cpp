@@ -3,7 +3,7 @@
 namespace headscope {
 
 void ConsoleBoard::waits_for(const std::string& label, const ClaimOwner& owner) {
-  console_.info(waiting_text(label, owner.host, owner.process));
+  console_.info(waiting_text(label, owner));
 }
 
 void ConsoleBoard::begin(std::int64_t steps, std::int64_t done) {
@@ -21,9 +21,10 @@ bool ConsoleBoard::fail(const std::string& run, const std::string& label, const 
   return true;
 }
 
-std::string waiting_text(const std::string& label, const std::string& host, std::int64_t process) {
-  if (host.empty() || process <= 0) return fmt::format("waits for {}, which another process trains", label);
-  return fmt::format("waits for {}, which process {} on {} trains", label, process, on_one_line(excerpt(host, 64)));
+std::string waiting_text(const std::string& label, const ClaimOwner& owner) {
+  return fmt::format(
+      "waits for {}, which {} trains; it is taken over when nothing was heard of that process for {:.0f} s", label,
+      owner_text(owner), ClaimTimes().lapse);
 }
 
 std::string failed_run_text(const std::string& label, const Error& error) {

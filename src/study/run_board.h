@@ -62,8 +62,8 @@ class ConsoleBoard : public RunBoard {
   FailedRuns failed_;
 };
 
-// "waits for A QK, which process 17 on node3 trains"
-std::string waiting_text(const std::string& label, const std::string& host, std::int64_t process);
+// "waits for A QK, which process 17 on node3 trains; it is taken over …"
+std::string waiting_text(const std::string& label, const ClaimOwner& owner);
 
 // "A QK failed, the other runs go on: …"
 std::string failed_run_text(const std::string& label, const Error& error);

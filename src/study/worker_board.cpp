@@ -1,5 +1,7 @@
 #include "study/worker_board.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -35,6 +37,15 @@ void send_line(int file, const ordered_json& message) {
   }
 }
 
+// Processes that the worker starts do not get it. Who types the command has no such pipe, and reads on standard output
+// what is wrong.
+WorkerBoard::WorkerBoard() {
+  struct stat facts {};
+  if (::fstat(worker_messages, &facts) == 0 && S_ISFIFO(facts.st_mode) &&
+      ::fcntl(worker_messages, F_SETFD, FD_CLOEXEC) == 0)
+    messages_ = worker_messages;
+}
+
 WorkerJob WorkerBoard::job() {
   std::string line;
   std::getline(std::cin, line);
@@ -51,54 +62,54 @@ WorkerJob WorkerBoard::job() {
 }
 
 void WorkerBoard::opened() {
-  send_line(STDOUT_FILENO, {{"say", "opened"}});
+  send_line(messages_, {{"say", "opened"}});
 }
 
 void WorkerBoard::waits_for(const std::string& label, const ClaimOwner& owner) {
-  send_line(STDOUT_FILENO, {{"say", "waits"}, {"label", label}, {"host", owner.host}, {"process", owner.process}});
+  send_line(messages_, {{"say", "waits"}, {"label", label}, {"host", owner.host}, {"process", owner.process}});
 }
 
 FailedRuns WorkerBoard::failed() {
-  send_line(STDOUT_FILENO, {{"say", "ask"}});
+  send_line(messages_, {{"say", "ask"}});
   std::string line;
   if (!std::getline(std::cin, line)) throw Error(Fault::interrupted, "the process that started this worker is gone");
   return parse_json(line).at("failed").get<FailedRuns>();
 }
 
 void WorkerBoard::take(const std::string& run, const std::string& label) {
-  send_line(STDOUT_FILENO, {{"say", "takes"}, {"run", run}, {"label", label}});
+  send_line(messages_, {{"say", "takes"}, {"run", run}, {"label", label}});
 }
 
 void WorkerBoard::begin(std::int64_t steps, std::int64_t done) {
   steps_ = steps;
-  send_line(STDOUT_FILENO, {{"say", "begin"}, {"steps", steps}, {"done", done}});
+  send_line(messages_, {{"say", "begin"}, {"steps", steps}, {"done", done}});
 }
 
 void WorkerBoard::step(std::int64_t done, const std::string& note) {
   if (done < steps_ && Clock::now() - told_ < std::chrono::milliseconds(100)) return;
   told_ = Clock::now();
-  send_line(STDOUT_FILENO, {{"say", "step"}, {"done", done}, {"note", note}});
+  send_line(messages_, {{"say", "step"}, {"done", done}, {"note", note}});
 }
 
 void WorkerBoard::end() {
-  send_line(STDOUT_FILENO, {{"say", "end"}});
+  send_line(messages_, {{"say", "end"}});
 }
 
 bool WorkerBoard::fail(const std::string& run, const std::string& label, const Error& error) {
-  send_line(STDOUT_FILENO,
+  send_line(messages_,
             {{"say", "failed"}, {"run", run}, {"label", label}, {"error", error.what()}, {"exit", error.exit_code()}});
   return false;
 }
 
 void WorkerBoard::concluded() {
-  send_line(STDOUT_FILENO, {{"say", "concluded"}});
+  send_line(messages_, {{"say", "concluded"}});
 }
 
 void WorkerBoard::stopped(const Error& error) {
-  send_line(STDOUT_FILENO, {{"say", "stopped"},
-                            {"error", error.what()},
-                            {"exit", error.exit_code()},
-                            {"failed_runs", dynamic_cast<const RunsFailed*>(&error) != nullptr}});
+  send_line(messages_, {{"say", "stopped"},
+                        {"error", error.what()},
+                        {"exit", error.exit_code()},
+                        {"failed_runs", dynamic_cast<const RunsFailed*>(&error) != nullptr}});
 }
 
 }  // namespace headscope

@@ -1,7 +1,9 @@
 // A worker's end of `study --jobs N` (workers.h): a process that trains runs of a study for the one that started it. It
-// speaks JSON, a line for each message: it gets its job on standard input and tells on standard output how its run is
-// doing; what it writes to standard error is shown.
+// speaks JSON, a line for each message: it gets its job on standard input and tells on a pipe of its own how its run is
+// doing. What it or a library writes to standard output or standard error is shown as text.
 #pragma once
+
+#include <unistd.h>
 
 #include <string>
 
@@ -22,6 +24,9 @@ struct WorkerJob {
 // What the program is called with to be a worker.
 constexpr const char* worker_command = "study-worker";
 
+// The descriptor of a worker's messages.
+constexpr int worker_messages = 3;
+
 // The first line that a worker is sent.
 nlohmann::ordered_json to_json(const WorkerJob& job);
 
@@ -30,6 +35,7 @@ void send_line(int file, const nlohmann::ordered_json& message);
 
 class WorkerBoard : public RunBoard {
  public:
+  WorkerBoard();
   WorkerJob job();  // the first line that it is sent
 
   void opened() override;
@@ -46,6 +52,7 @@ class WorkerBoard : public RunBoard {
   void stopped(const Error& error);
 
  private:
+  int messages_ = STDOUT_FILENO;
   Clock::time_point told_;
   std::int64_t steps_ = 0;  // of the run
 };

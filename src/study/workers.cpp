@@ -57,6 +57,7 @@ struct Worker {
   Descriptor to, from, errors;
   Lines messages, texts;
   std::string run, label;  // what it trains
+  int idle_deaths = 0;     // of its processes, one after another, none of which had a run
   std::unique_ptr<Progress> progress;
   bool has_failed = false;        // it said that its run failed
   bool says_what_failed = false;  // it ended because no run is left but those that failed
@@ -109,8 +110,12 @@ class WorkerPool {
     // It saves and stops when this process is gone.
     const pid_t child = start_child({program_name, worker_command}, SIGTERM, pausing_, [&] {
       ::dup2(to.read.get(), STDIN_FILENO);
-      ::dup2(from.write.get(), STDOUT_FILENO);
+      ::dup2(errors.write.get(), STDOUT_FILENO);  // libraries print there
       ::dup2(errors.write.get(), STDERR_FILENO);
+      if (from.write.get() == worker_messages)
+        ::fcntl(worker_messages, F_SETFD, 0);
+      else
+        ::dup2(from.write.get(), worker_messages);
     });
     if (child < 0) fail_runtime("cannot start a worker: {}; use fewer --jobs", std::strerror(errno));
     worker.process = child;
@@ -159,7 +164,10 @@ class WorkerPool {
     read_into(worker.messages, worker.from);
     read_into(worker.texts, worker.errors);
     while (const auto line = worker.texts.next()) print_once(*line);
-    while (const auto line = worker.messages.next()) handle(worker, parse_json(*line));
+    while (const auto line = worker.messages.next()) {
+      const ordered_json message = parse_json(*line);
+      message.is_object() ? handle(worker, message) : print_once(*line);
+    }
   }
 
   // A warning is shown once, whichever workers have it.
@@ -177,10 +185,14 @@ class WorkerPool {
     if (say == "opened") {
       open_for_all();
     } else if (say == "waits") {
-      show_waiting(text_at(message, "label"), text_at(message, "host"), message.value("process", std::int64_t{0}));
+      ClaimOwner owner;
+      owner.host = text_at(message, "host");
+      owner.process = message.value("process", std::int64_t{0});
+      show_waiting(text_at(message, "label"), owner);
     } else if (say == "ask") {
       send_line(worker.to.get(), {{"failed", failed_}});
     } else if (say == "takes") {
+      worker.idle_deaths = 0;
       worker.run = text_at(message, "run");
       worker.label = text_at(message, "label");
     } else if (say == "begin") {
@@ -202,9 +214,9 @@ class WorkerPool {
   }
 
   // For a process of another command; that workers wait for one another at the end is no news.
-  void show_waiting(const std::string& label, const std::string& host, std::int64_t process) {
-    if (std::ranges::any_of(workers_, [&](const auto& worker) { return worker->process == process; })) return;
-    const std::string text = waiting_text(label, host, process);
+  void show_waiting(const std::string& label, const ClaimOwner& owner) {
+    if (std::ranges::any_of(workers_, [&](const auto& worker) { return worker->process == owner.process; })) return;
+    const std::string text = waiting_text(label, owner);
     if (printed_.insert(text).second) console_.info(text);
   }
 
@@ -245,7 +257,7 @@ class WorkerPool {
         fmt::format("{} (process {}) was killed by signal {} ({})", worker.name, process, number, ::strsignal(number));
     if (!is_open_) fail_runtime("{} before the study had begun; {}", killed, hint());
     constexpr int most_deaths = 3;
-    if (++deaths_[worker.run] < most_deaths) {
+    if (++(worker.run.empty() ? worker.idle_deaths : deaths_[worker.run]) < most_deaths) {
       console_.warn(worker.run.empty() ? killed + "; it is started again"
                                        : fmt::format("{}; {} is taken over", killed, worker.label));
       return start(worker);
@@ -306,7 +318,7 @@ class WorkerPool {
   std::vector<std::unique_ptr<Worker>> workers_;
   FailedRuns failed_;
   Fault fault_ = Fault::runtime;
-  std::map<std::string, int> deaths_;  // of workers, by the run that they had
+  std::map<std::string, int> deaths_;  // of workers that had a run, by that run
   std::set<std::string> printed_;      // what is said once, whichever workers say it
   std::optional<Error> last_stop_;
   bool is_open_ = false, concluded_ = false, stops_ = false;

@@ -105,8 +105,11 @@ class Jobs(unittest.TestCase):
         self.folder = Path(temporary.name)
 
     def wait_until(self, is_so: Callable[[], object], *processes: subprocess.Popen) -> None:
-        """Fails when one of the processes ends before."""
+        """Fails when one of the processes ends before; without one, after two minutes."""
+        limit = time.monotonic() + 120
         while not is_so():
+            if not processes and time.monotonic() > limit:
+                self.fail("two minutes passed")
             for process in processes:
                 if process.poll() is not None:
                     self.fail(process.stderr.read())
@@ -203,6 +206,34 @@ class SideBySide(Jobs):
             self.assertEqual(json.loads((out / "manifest.json").read_text())["threads"], threads)
             self.assertEqual("each: the bytes of a serial study" in result.stderr, not arguments and not environment)
 
+    def test_OtherThreadsThanBefore_AreSaidOnce(self) -> None:
+        cores, out = len(os.sched_getaffinity(0)), self.folder / "run"
+        before, divided = {"OMP_NUM_THREADS": str(cores // 2 + 1)}, max(1, cores // 2)
+        outside = {name: value for name, value in NO_SLURM.items() if name != "OMP_NUM_THREADS"}
+        command = [str(headscope), "study", "--no-report", "--out"]
+        process = subprocess.Popen([*command, str(out), *settings(*LONG), "--conditions", "QK,NoQK"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True, env={**outside, **before})
+        self.addCleanup(process.kill)
+        self.wait_until(lambda: checkpoints(out), process)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        kept = shutil.copytree(out, self.folder / "kept")
+        changed = f"was trained with {cores // 2 + 1} threads until now, with {divided} from here on: sums may round otherwise"
+        for folder, environment, is_said, goes_on in ((out, {}, 1, 1), (out, {}, 0, 0), (kept, before, 0, 1)):
+            result = subprocess.run([*command, str(folder), "--resume", "--jobs", "2"], capture_output=True, text=True,
+                                    env={**outside, **environment})
+            self.assertEqual(result.returncode, DONE, result.stderr)
+            self.assertEqual(result.stderr.count(changed), is_said, result.stderr)
+            self.assertEqual(f"2 at once, with {divided} thread" in result.stderr, bool(is_said), result.stderr)
+            self.assertNotIn("the bytes of a serial study", result.stderr)
+            self.assertEqual(result.stderr.count("0 of 2 runs are done"), goes_on, result.stderr)
+
+    def test_WhatALibraryPrints_IsTextAndNoMessage(self) -> None:
+        out = self.folder / "run"
+        result = self.done(*settings(), "--jobs", 2, "--no-report", "--out", out, MKL_VERBOSE="1", ONEDNN_VERBOSE="1")
+        self.assertIn("verdict: ", result.stdout)
+        self.assertIn("headscope: MKL_VERBOSE", result.stderr)
+
     def test_AFailedRun_IsReportedAndTheOthersFinish(self) -> None:
         for jobs in ((), ("--jobs", "2")):
             out = self.folder / f"jobs{len(jobs)}"
@@ -277,6 +308,27 @@ class Stopped(Jobs):
         self.assertIn("1 of 2 runs failed: A QK: worker", errors.splitlines()[-1])
         self.assertTrue((out / "NoQK" / "results.json").exists())
         self.assertFalse((out / "QK" / "results.json").exists())
+
+    def test_DeathsWithoutARun_CountInARowAndByWorker(self) -> None:
+        out = self.folder / "run"
+        process = self.started(*settings("train.tokens=76800", "train.checkpoint_every=5"), "--conditions", "QK,NoQK", "--seeds", "1,2",
+                               "--jobs", 2, "--no-report", "--out", out)
+
+        def training() -> set[int]:
+            places = [out / seed / tag for seed in ("seed_1", "seed_2") for tag in ("QK", "NoQK")]
+            return {owner_of(place) for place in places if is_training(place)}
+
+        for _ in range(3):  # the first worker, the second, the first
+            self.wait_until(lambda: len(training()) == 2, process)
+            others = {max(training())}
+            for _ in range(3):  # with its run, and twice before it has one
+                self.wait_until(lambda: set(workers_of(process)) - others, process)
+                (worker,) = set(workers_of(process)) - others
+                os.kill(worker, signal.SIGKILL)
+                others.add(worker)
+        _, errors = self.ended(process, DONE)
+        self.assertEqual(errors.count("; it is started again"), 6, errors)
+        self.assertEqual(errors.count(" is taken over"), 3, errors)
 
     def test_Signals_StopAllWorkersWhichSave(self) -> None:
         serial = self.serial(*LONG)
@@ -358,8 +410,11 @@ class Together(Jobs):
         self.wait_until((out / "QK" / "claim.json").exists, first)
         claim = json.loads((out / "QK" / "claim.json").read_text())
         self.assertEqual((claim["host"], claim["process"]), (os.uname().nodename, first.pid))
-        self.refused("exists; go on with --resume", *settings(*LONG), "--out", out)
-        self.refused("another process is writing it", *settings(*LONG), "--out", out, "--overwrite")
+        joining = f"; process {first.pid} on {os.uname().nodename} trains it: --resume joins"
+        self.refused("exists; go on with --resume, or choose another" + joining, *settings(*LONG), "--out", out)
+        self.refused(joining, *settings(*LONG), "--out", out, "--overwrite")
+        report = subprocess.run([str(headscope), "report", str(out)], capture_output=True, text=True, timeout=60, env=NO_SLURM)
+        self.assertIn("warning: no verdict yet: no run of the study is complete", report.stderr)
         self.refused("--tau: study.tau is 9.0, and 1.0 in the run", "--resume", "--tau", 9, "--out", out)
         second = self.started("--resume", "--out", out)
         texts = [self.ended(process, DONE) for process in (first, second)]
@@ -398,6 +453,7 @@ class Together(Jobs):
         while "waits for A QK, which process 1 on elsewhere trains" not in line:
             line = second.stderr.readline()
             self.assertNotEqual(line, "")
+        self.assertIn("it is taken over when nothing was heard of that process for 120 s", line)
         self.assertEqual(status(out), "running")
         self.assertEqual(json.loads((out / "QK" / "claim.json").read_text())["host"], "elsewhere")
         for tag in TAGS:  # as if two minutes had passed
