@@ -67,10 +67,14 @@ void Console::print(std::string_view prefix, std::string_view message) {
 // All bars have one length: the longest at which every line is whole. It does not grow again on a terminal of this
 // width, or it would change with the digits of a number.
 void Console::fit_bars(const std::vector<const Progress*>& shown, std::size_t width) {
-  if (width != fitted_width_) cells_ = most_cells;
+  if (width != fitted_width_) {
+    cells_ = most_cells;
+    brief_ = false;
+  }
   fitted_width_ = width;
   const auto is_whole = [&](const Progress* progress) { return characters_in(progress->bar()) <= width; };
   while (cells_ > 0 && !std::ranges::all_of(shown, is_whole)) cells_ -= cells_per_step;
+  brief_ = brief_ || !std::ranges::all_of(shown, is_whole);
 }
 
 // Bars are drawn again where they are: the cursor goes up to the first of them. A line that is too long for the
@@ -147,11 +151,13 @@ void Progress::advance(std::size_t done, std::string note) {
   if (done_ < total_ && Clock::now() - shown_ >= interval) show();  // the destructor shows the last line
 }
 
+// "3/9 steps, 1.5 steps/s, 4.0 s left, loss 2.3"; on a narrow terminal "3/9, 1.5/s, 4.0 s left, loss 2.3".
 std::string Progress::line() const {
   const double elapsed = seconds_since(start_);
   const double rate = static_cast<double>(done_ - done_at_start_) / std::max(elapsed, 1e-9);
-  std::string text = fmt::format("{}/{} {}", done_, total_, unit_);
-  if (rate > 0) text += fmt::format(", {:.3g} {}/s", rate, unit_);
+  const std::string unit = console_.brief_ ? "" : " " + unit_;
+  std::string text = fmt::format("{}/{}{}", done_, total_, unit);
+  if (rate > 0) text += fmt::format(", {:.3g}{}/s", rate, unit);
   if (rate > 0 && done_ < total_ && !has_ended_)
     text += fmt::format(", {} left", format_duration(static_cast<double>(total_ - done_) / rate));
   if (!note_.empty()) text += ", " + note_;

@@ -57,6 +57,7 @@ class Console {
   std::size_t drawn_ = 0;              // lines of them that are there
   std::size_t longest_label_ = 0;      // in characters, of all bars so far
   std::size_t cells_ = 0;              // of each bar
+  bool brief_ = false;                 // the lines have no units
   std::size_t fitted_width_ = 0;       // of the terminal, that cells_ is for
 };
 
