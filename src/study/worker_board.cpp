@@ -96,7 +96,7 @@ void WorkerBoard::end() {
 }
 
 bool WorkerBoard::fail(const std::string& run, const std::string& label, const Error& error) {
-  send_line(STDOUT_FILENO,
+  send_line(messages_,
             {{"say", "failed"}, {"run", run}, {"label", label}, {"error", error.what()}, {"exit", error.exit_code()}});
   return false;
 }
