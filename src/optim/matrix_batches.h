@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/deal.h"
 #include "model/decoder.h"
+#include "plan/deal.h"
 
 namespace headscope {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "plan/deal.h"
 #include "model/decoder.h"
+#include "plan/deal.h"
 #include "ranks/ranks.h"
 
 namespace headscope {

@@ -26,8 +26,7 @@ struct Planner {
     plan.ranks = ranks;
     plan.nodes = cluster.nodes(ranks);
     plan.accumulation =
-        std::min((train.accumulation + ranks - 1) / ranks, std::max<std::int64_t>(1, most_accumulation / ranks)) *
-        ranks;
+        std::min((train.accumulation + ranks - 1) / ranks, std::max<std::int64_t>(1, most_of_a_batch / ranks)) * ranks;
     plan.tokens_per_update = train.batch * train.seq_len * plan.accumulation;
     plan.updates = train.tokens / plan.tokens_per_update;
     plan.shares = share_update(setup.model, train.qk_gain == QkGain::learned, ranks);

@@ -16,9 +16,6 @@
 
 namespace headscope {
 
-// As TrainOptions allows.
-constexpr std::int64_t most_accumulation = std::int64_t{1} << 20;
-
 // An update on so many ranks, and a run of them.
 struct RankPlan {
   std::int64_t ranks = 1, nodes = 1;

@@ -43,7 +43,7 @@ std::string shared_out_note(const RankPlan& asked, const TrainOptions& train) {
       ranks, train.accumulation, asked.accumulation, probes_between(train, asked.accumulation),
       with_separators(asked.tokens_per_update), tokens);
   const std::int64_t sequences = train.batch * train.accumulation;
-  if (const auto steps = shared_accumulation(train, asked.ranks); steps && *steps <= most_accumulation)
+  if (const auto steps = shared_accumulation(train, asked.ranks))
     return note + fmt::format(". What keeps {} tokens an update instead: --set train.batch={} train.accumulation={}{}",
                               tokens, sequences / *steps, *steps, probes_between(train, *steps));
   return note + fmt::format(". Nothing keeps {} tokens an update: its {} cannot be dealt to {} ranks", tokens,
@@ -181,11 +181,11 @@ std::string exchange_warning(const ScalePlan& plan, const TrainOptions& train, b
   if (ordered && asked.accumulation > asked.ranks)
     return text + "gradients travel after every forward step; with ranks.reduce=ring once an update";
   const std::int64_t accumulation = 2 * asked.accumulation, tokens = 2 * asked.tokens_per_update;
-  if (accumulation <= most_accumulation && static_cast<double>(tokens) <= plan.critical_batch &&
+  if (accumulation <= most_of_a_batch && static_cast<double>(tokens) <= plan.critical_batch &&
       asked.updates / 2 >= few_updates)
     return text + fmt::format("--set train.accumulation={}{} makes it less, and the update larger", accumulation,
                               probes_between(train, accumulation));
-  if (accumulation > most_accumulation || asked.updates < 2) return text + "take fewer ranks";
+  if (accumulation > most_of_a_batch || asked.updates < 2) return text + "take fewer ranks";
   return text +
          fmt::format(
              "take fewer ranks. More forward steps of each rank (train.accumulation) make it less, too, but leave "

@@ -222,8 +222,7 @@ std::vector<double> batch_losses(const Decoder& model, const std::vector<Batch>&
   std::vector<double> losses;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const Hooks hooks{.observe = i == 0 ? observe : Observe(), .edit_keys = edit};
-    losses.push_back(
-        next_token_loss(model, batches[i].tokens_bt, batches[i].targets_bt, type, hooks).item<double>());
+    losses.push_back(next_token_loss(model, batches[i].tokens_bt, batches[i].targets_bt, type, hooks).item<double>());
   }
   return losses;
 }

@@ -86,7 +86,8 @@ RankErrors measure_rank_errors(const Decoder& model, const at::Tensor& tokens_bt
 // Empty without QK-Norm.
 Gains gains_of(const Decoder& model);
 
-// Mean next-token loss of each batch, nats, computed in `type`. `edit` changes the keys; `observe` sees the first batch.
+// Mean next-token loss of each batch, nats, computed in `type`. `edit` changes the keys; `observe` sees the first
+// batch.
 std::vector<double> batch_losses(const Decoder& model, const std::vector<Batch>& batches, at::ScalarType type,
                                  const EditKeys& edit = {}, const Observe& observe = {});
 // Their mean, added in their order.

@@ -41,6 +41,7 @@ std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std
   if (sequences % ranks != 0) return std::nullopt;
   std::optional<std::int64_t> best;
   for (const std::int64_t each : divisors(sequences / ranks)) {
+    if (ranks * each > most_of_a_batch) break;
     best = ranks * each;
     if (*best > options.accumulation) break;
   }

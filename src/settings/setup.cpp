@@ -230,8 +230,8 @@ std::vector<std::string> notices(const Setup& setup) {
   std::vector<std::string> found;
   const std::int64_t steps = setup.train.steps(), trained = steps * setup.train.tokens_per_step();
   if (trained != setup.train.tokens)
-    found.push_back(fmt::format("{} → {} tokens: {} whole updates", with_separators(setup.train.tokens),
-                                with_separators(trained), with_separators(steps)));
+    found.push_back(fmt::format("{} → {} tokens: {} whole update{}", with_separators(setup.train.tokens),
+                                with_separators(trained), with_separators(steps), steps == 1 ? "" : "s"));
   const std::int64_t together = setup.model.heads * setup.model.d_k;
   if (together != setup.model.d_model)
     found.push_back(fmt::format(

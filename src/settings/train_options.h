@@ -9,6 +9,10 @@
 
 namespace headscope {
 
+// Of sequences, tokens of a sequence, forward steps and batches: beyond any memory, and three of them multiplied fit in
+// 64 bits.
+constexpr std::int64_t most_of_a_batch = std::int64_t{1} << 20;
+
 struct MuonOptions {
   double momentum = 0.95;
 };
@@ -75,9 +79,6 @@ struct TrainOptions {
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {
-    // Of sequences, tokens of a sequence, forward steps and batches: beyond any memory, and three of them multiplied
-    // fit in 64 bits.
-    constexpr std::int64_t most_of_a_batch = std::int64_t{1} << 20;
     constexpr std::int64_t most_kept = 1'000'000;  // checkpoints: more folders in a folder than is sane
     constexpr NumberRange rate = positive_up_to(largest_float), decay = {0, 1, false, false};
     visit("train.tokens", self.tokens, "Tokens to train on, in whole updates", SizeRange{1, most_tokens, "tokens"});

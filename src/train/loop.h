@@ -31,7 +31,7 @@ struct TrainObserver {
   std::function<void(std::int64_t steps_done, double loss)> progress = [](auto, auto) {};  // the first loss is missing
   std::function<void(std::string_view)> warning = [](auto) {};
   std::function<void(std::string_view)> resumed = [](auto) {};  // from where it goes on
-  std::function<void()> saving = [] {};          // a stop was asked for; the state is saved
+  std::function<void()> saving = [] {};                         // a stop was asked for; the state is saved
   std::function<void()> before_writing = [] {};  // throws when nothing may be written to the folder any more
 };
 
