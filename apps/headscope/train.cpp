@@ -225,9 +225,13 @@ int train_command_line(TrainFlags& flags, const CommonFlags& common) {
   // Of several ranks when all have come, so that none waits for one that was refused.
   if (!place.several() || flags.dry_run) check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", /*at_once=*/1, common);
+  // Ranks that miss one notice it by themselves, and have nothing to save.
+  constexpr double seconds_to_end = 30;
   if (ranks > place.size)
-    return launch_ranks(ranks, job.options.ranks.timeout,
-                        resume_hint(train_command, job.folder.out) + fmt::format(" --ranks {}", ranks));
+    return launch_ranks(ranks, std::min(job.options.ranks.timeout, seconds_to_end), [&] {
+      if (!is_run(job.folder.out)) return std::string("nothing was written; start it again");
+      return fmt::format("from the last checkpoint, {} --ranks {}", resume_hint(train_command, job.folder.out), ranks);
+    });
   const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)

@@ -44,11 +44,11 @@ Console::Console(ConsoleOptions options, std::FILE* stream)
     : options_(options), stream_(stream), terminal_(::isatty(::fileno(stream)) == 1) {}
 
 void Console::info(std::string_view message) {
-  if (!options_.quiet) print("", message);
+  if (!options_.quiet) print("", on_one_line(std::string(message)));
 }
 
 void Console::detail(std::string_view message) {
-  if (options_.verbose) print("", message);
+  if (options_.verbose) print("", on_one_line(std::string(message)));
 }
 
 void Console::warn(std::string_view message) {

@@ -17,6 +17,15 @@ std::string json_line(const ordered_json& value) {
   return value.dump(-1, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace);
 }
 
+bool is_utf8(const ordered_json& value) {
+  try {
+    static_cast<void>(value.dump());
+    return true;
+  } catch (const ordered_json::type_error&) {
+    return false;
+  }
+}
+
 std::string json_text(const ordered_json& value) {
   return value.dump(2, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) + "\n";
 }

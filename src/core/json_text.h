@@ -10,6 +10,9 @@ namespace headscope {
 // The value on one line.
 std::string json_line(const nlohmann::ordered_json& value);
 
+// Whether json_line() replaces nothing.
+bool is_utf8(const nlohmann::ordered_json& value);
+
 // For files and standard output: indented, with a line end.
 std::string json_text(const nlohmann::ordered_json& value);
 

@@ -154,7 +154,7 @@ class RankProcesses {
 
   // A rank that waits for others to come and is told to stop says nothing. Those that miss one do not know how it
   // ended.
-  void say_the_rest(const std::string& hint) const {
+  void say_the_rest(const std::function<std::string()>& hint) const {
     const auto killed = std::ranges::find_if(
         ranks_, [&](const Rank& rank) { return rank.was_killed() && !killed_here_.contains(rank.process); });
     const bool is_killed = killed != ranks_.end();
@@ -162,11 +162,10 @@ class RankProcesses {
       if (is_killed) Console().warn(killed_text(*killed));
       return;
     }
-    if (is_killed) fail_runtime("{}; {}", killed_text(*killed), hint);
+    if (is_killed) fail_runtime("{}; {}", killed_text(*killed), hint());
     if (code() == static_cast<int>(Fault::interrupted))
-      throw Error(Fault::interrupted,
-                  fmt::format("interrupted before the ranks could save; from the last checkpoint, {}", hint));
-    if (code() != 0) fail_runtime("the ranks ended, and none of them could say why; {}", hint);
+      throw Error(Fault::interrupted, fmt::format("interrupted before the ranks could save; {}", hint()));
+    if (code() != 0) fail_runtime("the ranks ended, and none of them could say why; {}", hint());
   }
 
  private:
@@ -198,7 +197,9 @@ class RankProcesses {
       if (rank.status || ::waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
       rank.status = status;
       const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-      rank.was_stopped = number == SIGINT || number == SIGTERM || number == SIGHUP || asked_.contains(number);
+      // Also by this process, where it did not do what the user asked.
+      rank.was_stopped = number == SIGINT || number == SIGTERM || number == SIGHUP || asked_.contains(number) ||
+                         (asked_at_ && killed_here_.contains(rank.process));
       if (rank.code() == 0 || failed_) continue;
       failed_ = Clock::now();
       first_code_ = rank.code();
@@ -226,7 +227,7 @@ std::int64_t threads_of_a_rank(std::int64_t count) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(available_cores()) / count);
 }
 
-int launch_ranks(std::int64_t count, double grace, const std::string& hint) {
+int launch_ranks(std::int64_t count, double grace, const std::function<std::string()>& hint) {
   RankProcesses ranks(count, grace);
   ranks.wait();
   ranks.say_the_rest(hint);

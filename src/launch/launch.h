@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace headscope {
@@ -18,6 +19,6 @@ int silent_exit_code(int code);
 // Where a rank fails, the others get `grace` seconds to end by themselves. They are killed when this process dies.
 // Returns their exit code: 2 before 1 before 130 before 0. Throws Error(Fault::runtime) where they cannot be started,
 // and where none of them could say what happened; `hint` says how to go on. To be called before there are threads.
-int launch_ranks(std::int64_t count, double grace, const std::string& hint);
+int launch_ranks(std::int64_t count, double grace, const std::function<std::string()>& hint);
 
 }  // namespace headscope

@@ -97,6 +97,7 @@ RankPlace place_by(const Reader& reader, const Launcher& launcher, bool connects
   place.size = reader.number(launcher.size, 1, most_ranks, 1);
   place.rank = reader.number(launcher.rank, 0, place.size - 1, 0);
   place.local_rank = reader.number(launcher.local_rank, 0, most_ranks, place.rank);
+  place.knows_local_rank = reader.has(launcher.local_rank);
   if (connects && !reader.has("MASTER_ADDR") && place.several() && !is_one_machine(reader, launcher, place.size))
     fail_input(
         "{} is {} on several machines and MASTER_ADDR is not set; set it to the host of rank 0{}", launcher.size,

@@ -12,7 +12,8 @@ constexpr std::int64_t most_ranks = 1 << 20;
 
 struct RankPlace {
   int rank = 0, size = 1;
-  int local_rank = 0;  // among those of this machine
+  int local_rank = 0;  // among those of this machine; the rank itself where the launcher does not say it
+  bool knows_local_rank = true;
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;           // of the store, on the host of rank 0
   std::string run = {};             // tells this start of the processes from others, as far as the launcher does
@@ -23,6 +24,8 @@ struct RankPlace {
 
   [[nodiscard]] bool first() const { return rank == 0; }
   [[nodiscard]] bool several() const { return size > 1; }
+  // Whether it says what every rank of a machine meets.
+  [[nodiscard]] bool speaks_for_machine() const { return local_rank == 0 || !knows_local_rank; }
   [[nodiscard]] bool serves_store() const { return first() && !launcher_has_store; }
   // The rank that says the error when no rank can reach the store.
   [[nodiscard]] bool speaks_without_store() const { return rank == (launcher_has_store ? 0 : 1); }

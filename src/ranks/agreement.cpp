@@ -3,6 +3,7 @@
 #include <map>
 #include <thread>
 
+#include "core/json_text.h"
 #include "ranks/connection.h"
 
 namespace headscope {
@@ -114,7 +115,7 @@ std::string Ranks::get(const std::string& key, int from) const {
 void Ranks::compare(const ordered_json& facts) const {
   if (!connection_) return;
   const auto key = [](int rank) { return fmt::format("facts/{}", rank); };
-  tell(key(rank()), facts.dump());
+  tell(key(rank()), json_line(facts));
   const std::string verdict = from_first("facts", [&]() -> std::string {
     for (int rank = 1; rank < size(); ++rank) {
       const std::string found = difference(ordered_json::parse(get(key(rank), rank)), facts);

@@ -4,8 +4,11 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #pragma GCC diagnostic pop
 
+#include <net/if.h>
+
 #include <cstdlib>
 
+#include "core/error.h"
 #include "ranks/backend.h"
 
 namespace headscope {
@@ -15,8 +18,11 @@ namespace {
 // or the interface that the user names as for torch.
 auto gloo_device(const std::string& host) {
   using c10d::ProcessGroupGloo;
-  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"))
+  if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME")) {
+    if (::if_nametoindex(interface) == 0)
+      fail_input("GLOO_SOCKET_IFNAME is '{}': this machine has no such network interface", excerpt(interface));
     return ProcessGroupGloo::createDeviceForInterface(interface);
+  }
   if (host == "localhost" || host.starts_with("127.")) return ProcessGroupGloo::createDeviceForHostname("127.0.0.1");
   return ProcessGroupGloo::createDefaultDevice();
 }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/interrupt.h"
 #include "ranks/connection.h"
 #include "ranks/rendezvous.h"
 
@@ -39,6 +40,7 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   if (!several() && (place_.said_by.empty() || options.backend == RanksBackend::by_device)) return;
   // c10d prints pages where a connection is not made, or breaks; the error says it.
   ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*replace=*/0);
+  ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*replace=*/0);  // no record of operations: nobody reads it
   c10::initLogging();
   connection_ = std::make_unique<Connection>();
   connection_->timeout = options.timeout;
@@ -58,7 +60,10 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
 template <class Function>
 auto Ranks::watched(Function function) const {
   auto result = left_alone(std::move(function));
-  wait_until([&] { return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
+  wait_until([&] {
+    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted before the ranks were connected");
+    return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
   return result.get();
 }
 

@@ -29,6 +29,11 @@ std::string seat(int rank) {
   return fmt::format("seat/{}", rank);
 }
 
+// A store refuses long names.
+std::string short_name(const std::string& run) {
+  return run.size() < 200 ? run : fmt::format("{}…{:x}", run.substr(0, 100), std::hash<std::string>()(run));
+}
+
 std::string address(const RankPlace& place) {
   return fmt::format("{}:{}", place.host, place.port);
 }
@@ -40,7 +45,7 @@ std::string address(const RankPlace& place) {
 
 // What every rank of a machine meets.
 [[noreturn]] void fail_on_machine(const RankPlace& place, Fault fault, const std::string& text) {
-  fail_alone(place, fault, text, place.local_rank == 0);
+  fail_alone(place, fault, text, place.speaks_for_machine());
 }
 
 // A connection to every other rank, of rank 0 four (its store has three clients in each), and the files of the run.
@@ -67,7 +72,7 @@ class Rendezvous {
     make_room_for_connections(place_);
     find_host();
     const C10dStore whole = reach_store();
-    const C10dStore store = c10::make_intrusive<c10d::PrefixStore>("headscope/" + place_.run, whole);
+    const C10dStore store = c10::make_intrusive<c10d::PrefixStore>("headscope/" + short_name(place_.run), whole);
     try {
       if (!place_.launcher_has_store) check_whose(whole, store);
       take_seat(store);
@@ -76,6 +81,7 @@ class Rendezvous {
     } catch (const c10::Error& error) {
       // Rank 0 had the store. It may be gone because it was asked to stop, as this one was.
       stop_if_asked();
+      if (place_.serves_store()) fail_runtime("{}: its store failed: {}", place_.name(), said(error));
       if (place_.rank != 1 || place_.launched_here) throw Error(Fault::runtime, "");  // --ranks knows how it ended
       fail_runtime("rank 0 of {} ended before all ranks had come ({} noticed it: {})", place_.size, place_.name(),
                    said(error));
@@ -145,7 +151,7 @@ class Rendezvous {
   // Rank 1 speaks where rank 0 is the one that is missing.
   [[noreturn]] void fail_to_reach(const std::string& reason) const {
     const auto fail = [&](const std::string& text) {
-      fail_alone(place_, Fault::runtime, text, place_.local_rank == 0 || place_.rank == 1);
+      fail_alone(place_, Fault::runtime, text, place_.speaks_for_machine() || place_.rank == 1);
     };
     if (place_.serves_store() && reason.find("EADDRINUSE") != std::string::npos)
       fail(fmt::format("port {} of this machine is in use; give each run a MASTER_PORT of its own", place_.port));
@@ -173,7 +179,7 @@ class Rendezvous {
       std::this_thread::sleep_for(between_polls(place_.size));
     }
     if (text_of(whole->get(run_key)) != place_.run)
-      throw Error(Fault::input, place_.local_rank == 0
+      throw Error(Fault::input, place_.speaks_for_machine()
                                     ? fmt::format("{}: another run of headscope is at {}; give each a MASTER_PORT of "
                                                   "its own",
                                                   place_.name(), address(place_))

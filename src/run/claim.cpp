@@ -120,7 +120,7 @@ double seconds_from(const timespec& first, const timespec& second) {
 }
 
 [[noreturn]] void refuse_kind(const fs::path& file) {
-  fail_input("{}: is a link, a folder or a socket, where a run keeps a file; remove it", file.string());
+  fail_input("{}: is a link, a folder or a device, where a run keeps a file; remove it", file.string());
 }
 
 // To open a file asks the server for its times again; stat() alone may answer from memory.
@@ -132,7 +132,7 @@ std::optional<Seen> look_at(const fs::path& file) {
     if (errno == ELOOP || errno == ENXIO) refuse_kind(file);
     fail_runtime("cannot read {}: {}", file.string(), std::strerror(errno));
   }
-  if (S_ISDIR(facts.st_mode)) refuse_kind(file);
+  if (!S_ISREG(facts.st_mode)) refuse_kind(file);
   std::string text(most_claim_bytes, '\0');
   const auto got = opened.read_at(std::as_writable_bytes(std::span(text)), 0);
   if (!got && errno == ESTALE) return std::nullopt;

@@ -307,8 +307,8 @@ class WorkerPool {
       throw Error(Fault::interrupted, is_open_ ? fmt::format("interrupted, state saved; {}", hint())
                                                : "interrupted before the study had begun");
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
-    if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
     if (last_stop_) throw Error(*last_stop_);
+    if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
     fail_runtime("the workers ended before the study; {}", hint());
   }
 

@@ -256,10 +256,13 @@ TEST(Claim, ThatSomebodyRemovesIsLostAtOnce) {
 TEST(Claim, InPlaceOfWhichThereIsNoFileIsRefused) {
   const TemporaryFolder folder;
   fs::create_directory(folder / claim_name);
-  expect_error(Fault::input, "is a link, a folder or a socket", [&] { Claim::take(folder / claim_name); });
+  expect_error(Fault::input, "is a link, a folder or a device", [&] { Claim::take(folder / claim_name); });
   fs::remove(folder / claim_name);
   fs::create_symlink("elsewhere", folder / claim_name);
-  expect_error(Fault::input, "is a link, a folder or a socket", [&] { Claim::take(folder / claim_name); });
+  expect_error(Fault::input, "is a link, a folder or a device", [&] { Claim::take(folder / claim_name); });
+  fs::remove(folder / claim_name);
+  ASSERT_EQ(::mkfifo((folder / claim_name).c_str(), 0600), 0);
+  expect_error(Fault::input, "is a link, a folder or a device", [&] { Claim::take(folder / claim_name); });
 }
 
 TEST(Claim, AStaleTemporaryFileDoesNoHarm) {
