@@ -167,11 +167,10 @@ StudyOutcome train_study(const StudyJob& job, std::vector<std::string> devices, 
     return torch_half().study(job, console, board);
   }
   WorkerJob of_a_worker{job.options, job.folder, job.theme, {}, common.console};
-  const ordered_json sent = to_json(of_a_worker);  // to the workers
-  for (const auto& [key, value] : sent.flatten().items())
+  const ordered_json sent = to_json(of_a_worker).flatten();  // to the workers
+  for (const auto& [key, value] : sent.items())
     if (!is_utf8(value))
-      fail_input("{}: is no UTF-8, which --jobs and --devices need; give it another name",
-                 visible(value.get<std::string>()));
+      fail_input("{}: is no UTF-8, which --jobs and --devices need; give it another name", json_line(value));
   devices.resize(std::min(devices.size(), static_cast<std::size_t>(count_trainings(job.options))));
   divide_threads(of_a_worker.options, job.folder, devices.size(), console);
   const auto start = Clock::now();

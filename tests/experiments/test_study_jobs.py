@@ -256,6 +256,11 @@ class SideBySide(Jobs):
             self.assert_same_study(self.serial(*LONG), out)
             shutil.rmtree(self.folder / "serial")
 
+    def test_NamesThatAreNoText_AreRefused(self) -> None:
+        self.refused("is no UTF-8, which --jobs and --devices need", *settings(), "--jobs", 2, "--out",
+                     os.fsdecode(bytes(self.folder / "o") + b"\xff"))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
     def test_BadInput_IsRefusedInOneLine(self) -> None:
         out = ("--out", self.folder / "out")
         for message, arguments in (
@@ -272,7 +277,7 @@ class SideBySide(Jobs):
         ):
             self.refused(message, *settings(), *arguments, *out)
         if run("--dry-run", "--device", "cuda").returncode != DONE:
-            self.refused("cuda", *settings(), "--devices", "all", *out)
+            self.refused("--devices 0: ", *settings(), "--devices", "all", *out)
         self.assertFalse((self.folder / "out").exists())
 
 
