@@ -212,10 +212,10 @@ class StudyTraining {
 
   [[nodiscard]] double tokens_per_s() const { return tokens_per_s_; }
 
-  // "3 of 6 runs are done"
-  [[nodiscard]] std::string done_text() const {
+  // Of a study that goes on: "3 of 6 runs are done".
+  void say_what_is_done() const {
     const auto done = std::ranges::count_if(runs_, [&](const StudyRun& one) { return has_results(one); });
-    return fmt::format("{} of {} runs {} done", done, runs_.size(), done == 1 ? "is" : "are");
+    if (done > 0) run_.console.info(fmt::format("{} of {} runs {} done", done, runs_.size(), done == 1 ? "is" : "are"));
   }
 
  private:
@@ -394,8 +394,10 @@ StudyOutcome run_study(const StudyJob& given, Console& console, RunBoard& board)
   return run.folder.live([&] {
     board.opened();
     StudyTraining training(job, run, board);
-    if (run.folder.before().is_object() && !run.folder.already_complete()) console.info(training.done_text());
-    if (!run.folder.already_complete()) training.train_all();
+    if (!run.folder.already_complete()) {
+      training.say_what_is_done();
+      training.train_all();
+    }
     const StudyOutcome outcome = with_short_torch_errors([&] { return conclude(job, run, training); });
     if (outcome.concluded) board.concluded();
     return outcome;
