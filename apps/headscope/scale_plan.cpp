@@ -162,12 +162,9 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
              fmt::format("{} on {} of {}, {} in {}{}", counted(asked.ranks, "rank"), counted(asked.nodes, "node"),
                          plan.cluster.name, tokens_text(asked.run_tokens()), counted(asked.updates, "update"),
                          has_no_update(asked) ? "" : ", " + gpu_time(asked.gpu_hours())));
-  if (!has_no_update(asked) && asked.run_tokens() != setup.train.tokens)
-    print_line("note", fmt::format("{} → {} tokens: {}", with_separators(setup.train.tokens),
-                                   with_separators(asked.run_tokens()), counted(asked.updates, "whole update")));
-  Setup planned = setup;  // with whole updates: all other notices
+  Setup planned = setup;
   planned.train.accumulation = asked.accumulation;
-  planned.train.tokens = asked.run_tokens();
+  if (has_no_update(asked)) planned.train.tokens = 0;  // a warning says it
   print_lines("note", notices(planned));
   if (plan.fits())
     print_line("memory", fmt::format("{} GB a rank: {} the GPU's {} GB", gigabytes(asked.memory.total()),

@@ -147,8 +147,7 @@ class RankProcesses {
   [[nodiscard]] int code() const {
     for (const int first : {2, 1, 130})
       for (const Rank& rank : ranks_)
-        if (!rank.is_silent() || rank.was_killed())
-          if (rank.code() == first || (first == 1 && rank.code() != 0 && rank.code() != 130)) return first;
+        if ((!rank.is_silent() || rank.was_killed()) && rank.code() == first) return first;
     return first_code_;
   }
 

@@ -77,19 +77,13 @@ struct Heard {
 // Waits for what the rank sets, or will set.
 Heard listen_for(const C10dStore& store, const RankPlace& place, const std::string& key, int from, double timeout) {
   const auto start = Clock::now();
-  auto heard = start, looked = start;
-  for (std::int64_t beats = -1;; std::this_thread::sleep_for(between_polls(place.size))) {
+  for (Silence silence;; std::this_thread::sleep_for(between_polls(place.size))) {
     if (store->check({key})) return {.text = text_of(store->get(key))};
     if (store->check({failure_key}) || is_noticed(store)) return {.others_noticed = true};
-    if (const std::int64_t now = heartbeats_of(store, from); now != beats) {
-      beats = now;
-      heard = Clock::now();
-    }
-    if (seconds_since(looked) > seconds_of_silence) heard = Clock::now();  // this process was stopped itself
-    looked = Clock::now();
+    const double seconds = silence.after(heartbeats_of(store, from));
     // The first beat waits for a connection of its own, which a busy machine takes long for.
-    const double most_silence = beats > 0 ? seconds_until_gone : 3 * seconds_until_gone;
-    const bool is_silent = seconds_since(heard) > most_silence, is_late = seconds_since(start) > timeout;
+    const double most_silence = silence.beats() > 0 ? seconds_until_gone : 3 * seconds_until_gone;
+    const bool is_silent = seconds > most_silence, is_late = seconds_since(start) > timeout;
     if (!is_silent && !is_late) continue;
     return {.reason = is_silent ? "it is silent" : fmt::format("nothing came within {:g} s", timeout),
             .speaks = is_first_to_notice(store, place)};

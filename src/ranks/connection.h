@@ -47,21 +47,14 @@ struct Ranks::Connection {
   }
   bool store_answers = true;
 
-  // Whether the heart of this rank stands still. Each rank listens to the next one, so that all are heard.
-  [[nodiscard]] bool is_silent(int other) {
+  // Whether the next rank is gone. Each rank asks of the next one, so that somebody asks of each.
+  [[nodiscard]] bool next_is_silent(int next) {
     if (!store_answers) return false;
     const auto beats = within(seconds_of_silence, std::optional<std::int64_t>(),
-                              [store = store, other] { return std::optional(heartbeats_of(store, other)); });
-    const bool was_away = seconds_since(listened) > seconds_of_silence + 2;  // this process was stopped itself
-    listened = Clock::now();
-    if (!beats || *beats != last_beats || was_away) {
-      last_beats = beats.value_or(-1);
-      heard = listened;
-    }
-    return seconds_since(heard) > seconds_until_gone;
+                              [store = store, next] { return std::optional(heartbeats_of(store, next)); });
+    return silence_of_next.after(beats) > seconds_until_gone;
   }
-  std::int64_t last_beats = -1;
-  Clock::time_point heard = Clock::now(), listened = heard;
+  Silence silence_of_next;
 
   // A tensor as the backend takes it.
   [[nodiscard]] at::Tensor given(const at::Tensor& tensor) const { return tensor.detach().contiguous().to(device); }

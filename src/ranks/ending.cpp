@@ -47,7 +47,7 @@ constexpr const char* all_end_key = "all_end";  // rank 0 waits for no more
 class EveryoneAtTheEnd {
  public:
   EveryoneAtTheEnd(const C10dStore& store, const RankPlace& place)
-      : store_(store), place_(place), ranks_(static_cast<std::size_t>(place.first() ? place.size : 1)) {}
+      : store_(store), place_(place), silences_(static_cast<std::size_t>(place.first() ? place.size : 1)) {}
 
   bool operator()() {
     if (!place_.first()) return store_->check({all_end_key}) || is_silent(0);
@@ -59,20 +59,13 @@ class EveryoneAtTheEnd {
   }
 
  private:
-  struct Heard {
-    std::int64_t beats = -1;
-    Clock::time_point last = Clock::now();
-  };
-
   bool is_silent(int rank) {
-    Heard& heard = ranks_[static_cast<std::size_t>(rank)];
-    if (const std::int64_t now = heartbeats_of(store_, rank); now != heard.beats) heard = {now};
-    return seconds_since(heard.last) > seconds_until_gone;
+    return silences_[static_cast<std::size_t>(rank)].after(heartbeats_of(store_, rank)) > seconds_until_gone;
   }
 
   const C10dStore& store_;
   const RankPlace& place_;
-  std::vector<Heard> ranks_;
+  std::vector<Silence> silences_;
 };
 
 }  // namespace

@@ -110,6 +110,14 @@ std::int64_t heartbeats_of(const C10dStore& store, int rank) {
   return store->add(beat_key(rank), 0);
 }
 
+double Silence::after(std::optional<std::int64_t> beats) {
+  const bool was_stopped = seconds_since(asked_) > 2 * seconds_of_silence;  // this process itself
+  asked_ = Clock::now();
+  if (!beats || *beats != beats_ || was_stopped) heard_ = asked_;
+  beats_ = beats.value_or(beats_);
+  return seconds_since(heard_);
+}
+
 bool is_first_to_notice(const C10dStore& store, const RankPlace& place) {
   return set_first(store, noticed_key, std::to_string(place.rank));
 }

@@ -1,8 +1,10 @@
 // Which ranks are alive: each of them counts in the store, a few times a second, whatever else it does.
 #pragma once
 
+#include <chrono>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,18 @@ class Heartbeat {
 
 // How far a rank has counted.
 std::int64_t heartbeats_of(const C10dStore& store, int rank);
+
+// How long a rank has not counted, as one other process sees it that asks again and again.
+class Silence {
+ public:
+  // What the rank has counted to by now; nothing where that could not be asked. Returns the seconds of silence.
+  double after(std::optional<std::int64_t> beats);
+  [[nodiscard]] std::int64_t beats() const { return beats_; }
+
+ private:
+  std::int64_t beats_ = -1;
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now(), asked_ = heard_;
+};
 
 // A rank on a busy machine still beats within this time.
 inline constexpr double seconds_of_silence = 2;

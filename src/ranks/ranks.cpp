@@ -75,8 +75,8 @@ void Ranks::connect(const RanksOptions& options, const RankDevice& own) {
   ordered_ = options.reduce == RanksReduce::ordered || (options.reduce == RanksReduce::by_backend && !nccl);
   agree_on_backend(own.id);
   if (nccl) connection_->device = own.device;
-  // Each of these waits for the other ranks, and does not look whether they are alive. The store has one connection for
-  // every use, again.
+  // Each of these waits for the other ranks, and does not look whether they are alive. It asks the store through a
+  // connection of its own, so that this thread can ask, too.
   try {
     connection_->backend = watched([nccl, store = connection_->store->clone(), place = place_, own = own.device,
                                     timeout = milliseconds_of(options.timeout)] {
@@ -157,7 +157,7 @@ void Ranks::wait_until(const std::function<bool()>& done) const {
       find_lost(fmt::format("nothing within {:g} s", connection_->timeout), Broken::timeout);
     if (Clock::now() - last_look > seconds_between_looks) {
       if (connection_->others_noticed()) find_lost("another rank noticed it", Broken::closed);
-      if (several() && connection_->is_silent((rank() + 1) % size())) find_lost("it is silent", Broken::closed);
+      if (several() && connection_->next_is_silent((rank() + 1) % size())) find_lost("it is silent", Broken::closed);
       last_look = Clock::now();
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
