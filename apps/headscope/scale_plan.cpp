@@ -57,6 +57,7 @@ ordered_json json_of(const Cluster& cluster) {
           {"nic_gb_s", cluster.nic_gb_s},
           {"tokens_per_s", json_value(cluster.tokens_per_s)},
           {"memory_gb", json_value(cluster.memory_gb)},
+          {"memory_tb_s", cluster.memory_tb_s},
           {"peak_tflops", cluster.peak_tflops}};
 }
 
@@ -69,6 +70,7 @@ ordered_json json_of(const ScalePlan& plan, const Setup& setup, const PlannedRun
   object.update(json_of(asked));
   object["tokens_per_s_low"] = plan.tokens_per_s_low;
   object["tokens_per_s_high"] = plan.tokens_per_s_high;
+  object["gpu_hours_with_probes"] = json_value(plan.gpu_hours_with_probes());
   object["memory"] = json_of(asked.memory);
   object["fits"] = plan.fits() ? ordered_json(*plan.fits()) : ordered_json();
   object["exchanged_elements"] = whole(asked.shares.padded_elements());
@@ -152,6 +154,12 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
   fmt::print("\n");
 }
 
+std::string gpu_hours_text(const ScalePlan& plan) {
+  const auto with_probes = plan.gpu_hours_with_probes();
+  return gpu_time(plan.asked().gpu_hours()) +
+         (with_probes ? fmt::format(", up to {} with probes", gpu_time(*with_probes)) : " of updates");
+}
+
 void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& runs) {
   const RankPlan& asked = plan.asked();
   const ParameterCounts parameters = count_parameters(setup.model);
@@ -161,7 +169,7 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
   print_line(runs.of.empty() ? "plan" : "one run",
              fmt::format("{} on {} of {}, {} in {}{}", counted(asked.ranks, "rank"), counted(asked.nodes, "node"),
                          plan.cluster.name, tokens_text(asked.run_tokens()), counted(asked.updates, "update"),
-                         has_no_update(asked) ? "" : ", " + gpu_time(asked.gpu_hours())));
+                         has_no_update(asked) ? "" : ", " + gpu_hours_text(plan)));
   Setup planned = setup;
   planned.train.accumulation = asked.accumulation;
   if (has_no_update(asked)) planned.train.tokens = 0;  // a warning says it

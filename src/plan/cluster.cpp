@@ -10,12 +10,13 @@
 namespace headscope {
 namespace {
 
-// Nodes of 8 GPUs with a NIC of 400 Gb/s each. They differ in the memory of a GPU.
+// Nodes of 8 GPUs with a NIC of 400 Gb/s each. They differ in the memory of a GPU (data sheets).
 struct KnownCluster {
   const char* name;
-  double memory_gb;
+  double memory_gb, memory_tb_s;
 };
-constexpr std::array<KnownCluster, 2> known_clusters = {{{"h200x8", 141}, {"h100x8", 80}}};
+constexpr KnownCluster h200x8 = {"h200x8", 141, 4.8}, h100x8 = {"h100x8", 80, 3.35};
+constexpr std::array known_clusters = {h200x8, h100x8};
 
 bool names_a_file(const std::string& text) {
   std::error_code ignored;
@@ -27,6 +28,7 @@ Cluster read_cluster(const std::string& file) {
   Cluster cluster;
   cluster.name = std::filesystem::path(file).stem().string();
   cluster.file = on_one_line(file);
+  cluster.memory_tb_s = h100x8.memory_tb_s;  // of the slower one, where the file does not say it
   const std::vector<std::string> known = field_names(cluster);
   for (const ConfigEntry& entry : read_yaml(file)) {
     if (std::ranges::find(known, entry.key) == known.end())
@@ -58,6 +60,7 @@ Cluster cluster_of(const std::string& name_or_file) {
     Cluster cluster;
     cluster.name = known.name;
     cluster.memory_gb = known.memory_gb;
+    cluster.memory_tb_s = known.memory_tb_s;
     return cluster;
   }
   if (names_a_file(name_or_file)) return read_cluster(name_or_file);

@@ -19,6 +19,7 @@ struct Cluster {
   double nic_gb_s = 45;                // to other nodes
   std::optional<double> tokens_per_s;  // of one GPU on the model that is planned
   std::optional<double> memory_gb;     // of one GPU, 10^9 bytes
+  double memory_tb_s = 4.8;            // bandwidth of a GPU's memory: data sheet of the H200
   double peak_tflops = 989;            // of one GPU: H100 and H200, bfloat16, dense
   // Where it was read, and the keys that were there; empty for a cluster that is known by its name.
   std::string file = {};
@@ -33,6 +34,7 @@ struct Cluster {
     visit("nic_gb_s", self.nic_gb_s, "GB/s of a GPU to other machines", speed);
     visit("tokens_per_s", self.tokens_per_s, "Tokens/s of one GPU that trains this model alone", tokens);
     visit("memory_gb", self.memory_gb, "Memory of a GPU in 10^9 bytes", speed);
+    visit("memory_tb_s", self.memory_tb_s, "Bandwidth of a GPU's memory in TB/s", NumberRange{1e-3, 1e3});
     visit("peak_tflops", self.peak_tflops, "Peak rate of a GPU in bfloat16", speed);
   }
 

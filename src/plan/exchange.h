@@ -20,10 +20,10 @@ double ring_latency(const Cluster& cluster, std::int64_t ranks);
 // Of an all-to-all of the same memory: what goes to other nodes takes a GPU's own NIC.
 double all_to_all_seconds(const Cluster& cluster, std::int64_t ranks, double bytes);
 
-// By this factor updates take longer on more nodes: 0.7 % for each doubling of them, fitted to one published pair
-// (docs/scale.md). The four published pairs give 0.45 to 1.72 %. Nothing in them separates waiting for the slowest rank
-// from traffic that is not hidden.
-constexpr double loss_per_doubling = 0.007, least_loss_published = 0.0045, most_loss_published = 0.0172;
+// By this factor, 1 + loss·log2(nodes), updates take longer on more nodes. 0.7 % for each doubling of them is fitted to
+// one published pair (docs/plan.md). The four published pairs give 0.45 to 1.78 %. Nothing in them separates waiting
+// for the slowest rank from traffic that is not hidden.
+constexpr double loss_per_doubling = 0.007, least_loss_published = 0.0045, most_loss_published = 0.0178;
 double straggler_factor(const Cluster& cluster, std::int64_t ranks, double loss = loss_per_doubling);
 
 }  // namespace headscope

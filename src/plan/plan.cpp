@@ -69,7 +69,7 @@ struct Planner {
     plan.numbers = latency;
     plan.gather = ring_seconds(cluster, ranks, bytes) + further;
     plan.reduce = ordered ? exchanges * (all_to_all_seconds(cluster, ranks, bytes) + further) : plan.gather;
-    if (ranks > 1) plan.copying = copied_bytes() / copy_bytes_per_s;
+    if (ranks > 1) plan.copying = copied_bytes() / copy_bytes_per_s(cluster);
     plan.alone = static_cast<double>(plan.accumulation) * step + speed.optimizer_seconds;
     plan.hidden = hidden_of(plan, exchanges * step);
     plan.straggler = straggler_factor(cluster, ranks, loss);
@@ -91,7 +91,8 @@ std::vector<std::int64_t> shown_ranks(std::int64_t ranks, const Cluster& cluster
   return shown;
 }
 
-// Nobody published these bandwidths; llmq's figures are as if the one inside a node were about half (docs/scale.md).
+// Nobody published these bandwidths. Half is chosen: llmq's figures are as if the one inside a node were about that
+// (docs/plan.md); of the one between nodes nothing is known.
 Cluster with_half_of_what_is_assumed(Cluster cluster) {
   if (!cluster.gives("link_gb_s")) cluster.link_gb_s /= 2;
   if (!cluster.gives("nic_gb_s")) cluster.nic_gb_s /= 2;
@@ -101,7 +102,15 @@ Cluster with_half_of_what_is_assumed(Cluster cluster) {
 double low_tokens_per_s(const Planner& planner, RankPlan asked) {
   const Cluster slower = with_half_of_what_is_assumed(planner.cluster);
   Planner{planner.setup, slower, planner.kind, planner.speed, planner.ordered, most_loss_published}.add_times(asked);
+  if (asked.ranks > 1)
+    asked.copying = std::max(asked.copying, most_seconds_of_ranks(count_parameters(planner.setup.model).total));
   return asked.tokens_per_s();
+}
+
+// Full nodes, from one on.
+std::int64_t useful_ranks(double critical_batch, const TrainOptions& train, const Cluster& cluster) {
+  const auto ranks = static_cast<std::int64_t>(critical_batch / static_cast<double>(train.batch * train.seq_len));
+  return ranks < cluster.gpus_per_node ? ranks : ranks - ranks % cluster.gpus_per_node;
 }
 
 }  // namespace
@@ -120,8 +129,7 @@ ScalePlan compute_plan(const Setup& setup, RanksReduce reduce, std::int64_t rank
   if (const std::int64_t rest = ranks % cluster.gpus_per_node; ranks > rest && rest != 0)
     plan.full_nodes = planner.on(ranks - rest);
   plan.critical_batch = critical_batch_tokens(static_cast<double>(setup.train.tokens));
-  plan.useful_ranks =
-      static_cast<std::int64_t>(plan.critical_batch / static_cast<double>(setup.train.batch * setup.train.seq_len));
+  plan.useful_ranks = useful_ranks(plan.critical_batch, setup.train, cluster);
   plan.probes = probes_of(plan.asked(), setup.train);
   plan.assumptions = assumptions_of(setup, plan, planner.ordered);
   plan.warnings = warnings_of(plan, setup, planner.ordered);

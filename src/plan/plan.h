@@ -63,10 +63,10 @@ struct ScalePlan {
   GpuSpeed speed;
   std::vector<RankPlan> rows;     // by ranks: one, a node, eight times as many each time, and those that were asked for
   double critical_batch = 0;      // tokens of an update from which the plan warns (batch_size.h)
-  std::int64_t useful_ranks = 0;  // with an update of at most so many tokens, each rank one forward step
+  std::int64_t useful_ranks = 0;  // with an update of at most so many tokens, each rank one forward step; full nodes
   std::int64_t probes = 0;        // of the run, with the ranks that were asked for
-  // Of the ranks that were asked for. Low: half of the bandwidths that no file gives, and the largest loss with more
-  // nodes that was published. High: gradients hidden, and no such loss.
+  // Of the ranks that were asked for. Low: half of the bandwidths that no file gives, the largest loss with more nodes
+  // that was published, and what one rank with NCCL cost. High: gradients hidden, and no such loss.
   double tokens_per_s_low = 0, tokens_per_s_high = 0;
   // Where the last node is not full: all nodes but that one.
   std::optional<RankPlan> full_nodes;
@@ -79,6 +79,11 @@ struct ScalePlan {
   // Of all probes; nothing where the time of one is not known.
   [[nodiscard]] std::optional<double> probe_seconds() const {
     return speed.probe_seconds ? std::optional(static_cast<double>(probes) * *speed.probe_seconds) : std::nullopt;
+  }
+  // Of updates and probes.
+  [[nodiscard]] std::optional<double> gpu_hours_with_probes() const {
+    if (!probe_seconds()) return std::nullopt;
+    return asked().gpu_hours() + *probe_seconds() * static_cast<double>(asked().ranks) / 3600;
   }
   // Whether a rank of a row fits its GPU; nothing where the cluster does not say.
   [[nodiscard]] std::optional<bool> fits(const RankPlan& row) const {

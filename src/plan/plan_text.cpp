@@ -85,11 +85,11 @@ std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
                                 ? fmt::format("{:.1f}", tokens / plan.critical_batch)
                                 : with_separators(std::llround(tokens / plan.critical_batch));
   std::string text = fmt::format(
-      "batch: {} tokens an update are about {} times the critical batch, {} tokens (explained below): beyond it, twice "
-      "the tokens save fewer and fewer updates",
+      "batch: {} tokens an update are about {} times the critical batch, {} tokens (explained below): beyond it, more "
+      "tokens an update save few updates",
       with_separators(plan.asked().tokens_per_update), times, short_count(plan.critical_batch));
   if (plan.useful_ranks > 0)
-    text += fmt::format("; with train.batch={} it is reached at {}", train.batch, counted(plan.useful_ranks, "rank"));
+    text += fmt::format("; with train.batch={}, {} stay below it", train.batch, counted(plan.useful_ranks, "rank"));
   return text;
 }
 
@@ -97,25 +97,20 @@ std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
 std::string law_text(const TrainOptions& train) {
   const auto tokens = static_cast<double>(train.tokens);
   std::string text = fmt::format(
-      "critical batch: the batch that needs 20 % more tokens for a loss than 256 sequences of 512 tokens. The law: "
-      "22.91·D^0.47 sequences of 512 tokens, D = {} million tokens of the run (Zhang et al. 2024)",
-      amount_text(tokens / 1e6));
+      "critical batch: the batch that needs 20 % more tokens for a loss than 256 sequences of 512 tokens. Law: "
+      "22.91·D^0.47 such sequences, D million tokens of the run (Zhang et al. 2024, AdamW, {:.1f} to {:.0f} billion "
+      "tokens): {} tokens for this run",
+      least_tokens_measured / 1e9, most_tokens_measured / 1e9, short_count(critical_batch_law(tokens)));
   if (is_below_law(train))
     text += fmt::format(
-        ". Below about {:.0f} M tokens the law gives less than its definition allows, which is {} tokens; the warning "
-        "begins there",
-        least_tokens_of_law() / 1e6, short_count(least_critical_batch));
-  text += fmt::format(
-      ". A guide: it was measured with AdamW on other data, in runs of {:.1f} to {:.0f} billion tokens, 20 for each "
-      "parameter; Muon is reported to bear larger updates",
-      least_tokens_measured / 1e9, most_tokens_measured / 1e9);
-  if (is_below_law(train))
-    text += fmt::format("; of {} it is not known", tokens_text(train.tokens));
+        ", although by its definition {} are the least. The warning begins there. What lies between them is not known "
+        "for so short a run: compare losses",
+        short_count(least_critical_batch));
   else if (tokens < least_tokens_measured || tokens > most_tokens_measured)
-    text += fmt::format("; of {} it is an extrapolation", tokens_text(train.tokens));
+    text += ", an extrapolation";
   if (static_cast<double>(train.seq_len) != sequence_tokens)
     text += fmt::format(". That as many tokens are critical with train.seq_len={} is assumed", train.seq_len);
-  return text;
+  return text + ". Muon was not measured";
 }
 
 bool has_equal_updates(const ScalePlan& plan) {
@@ -258,15 +253,18 @@ std::string gpu_time(double hours) {
 std::string range_text(const ScalePlan& plan) {
   const RankPlan& asked = plan.asked();
   const bool halved = !plan.cluster.gives("link_gb_s") || (asked.nodes > 1 && !plan.cluster.gives("nic_gb_s"));
-  std::vector<std::string> low;
+  std::vector<std::string> low, high;
   if (halved) low.emplace_back("half of the bandwidths that are assumed");
   if (asked.nodes > 1)
     low.push_back(fmt::format("a loss of {:.2f} % for each doubling of the nodes", 100 * most_loss_published));
-  if (low.empty()) low.emplace_back("the same as in the table");
+  low.emplace_back("what one rank with NCCL cost on one H200");
+  if (asked.hidden > 0) high.emplace_back("gradients hidden");
+  if (asked.nodes > 1) high.emplace_back("no loss with more nodes");
+  if (high.empty()) high.emplace_back("as in the table");
   return fmt::format(
-      "{} to {} tokens/s on {}. Low: {}. High: gradients hidden{}. The speed of one GPU is the same in both{}",
+      "{} to {} tokens/s on {}. Low: {}. High: {}. It is no error bar: the speed of one GPU is the same in both{}",
       short_count(plan.tokens_per_s_low), short_count(plan.tokens_per_s_high), counted(asked.ranks, "rank"),
-      fmt::join(low, ", and "), asked.nodes > 1 ? ", and no such loss" : "", plan.speed.is_assumed ? ", assumed" : "");
+      fmt::join(low, ", "), fmt::join(high, ", "), plan.speed.is_assumed ? ", assumed" : "");
 }
 
 std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan, bool ordered) {
@@ -285,9 +283,12 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
                    100 * loss_per_doubling, 100 * least_loss_published, 100 * most_loss_published)},
       {"program", exchange_text(plan.asked(), ordered)}};
   if (plan.asked().ranks > 1)
-    all.push_back({cluster.is_measured() ? "measured" : "assumed",
-                   fmt::format("weights are copied at {:.1f} TB/s, read plus written, as on one H200 (docs/gpu.md)",
-                               copy_bytes_per_s / 1e12)});
+    all.push_back({cluster.is_measured()          ? "measured"
+                   : cluster.gives("memory_tb_s") ? "file"
+                                                  : "assumed",
+                   fmt::format("weights are copied at {:.2g} TB/s, {:.3g} of the memory's {:.3g}, as on one H200{}",
+                               copy_bytes_per_s(cluster) / 1e12, copy_share, cluster.memory_tb_s,
+                               cluster.gives("memory_tb_s") ? in_file(cluster) : "")});
   all.push_back({"published", law_text(setup.train)});
   if (cluster.memory_gb)
     all.push_back({cluster.file.empty() ? "data sheet" : "file",

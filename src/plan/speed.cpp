@@ -27,6 +27,10 @@ constexpr double probe_of_88m = 0.17;
 // Of the peak rate, what whole updates reach: 88m 0.39 and 1.5b 0.55 of an H200's (docs/gpu.md).
 constexpr double reached_share = 0.4;
 
+// docs/scale.md: tokens/s of one rank with NCCL against one process.
+constexpr double one_rank_with_nccl = 0.953;
+constexpr std::int64_t accumulation_with_nccl = 4;
+
 // Of an update that takes so many times as long, what its forward steps take.
 double of_forward_steps(double update) {
   const Measured& one = measured_presets.front();
@@ -116,6 +120,15 @@ TimedStep smallest_timed_step(const Setup& setup) {
   for (const Measured& one : measured_presets)
     if (TimedStep step = step_of(one); step.is_of_this_model) return step;
   return step_of(measured_presets.front());  // 88m has less of it than 1.5b
+}
+
+double most_seconds_of_ranks(std::int64_t parameters) {
+  const Measured& one = measured_presets.front();
+  const Setup of_one = preset_setup(one.preset);
+  const double step = static_cast<double>(one.batch * of_one.train.seq_len) / one.tokens_per_s - one.optimizer_seconds;
+  const double update = static_cast<double>(accumulation_with_nccl) * step + one.optimizer_seconds;
+  return (1 / one_rank_with_nccl - 1) * update * static_cast<double>(parameters) /
+         static_cast<double>(count_parameters(of_one.model).total);
 }
 
 double slowdown(const TrainOptions& train) {

@@ -18,8 +18,17 @@ struct GpuSpeed {
   std::optional<double> probe_seconds = {};  // up to so many, on an H200; nothing: not known
 };
 
-// Bytes that a copy reads and writes, on one H200 (docs/gpu.md).
-constexpr double copy_bytes_per_s = 4.2e12;
+// The share of the memory's bandwidth that a copy reaches: 4.2 of 4.8 TB/s on one H200, read plus written
+// (docs/gpu.md).
+constexpr double copy_share = 4.2 / 4.8;
+inline double copy_bytes_per_s(const Cluster& cluster) {
+  return copy_share * cluster.memory_tb_s * 1e12;
+}
+
+// What ranks cost beside their exchange. One rank with NCCL, on one H200, made 0.953 of the tokens/s of one process:
+// 88m, updates of 4 x 8 x 2048 tokens (docs/scale.md). Which part of the program takes that is not known. Here it is a
+// cost of every update, in proportion to the parameters: as much as it can be for short updates.
+double most_seconds_of_ranks(std::int64_t parameters);
 
 // Operations of one forward step with its backward pass.
 double step_flops(const Setup& setup);

@@ -228,10 +228,15 @@ TEST(Plan, OnlySeveralRanksCopyWeights) {
   setup.model.activation = Activation::gelu;
   const auto total = static_cast<double>(count_parameters(setup.model).total);
   EXPECT_NEAR(compute_plan(setup, ring, 8, cluster_of("h200x8")).asked().copying, 8 * total / 4.2e12, 1e-12);
-  for (const auto& [cluster, origin] : {std::pair("h200x8", "measured"), std::pair("h100x8", "assumed")})
-    EXPECT_THAT(compute_plan(setup, ring, 8, cluster_of(cluster)).assumptions,
-                Contains(::testing::AllOf(testing::Field(&Assumption::text, HasSubstr("copied at 4.2 TB/s")),
-                                          testing::Field(&Assumption::origin, origin))));
+  // Data sheets: 4.8 TB/s of an H200, 3.35 of an H100.
+  EXPECT_NEAR(compute_plan(setup, ring, 8, cluster_of("h100x8")).asked().copying, 8 * total / (4.2e12 * 3.35 / 4.8),
+              1e-12);
+  for (const auto& [cluster, origin, rate] :
+       {std::tuple("h200x8", "measured", "4.2"), std::tuple("h100x8", "assumed", "2.9")})
+    EXPECT_THAT(
+        compute_plan(setup, ring, 8, cluster_of(cluster)).assumptions,
+        Contains(::testing::AllOf(testing::Field(&Assumption::text, HasSubstr(fmt::format("copied at {} TB/s", rate))),
+                                  testing::Field(&Assumption::origin, origin))));
 }
 
 // 22.91·D^0.47 reaches 1.2·256 sequences at D = 250.4 million, worked out with logarithms.
@@ -253,16 +258,14 @@ TEST(Plan, WarnsOfABatchBeyondUse) {
   const auto of_batch = HasSubstr("batch: ");
   // Of 50 M tokens the law would give 73,758.
   EXPECT_EQ(on(8).critical_batch, 157'286.4);
-  EXPECT_EQ(on(8).useful_ranks, 19);
+  EXPECT_EQ(on(8).useful_ranks, 16);                      // of 19, full nodes
   EXPECT_THAT(on(19).warnings, Not(Contains(of_batch)));  // 155,648 tokens
   EXPECT_THAT(on(20).warnings, Contains(of_batch));       // 163,840
   EXPECT_THAT(on(64).warnings,
               Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 3 times the "
                                                   "critical batch, 157,286 tokens"),
-                                        HasSubstr("it is reached at 19 ranks"), Not(HasSubstr("73,758")))));
-  const auto says_floor = HasSubstr(
-      "Below about 250 M tokens the law gives less than its definition allows, which is 157,286 tokens; the warning "
-      "begins there");
+                                        HasSubstr("16 ranks stay below it"), Not(HasSubstr("73,758")))));
+  const auto says_floor = HasSubstr("although by its definition 157,286 are the least. The warning begins there");
   EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_floor)));
   setup.train.tokens = 250'000'000;
   EXPECT_EQ(on(8).critical_batch, 157'286.4);
@@ -272,22 +275,22 @@ TEST(Plan, WarnsOfABatchBeyondUse) {
   EXPECT_THAT(on(64).assumptions, Not(Contains(testing::Field(&Assumption::text, says_floor))));
   setup.train.tokens = 2'000'000'000;  // 22.91·2000^0.47 = 815.6 sequences
   EXPECT_NEAR(on(8).critical_batch, 417'600, 100);
-  EXPECT_EQ(on(8).useful_ranks, 50);
+  EXPECT_EQ(on(8).useful_ranks, 48);  // of 50
   EXPECT_THAT(on(64).warnings, Contains(::testing::AllOf(HasSubstr("about 1.3 times the critical batch, 417,6"),
-                                                         HasSubstr("reached at 50 ranks"))));
+                                                         HasSubstr("48 ranks stay below it"))));
 }
 
 // It is explained in one place, with what was measured and what is assumed.
 TEST(Plan, ExplainsTheCriticalBatchOnce) {
   const ScalePlan plan = planned("88m", 64);
   const auto explained = HasSubstr("20 % more tokens");
-  EXPECT_THAT(
-      plan.assumptions,
-      Contains(testing::Field(&Assumption::text,
-                              ::testing::AllOf(explained, HasSubstr("measured with AdamW on other data"),
-                                               HasSubstr("That as many tokens are critical with train.seq_len=2048 is "
-                                                         "assumed"))))
-          .Times(1));
+  EXPECT_THAT(plan.assumptions,
+              Contains(testing::Field(
+                           &Assumption::text,
+                           ::testing::AllOf(explained, HasSubstr("Zhang et al. 2024, AdamW, 1.7 to 24 billion tokens"),
+                                            HasSubstr("That as many tokens are critical with train.seq_len=2048 is "
+                                                      "assumed"))))
+                  .Times(1));
   for (const auto& texts : {plan.notes, plan.actions, plan.warnings})
     EXPECT_THAT(texts, Not(Contains(HasSubstr("20 % more"))));
   auto setup = preset_setup("88m");
@@ -407,7 +410,7 @@ TEST(Plan, SaysWhatMarksInTheTableMean) {
   EXPECT_THAT(planned("88m", 32'768).actions, ::testing::AllOf(Contains(none), Contains(large)));
 }
 
-// The same sums as in OfANodeByHand and OfTwoNodesByHand, with 185 and 22.5 GB/s and 1.72 %; and without what is hidden
+// The same sums as in OfANodeByHand and OfTwoNodesByHand, with 185 and 22.5 GB/s and 1.78 %; and without what is hidden
 // and without 0.7 %.
 TEST(Plan, RangeByHand) {
   for (const std::int64_t ranks : {8, 64, 1024}) {
@@ -418,7 +421,11 @@ TEST(Plan, RangeByHand) {
     const double bandwidth = nodes > 1 ? std::min(185.0, 8 * 22.5) : 185;
     const double bytes = (count - 1) * 4 * static_cast<double>(asked.shares.each_elements);
     const double gather = bytes / (bandwidth * 1e9) + latency * static_cast<double>(asked.shares.layer_pieces + 1);
-    const double low = (asked.pass + asked.optimizer + asked.copying + 2 * gather + latency) * (1 + 0.0172 * doublings);
+    // One rank with NCCL took 1/0.953 of the time of one process, 4 x 16,384 tokens at 554,735 a second of which 2 ms
+    // an update are the optimizers': more than copies.
+    const double of_ranks = (1 / 0.953 - 1) * (4 * (16'384 / 554'735.0 - 2e-3) + 2e-3);
+    EXPECT_GT(of_ranks, asked.copying);
+    const double low = (asked.pass + asked.optimizer + of_ranks + 2 * gather + latency) * (1 + 0.0178 * doublings);
     const auto tokens = static_cast<double>(asked.tokens_per_update);
     EXPECT_NEAR(plan.tokens_per_s_low / (tokens / low), 1, 1e-9) << ranks;
     const double high =
@@ -434,10 +441,13 @@ TEST(Plan, RangeByHand) {
 TEST(Plan, RangeHalvesWhatIsAssumedAlone) {
   Cluster given;
   given.given = {"link_gb_s", "nic_gb_s"};
-  const ScalePlan node = compute_plan(preset_setup("88m"), ring, 8, given);
-  EXPECT_NEAR(node.tokens_per_s_low, node.asked().tokens_per_s(), 1e-6);
-  const ScalePlan many = compute_plan(preset_setup("88m"), ring, 64, given);
-  EXPECT_NEAR(many.tokens_per_s_low, many.asked().tokens_per_s() * 1.021 / (1 + 3 * 0.0172), 1e-3);
+  for (const auto& [ranks, loss] : {std::pair(8, 1.0), std::pair(64, 1.0534)}) {
+    const ScalePlan plan = compute_plan(preset_setup("88m"), ring, ranks, given);
+    const RankPlan& asked = plan.asked();
+    const double of_ranks = most_seconds_of_ranks(count_parameters(preset_setup("88m").model).total) - asked.copying;
+    const double low = (asked.update_seconds() / asked.straggler + of_ranks) * loss;
+    EXPECT_NEAR(plan.tokens_per_s_low, static_cast<double>(asked.tokens_per_update) / low, 1e-3);
+  }
 }
 
 TEST(Plan, SaysWhatToDoAboutTheExchange) {

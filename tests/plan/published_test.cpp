@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -49,19 +50,40 @@ TEST(Published, LlmqOn8H100FromOne) {
   }
 }
 
-// If all that is measured beyond an eighth of one GPU were exchange, it would run at these GB/s: 7/8 of gradients and
-// of weights of two bytes. It is no bandwidth: llmq hides a part of its reduction behind a matrix product, and eight
-// GPUs may wait for each other.
-TEST(Published, LlmqIsAsIfTheBandwidthWereHalf) {
-  const double expected[] = {216, 165, 173, 166, 208};
-  for (std::size_t i = 0; i < std::size(llmq_rows); ++i) {
-    const OneToEight& row = llmq_rows[i];
-    const double rate = 2 * 7.0 / 8 * 2 * row.parameters / (row.eight - row.one / 8) / 1e9;
-    std::printf("llmq %s: as if exchanged at %.0f GB/s, %.2f of the plan's\n", row.name, rate,
-                rate / Cluster().link_gb_s);
-    EXPECT_NEAR(rate, expected[i], 0.5) << row.name;
-    EXPECT_NEAR(rate / Cluster().link_gb_s, 0.5, 0.1) << row.name;
+// Seconds of the steps 1 to 5 of the rows with 1.5B and 3B.
+struct Steps {
+  const char* name;
+  double parameters;
+  std::array<double, 5> one, eight;
+};
+constexpr Steps llmq_steps[] = {
+    {"1.5B bf16", 1.54e9, {8.898, 8.906, 8.905, 8.914, 8.930}, {1.148, 1.143, 1.146, 1.145, 1.148}},
+    {"1.5B fp8", 1.54e9, {7.188, 7.182, 7.177, 7.183, 7.204}, {0.929, 0.930, 0.927, 0.929, 0.928}},
+    {"3B bf16", 3.09e9, {16.981, 16.978, 16.958, 16.959, 16.935}, {2.184, 2.185, 2.185, 2.185, 2.182}},
+    {"3B fp8", 3.09e9, {13.035, 13.032, 12.984, 12.980, 12.954}, {1.666, 1.678, 1.675, 1.675, 1.674}}};
+
+// If all that is measured beyond an eighth of one GPU were exchange, it would run at 151 to 295 GB/s: 7/8 of gradients
+// and of weights of two bytes, of any step on one GPU and on eight. It is no bandwidth: llmq hides a part of its
+// reduction behind a matrix product, and eight GPUs may wait for each other. The steps of 0.5B scatter by more than the
+// exchange takes. Half of 370 lies in that range.
+TEST(Published, HalfOfTheBandwidthIsWithinWhatLlmqGives) {
+  double least = 1e9, most = 0;
+  for (const Steps& row : llmq_steps) {
+    double of_row[2] = {1e9, 0};
+    for (const double one : row.one)
+      for (const double eight : row.eight) {
+        const double rate = 2 * 7.0 / 8 * 2 * row.parameters / (eight - one / 8) / 1e9;
+        of_row[0] = std::min(of_row[0], rate);
+        of_row[1] = std::max(of_row[1], rate);
+      }
+    std::printf("llmq %s: as if exchanged at %.0f to %.0f GB/s\n", row.name, of_row[0], of_row[1]);
+    least = std::min(least, of_row[0]);
+    most = std::max(most, of_row[1]);
   }
+  EXPECT_NEAR(least, 151, 0.5);
+  EXPECT_NEAR(most, 295, 0.5);
+  EXPECT_GT(Cluster().link_gb_s / 2, least);
+  EXPECT_LT(Cluster().link_gb_s / 2, most);
 }
 
 // What plans of the presets would be with it.
@@ -115,6 +137,11 @@ double on_more_nodes(double tokens_per_s, std::int64_t from, std::int64_t to) {
   return tokens_per_s * straggler_factor(cluster, from) / straggler_factor(cluster, to);
 }
 
+// The loss for a doubling of the nodes with which the plan's factor 1 + loss·log2(nodes) gives this ratio.
+double loss_of(double ratio, double nodes_before, double nodes_after) {
+  return (ratio - 1) / (std::log2(nodes_after) - ratio * std::log2(nodes_before));
+}
+
 // pytorch/torchtitan, benchmarks/llama3_h100_202412_torchtitan.md, tables 1 and 3 (Llama 3.1 8B, FSDP), and
 // llama3-8b_h200_202506_trainy-whitefiber.md (float8).
 TEST(Published, TorchtitanOnMoreNodes) {
@@ -135,8 +162,8 @@ TEST(Published, TorchtitanOnMoreNodes) {
   }
   std::vector<double> losses;  // of a doubling
   for (const Row& row : rows)
-    losses.push_back((row.before / row.after - 1) /
-                     std::log2(static_cast<double>(row.to) / static_cast<double>(row.from)));
+    losses.push_back(
+        loss_of(row.before / row.after, static_cast<double>(row.from) / 8, static_cast<double>(row.to) / 8));
   // An update of torchtitan, 2 x 8192 tokens of a GPU, takes seconds, one of 88m milliseconds: a delay that does not
   // grow with the update weighs that many times more there.
   const double update =
