@@ -244,7 +244,12 @@ class Claim::Renewal {
  public:
   Renewal(fs::path file, const Proposal& proposal, ClaimTimes times)
       : file_(std::move(file)), owner_(proposal.owner()), times_(times), renewed_(proposal.begun()) {
-    thread_ = std::thread([this] { renew_until_stopped(); });
+    try {
+      thread_ = std::thread([this] { renew_until_stopped(); });
+    } catch (const std::system_error&) {
+      release();
+      throw;
+    }
   }
   ~Renewal() {
     {

@@ -87,9 +87,9 @@ bool is_locked(const fs::path& run) {
   return is_refused(LOCK_EX) || is_refused(LOCK_SH);  // NFS gives the first for writing only
 }
 
-// A run may lie inside another one, but neither among its files nor while it is written.
 }  // namespace
 
+// A run may lie inside another one, but neither among its files nor while it is written.
 void refuse_part_of_a_run(const fs::path& out) {
   const fs::path place = absolute_folder(out);
   const fs::path around = run_around(place.parent_path());
@@ -304,7 +304,7 @@ void RunFolder::put_in_order() {
                link->string());
   if (const auto foreign = foreign_entry_of_the_life(root_, names))
     fail_input("{}: is not of the run, yet lies where a run is written; move it elsewhere", foreign->string());
-  clear(names);
+  if (!others_at_work()) clear(names);
   repair(root_, names);
 }
 

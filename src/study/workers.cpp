@@ -247,7 +247,8 @@ class WorkerPool {
     else if (worker.has_failed)
       start(worker);
     else if (WEXITSTATUS(status) != 0 && !worker.says_what_failed)
-      has_stopped(worker, WEXITSTATUS(status));
+      has_stopped(worker,
+                  worker.ending.value_or(Error(fault_of(WEXITSTATUS(status)), fmt::format("{} ended", worker.name))));
     worker.run.clear();
   }
 
@@ -262,7 +263,7 @@ class WorkerPool {
                                        : fmt::format("{}; {} is taken over", killed, worker.label));
       return start(worker);
     }
-    if (worker.run.empty()) return has_stopped(worker, 1, killed);
+    if (worker.run.empty()) return has_stopped(worker, Error(Fault::runtime, killed));
     note_failure(
         worker.run, worker.label,
         Error(
@@ -274,9 +275,8 @@ class WorkerPool {
   }
 
   // Without a run: it could not even begin to train.
-  void has_stopped(Worker& worker, int code, const std::string& why = "it ended") {
-    const Error error = worker.ending.value_or(Error(fault_of(code), fmt::format("{}: {}", worker.name, why)));
-    if (!is_open_) throw error;
+  void has_stopped(const Worker& worker, const Error& error) {
+    if (!is_open_) throw Error(error);
     if (!stops_) console_.warn(fmt::format("{} stopped, the others go on: {}", worker.name, error.what()));
     last_stop_ = error;
   }
@@ -307,8 +307,8 @@ class WorkerPool {
       throw Error(Fault::interrupted, is_open_ ? fmt::format("interrupted, state saved; {}", hint())
                                                : "interrupted before the study had begun");
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
-    if (last_stop_) throw Error(*last_stop_);
     if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
+    if (last_stop_) throw Error(*last_stop_);
     fail_runtime("the workers ended before the study; {}", hint());
   }
 
