@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "launch/launch.h"
+#include "launch/place.h"
 #include "study/worker_board.h"
 #include "usage.h"
 
@@ -157,6 +158,7 @@ int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
     flush_output();
+    if (place_among_tasks().several()) ::_exit(code);  // threads of its connections may still be at work
     return code;
   } catch (...) {
     const Error error = current_error();

@@ -23,15 +23,22 @@ struct TrainFlags {
   PlanFlags plan;  // its ranks are those of a run, too
 };
 
-// Of the environment, unless --ranks 1 says that there is one. Throws where --ranks and the environment disagree.
-RankPlace place_of(const std::optional<std::int64_t>& ranks) {
+// Throws where --ranks and the launcher's variables disagree.
+void check_place(const RankPlace& place, const std::optional<std::int64_t>& ranks) {
   if (ranks && *ranks < 1) fail_input("--ranks is {}; expected 1 or more", *ranks);
-  if (ranks == 1) return {};
-  RankPlace place = rank_place();
   if (ranks && place.several() && place.size != *ranks)
     fail_input("--ranks is {}, and {} is {}; leave --ranks out where a launcher starts the processes", *ranks,
                place.said_by, place.size);
-  return place;
+}
+
+// Every rank meets what is wrong with the command line; the first one says it.
+template <class Function>
+auto said_by_first(const RankPlace& place, Function function) {
+  try {
+    return function();
+  } catch (const Error& error) {
+    throw Error(error.fault(), place.first() ? error.what() : "");
+  }
 }
 
 ordered_json json_of(const TrainRunOutcome& outcome) {
@@ -195,43 +202,46 @@ int plan_of(const TrainFlags& flags, const CommonFlags& common) {
   return plan_ranks(options, options.ranks.reduce, flags.plan, flags.theme, {}, common);
 }
 
-// Checked before torch is loaded. Every rank meets what is wrong with it; the first one says it.
+// Checked before torch is loaded.
 TrainRunJob job_on(const RankPlace& place, std::int64_t ranks, const TrainFlags& flags) {
-  try {
-    TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
-                    flags.folder, flags.theme, place};
-    validate(job.options);
-    check_ranks(job.options.train, ranks);
-    theme_named(job.theme);
-    job.place.run += "/" + job.folder.out.string();  // runs that meet at one port by mistake differ in it
-    return job;
-  } catch (const Error& error) {
-    throw Error(error.fault(), place.first() ? error.what() : "");
-  }
+  if (!flags.seeds.empty() && ranks > 1)
+    fail_input("--seeds on {} ranks: several ranks train one seed; start a run for each seed", ranks);
+  TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
+                  flags.folder, flags.theme, place};
+  validate(job.options);
+  check_ranks(job.options.train, ranks);
+  theme_named(job.theme);
+  job.place.run += "/" + job.folder.out.string();  // runs that meet at one port by mistake differ in it
+  return job;
+}
+
+// --ranks. Ranks that miss one notice it by themselves.
+int launch(const TrainRunJob& job, std::int64_t ranks) {
+  constexpr double seconds_to_end = 30;
+  const double timeout = job.options.ranks.timeout;
+  return launch_ranks(ranks, {.first = timeout, .others = std::min(timeout, seconds_to_end)}, [&] {
+    if (!is_run(job.folder.out)) return std::string("nothing was written; start it again");
+    return fmt::format("{} --ranks {}", resume_hint(train_command, job.folder.out), ranks);
+  });
 }
 
 int train_command_line(TrainFlags& flags, const CommonFlags& common) {
   if (flags.plan.cluster || (flags.dry_run && flags.plan.ranks)) return plan_of(flags, common);
   if (flags.seeds.empty() && flags.folder.resume && !is_run(flags.folder.out)) flags.seeds = seeds_in(flags.folder.out);
-  const RankPlace place = place_of(flags.plan.ranks);
+  const RankPlace place = flags.plan.ranks == 1 ? RankPlace() : rank_place();
   const std::int64_t ranks = flags.plan.ranks.value_or(place.size);
-  if (!flags.seeds.empty() && ranks > 1)
-    fail_input("--seeds on {} ranks: several ranks train one seed; start a run for each seed", ranks);
-  if (!flags.seeds.empty()) return train_seeds(flags, common);
-  TrainRunJob job = job_on(place, ranks, flags);
+  if (!flags.seeds.empty() && ranks == 1 && !place.several()) return train_seeds(flags, common);
+  TrainRunJob job = said_by_first(place, [&] {
+    check_place(place, flags.plan.ranks);
+    return job_on(place, ranks, flags);
+  });
   if (!place.first()) return flags.dry_run ? 0 : train_silently(job);
   Console console(common.console);
   choose_out(job.folder, common, "train-" + job.options.preset);
   // Of several ranks when all have come, so that none waits for one that was refused.
   if (!place.several() || flags.dry_run) check_out(job.folder, train_command, RunWrites::as_it_goes);
   if (flags.dry_run) return dry_run(job.options, flags.theme, /*runs=*/1, /*of=*/"", /*at_once=*/1, common);
-  // Ranks that miss one notice it by themselves, and have nothing to save.
-  constexpr double seconds_to_end = 30;
-  if (ranks > place.size)
-    return launch_ranks(ranks, std::min(job.options.ranks.timeout, seconds_to_end), [&] {
-      if (!is_run(job.folder.out)) return std::string("nothing was written; start it again");
-      return fmt::format("from the last checkpoint, {} --ranks {}", resume_hint(train_command, job.folder.out), ranks);
-    });
+  if (ranks > place.size) return launch(job, ranks);
   const bool no_report = flags.no_report || stays_as_it_is(job.folder);
   const TrainRunOutcome outcome = torch_half().train(job, console);
   if (common.json)

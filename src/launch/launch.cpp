@@ -106,7 +106,7 @@ struct Rank {
 
 class RankProcesses {
  public:
-  RankProcesses(std::int64_t count, double grace)
+  RankProcesses(std::int64_t count, const GraceOfRanks& grace)
       : grace_(grace), signals_({SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCHLD}) {
     const Listening here = listen_here();
     const std::vector<std::string> arguments = own_arguments();
@@ -135,11 +135,7 @@ class RankProcesses {
         signal_children(running(), SIGTERM);
         told_ = true;
       }
-      if (failed_ && seconds_since(*failed_) > grace_) {
-        const std::vector<pid_t> late = running();
-        killed_here_.insert(late.begin(), late.end());
-        signal_children(late, SIGKILL);
-      }
+      if (failed_) kill_late_ones();
     }
   }
 
@@ -181,6 +177,16 @@ class RankProcesses {
     return running;
   }
 
+  void kill_late_ones() {
+    const double seconds = seconds_since(*failed_);
+    std::vector<pid_t> late;
+    for (const Rank& rank : ranks_)
+      if (!rank.status && seconds > (&rank == ranks_.data() ? grace_.first : grace_.others))
+        late.push_back(rank.process);
+    killed_here_.insert(late.begin(), late.end());
+    signal_children(late, SIGKILL);
+  }
+
   // The user asks the ranks to save and end; the second time, to end at once.
   void stop(int number) {
     const bool again = asked_at_ && 1000 * seconds_since(*asked_at_) >= milliseconds_of_one_request;
@@ -205,7 +211,7 @@ class RankProcesses {
     }
   }
 
-  double grace_;
+  GraceOfRanks grace_;
   HeldSignals signals_;
   std::vector<Rank> ranks_;
   std::set<int> asked_;                        // signals that the user gave, as they were passed on
@@ -226,7 +232,7 @@ std::int64_t threads_of_a_rank(std::int64_t count) {
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(available_cores()) / count);
 }
 
-int launch_ranks(std::int64_t count, double grace, const std::function<std::string()>& hint) {
+int launch_ranks(std::int64_t count, const GraceOfRanks& grace, const std::function<std::string()>& hint) {
   RankProcesses ranks(count, grace);
   ranks.wait();
   ranks.say_the_rest(hint);
