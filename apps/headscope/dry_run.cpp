@@ -7,10 +7,15 @@
 namespace headscope {
 namespace {
 
+// 10^9 bytes, as everywhere.
+double gigabytes(double mebibytes) {
+  return mebibytes * (1 << 20) / 1e9;
+}
+
 std::string fits_text(const TrainEstimate& each) {
   if (!each.gpu_memory_mb) return "";
   return fmt::format(": {} the GPU, which has {:.1f} GB",
-                     each.memory_mb <= *each.gpu_memory_mb ? "fits" : "does not fit", *each.gpu_memory_mb / 1024);
+                     each.memory_mb <= *each.gpu_memory_mb ? "fits" : "does not fit", gigabytes(*each.gpu_memory_mb));
 }
 
 }  // namespace
@@ -43,9 +48,10 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
   for (const std::string& notice : notices(setup)) fmt::print("  note        {}\n", notice);
   if (at_once > 1)
     fmt::print("  memory      about {:.1f} GB: {} runs at once, {:.1f} GB each{}\n",
-               static_cast<double>(at_once) * each.memory_mb / 1024, at_once, each.memory_mb / 1024, fits_text(each));
+               static_cast<double>(at_once) * gigabytes(each.memory_mb), at_once, gigabytes(each.memory_mb),
+               fits_text(each));
   else
-    fmt::print("  memory      about {:.1f} GB{}\n", each.memory_mb / 1024, fits_text(each));
+    fmt::print("  memory      about {:.1f} GB{}\n", gigabytes(each.memory_mb), fits_text(each));
   fmt::print("  threads     {}\n", each.threads);
   fmt::print("  time        about {} in all on {} (from a matrix product timed just now{})\n", format_duration(seconds),
              each.device, at_once > 1 ? "; one run after another" : "");

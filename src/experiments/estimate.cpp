@@ -80,7 +80,7 @@ TrainEstimate estimate_run(const Setup& setup) {
 
 void check_memory(const DecoderConfig& model, const ComputeDevice& device) {
   if (!device.device.is_cpu()) return;
-  constexpr double gigabyte = 1 << 30;
+  constexpr double gigabyte = 1e9;
   const double there = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
   const ParameterCounts parameters = count_parameters(model);
   if (const double needed = training_state_bytes(parameters); needed > there)

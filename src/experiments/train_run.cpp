@@ -128,6 +128,21 @@ std::string ranks_text(const Ranks& ranks, const ComputeDevice& device, bool had
              : threads;
 }
 
+// Of the manifest. One process adds gradients in the order of forward steps, too.
+constexpr const char* in_order_fact = "ranks_add_in_order";
+
+void warn_of_other_order(const TrainingRun& run, const Ranks& ranks) {
+  const nlohmann::ordered_json& before = run.folder.before();
+  if (run.folder.already_complete() || !before.is_object()) return;
+  const bool was_in_order = before.value(in_order_fact, true), is_in_order = !ranks.several() || ranks.ordered();
+  if (was_in_order == is_in_order) return;
+  constexpr const char* in_order = "in the order of forward steps";
+  constexpr const char* otherwise = "in the backend's own order";
+  run.console.warn(fmt::format("{}: gradients were added {} until now, and {} from here on: sums may round otherwise",
+                               on_one_line(run.folder.path().string()), was_in_order ? in_order : otherwise,
+                               is_in_order ? in_order : otherwise));
+}
+
 // The first rank, or the only one: all files are its own.
 TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
   if (const std::string own = device_of(job); own != job.options.device) {
@@ -135,10 +150,12 @@ TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
     job.options.device = "cuda";
   }
   nlohmann::ordered_json facts;
-  if (ranks.several()) facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}};
+  if (ranks.several())
+    facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}, {in_order_fact, ranks.ordered()}};
   TrainingRun run = begin_training(
       job, train_command, std::move(facts), {job.options.seed}, /*shared=*/false, console,
       [&](const ComputeDevice& device, const Corpus& corpus) { ranks.compare(common_facts(job, device, corpus)); });
+  warn_of_other_order(run, ranks);
   if (ranks.several() && !run.folder.already_complete())
     console.info(ranks_text(ranks, run.device, has_same_threads(run.folder, run.device)));
   return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run, ranks); }); });

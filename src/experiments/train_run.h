@@ -17,7 +17,7 @@ constexpr const char* train_command = "train";
 struct TrainRunOptions : Setup {
   std::uint64_t seed = 42;  // as in the source study
   TrackOptions track;
-  RanksOptions ranks;  // the number of ranks is no part of a configuration: results do not depend on it
+  RanksOptions ranks;  // their number is no part of a configuration: results do not depend on it, but for rounding
 
   template <class Self, class Visit>
   static void fields(Self& self, Visit&& visit) {

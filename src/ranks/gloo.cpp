@@ -29,6 +29,9 @@ auto gloo_device(const std::string& host) {
 
 }  // namespace
 
+// gloo_names.h declares what the class holds. With the headers of Gloo it has as many bytes (torch 2.11.0).
+static_assert(sizeof(c10d::ProcessGroupGloo) == 488, "compare gloo_names.h with the Gloo of this torch");
+
 C10dBackend connect_gloo(const C10dStore& store, const RankPlace& place, std::chrono::milliseconds timeout) {
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->devices.push_back(gloo_device(place.host));

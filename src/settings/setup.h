@@ -40,7 +40,8 @@ std::vector<ConfigEntry> in_current_words(std::span<const ConfigEntry> entries);
 // The same of the whole configuration of a run. Keys that came later get the values that the run had.
 nlohmann::ordered_json in_current_words(nlohmann::ordered_json config);
 
-// What a run that goes on may have otherwise: no number of it depends on them.
+// What a run that goes on may have otherwise: no number of it depends on them, but for the order in which gradients are
+// added, of which a warning tells (experiments/train_run.cpp).
 inline std::vector<std::string> free_keys_of_training() {
   return {"threads", "train.recompute", "ranks.backend", "ranks.timeout"};
 }
