@@ -1,6 +1,5 @@
 #include "plan/batch_size.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace headscope {
@@ -10,16 +9,12 @@ constexpr double factor = 22.91, exponent = 0.47;
 
 }  // namespace
 
-double critical_batch_law(double tokens_of_run) {
+double critical_batch_tokens(double tokens_of_run) {
   return sequence_tokens * factor * std::pow(tokens_of_run / 1e6, exponent);
 }
 
 double least_tokens_of_law() {
-  return 1e6 * std::pow(least_critical_batch / sequence_tokens / factor, 1 / exponent);
-}
-
-double critical_batch_tokens(double tokens_of_run) {
-  return std::max(critical_batch_law(tokens_of_run), least_critical_batch);
+  return 1e6 * std::pow(least_by_definition / sequence_tokens / factor, 1 / exponent);
 }
 
 }  // namespace headscope

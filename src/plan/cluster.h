@@ -13,8 +13,8 @@ namespace headscope {
 struct Cluster {
   std::string name = "h200x8";
   std::int64_t gpus_per_node = 8;
-  // Both of one GPU, one way. Assumed, without a published source: a ring inside a node of H100 or H200 reaches 370 of
-  // NVLink's 450 GB/s, and a NIC of 400 Gb/s 45 of its 50.
+  // Both of one GPU, one way. Rings of NCCL inside a node of H100s reach 370 of NVLink's 450 GB/s with messages of
+  // gigabytes (NVIDIA/nccl-tests, issue 212); a NIC of 400 Gb/s reaches 46 to 48 of its 50 (issue 290).
   double link_gb_s = 370;              // to another GPU of its node
   double nic_gb_s = 45;                // to other nodes
   std::optional<double> tokens_per_s;  // of one GPU on the model that is planned

@@ -24,8 +24,9 @@ std::string in_file(const Cluster& cluster) {
   return cluster.file.empty() ? "" : fmt::format(" ({})", cluster.file);
 }
 
-Assumption of_cluster(const Cluster& cluster, const char* key, const std::string& text) {
-  if (!cluster.gives(key)) return {"assumed", text};
+// source: where the number is from that is assumed.
+Assumption of_cluster(const Cluster& cluster, const char* key, const std::string& text, const char* source = "") {
+  if (!cluster.gives(key)) return {"assumed", text + source};
   return {"file", text + in_file(cluster)};
 }
 
@@ -74,11 +75,6 @@ std::string padding_warning(const RankPlan& asked, std::int64_t parameters) {
   return text;
 }
 
-// Whether the law gives less than its definition allows.
-bool is_below_law(const TrainOptions& train) {
-  return static_cast<double>(train.tokens) < least_tokens_of_law();
-}
-
 std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
   const auto tokens = static_cast<double>(plan.asked().tokens_per_update);
   const std::string times = tokens < 2 * plan.critical_batch
@@ -100,12 +96,12 @@ std::string law_text(const TrainOptions& train) {
       "critical batch: the batch that needs 20 % more tokens for a loss than 256 sequences of 512 tokens. Law: "
       "22.91·D^0.47 such sequences, D million tokens of the run (Zhang et al. 2024, AdamW, {:.1f} to {:.0f} billion "
       "tokens): {} tokens for this run",
-      least_tokens_measured / 1e9, most_tokens_measured / 1e9, short_count(critical_batch_law(tokens)));
-  if (is_below_law(train))
+      least_tokens_measured / 1e9, most_tokens_measured / 1e9, short_count(critical_batch_tokens(tokens)));
+  if (tokens < least_tokens_of_law())
     text += fmt::format(
-        ", although by its definition {} are the least. The warning begins there. What lies between them is not known "
-        "for so short a run: compare losses",
-        short_count(least_critical_batch));
+        ", an extrapolation. So short a run it says little of: its definition compares with {} tokens an update, which "
+        "may be too many by themselves. Compare losses",
+        with_separators(std::llround(reference_sequences * sequence_tokens)));
   else if (tokens < least_tokens_measured || tokens > most_tokens_measured)
     text += ", an extrapolation";
   if (static_cast<double>(train.seq_len) != sequence_tokens)
@@ -122,7 +118,7 @@ bool has_equal_updates(const ScalePlan& plan) {
 std::string probes_text(const ScalePlan& plan) {
   const std::string count = counted(plan.probes, "probe");
   if (!plan.probe_seconds()) return count + ": the time of a probe of this shape is not known";
-  return fmt::format("{}: up to {} beside {} of updates (one of 88m took an H200 up to {} s)", count,
+  return fmt::format("{}: about {} beside {} of updates (one of 88m took an H200 {} s, mean of eight)", count,
                      format_duration(*plan.probe_seconds()), format_duration(plan.asked().run_seconds()),
                      *plan.speed.probe_seconds);
 }
@@ -153,7 +149,7 @@ std::string step_warning(const Setup& setup, const TimedStep& timed) {
       setup.train.batch, setup.train.seq_len, 100 * share,
       timed.is_of_this_model ? fmt::format(" of {}", timed.preset) : "", timed.batch, timed.seq_len,
       timed.is_of_this_model ? "" : fmt::format(" of {}", timed.preset),
-      share < tiny_step ? " by orders of magnitude" : "");
+      share < tiny_step ? " by far: what is launched takes longer than the arithmetic" : "");
 }
 
 // Gbit/s taken for GB/s.
@@ -254,7 +250,7 @@ std::string range_text(const ScalePlan& plan) {
   const RankPlan& asked = plan.asked();
   const bool halved = !plan.cluster.gives("link_gb_s") || (asked.nodes > 1 && !plan.cluster.gives("nic_gb_s"));
   std::vector<std::string> low, high;
-  if (halved) low.emplace_back("half of the bandwidths that are assumed");
+  if (halved) low.emplace_back("half of the bandwidths that no file gives");
   if (asked.nodes > 1)
     low.push_back(fmt::format("a loss of {:.2f} % for each doubling of the nodes", 100 * most_loss_published));
   low.emplace_back("what one rank with NCCL cost on one H200");
@@ -272,8 +268,10 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
   std::vector<Assumption> all = {
       {plan.speed.origin, plan.speed.text},
       of_cluster(cluster, "gpus_per_node", fmt::format("nodes of {}", counted(cluster.gpus_per_node, "GPU"))),
-      of_cluster(cluster, "link_gb_s", fmt::format("{} GB/s of a GPU inside its node", amount_text(cluster.link_gb_s))),
-      of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", amount_text(cluster.nic_gb_s))),
+      of_cluster(cluster, "link_gb_s", fmt::format("{} GB/s of a GPU inside its node", amount_text(cluster.link_gb_s)),
+                 ", which rings of NCCL reach with gigabytes (NVIDIA/nccl-tests, issue 212)"),
+      of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", amount_text(cluster.nic_gb_s)),
+                 "; NCCL reaches 46 to 48 with a NIC of 400 Gbit/s (NVIDIA/nccl-tests, issue 290)"),
       {"published",
        fmt::format("a step of a ring: {:.1f} µs in a node, {:.0f} µs between nodes (NCCL, graph/tuning.cc)",
                    link_latency * 1e6, nic_latency * 1e6)},

@@ -1,5 +1,6 @@
 #include "plan/speed.h"
 
+#include <algorithm>
 #include <array>
 
 #include "core/text.h"
@@ -21,7 +22,7 @@ constexpr std::array<Measured, 2> measured_presets = {{{"88m", 8, 1, 554'735, 2.
 // and backward pass take all of the further time.
 constexpr double deterministic_tokens_per_s = 451'014, recompute_time = 1.25;
 
-// docs/gpu.md: a probe of 88m with its validation loss, in the shape of the preset.
+// docs/gpu.md: a probe of 88m with its validation loss, in the shape of the preset; a mean of eight.
 constexpr double probe_of_88m = 0.17;
 
 // Of the peak rate, what whole updates reach: 88m 0.39 and 1.5b 0.55 of an H200's (docs/gpu.md).
@@ -78,7 +79,8 @@ GpuSpeed from_measured(const Measured& one, const Setup& setup) {
       fmt::format("one H200 trains {} at {} tokens/s, {} x {} a forward step (docs/gpu.md)", one.preset,
                   with_separators(static_cast<std::int64_t>(one.tokens_per_s)), one.batch, setup.train.seq_len);
   if (setup.train.batch < one.batch)
-    text += fmt::format("; {} x {} was not timed and is slower", setup.train.batch, setup.train.seq_len);
+    text += fmt::format("; {} x {} was not timed: the plan takes the same time for a token, which is too little",
+                        setup.train.batch, setup.train.seq_len);
   text += fmt::format("; {:.3g} ms of each update are the optimizers'", 1000 * one.optimizer_seconds);
   return {slowdown(setup.train) * (tokens / one.tokens_per_s - one.optimizer_seconds) / tokens, one.optimizer_seconds,
           "measured", text + slowdown_text(setup.train)};
@@ -122,12 +124,14 @@ TimedStep smallest_timed_step(const Setup& setup) {
   return step_of(measured_presets.front());  // 88m has less of it than 1.5b
 }
 
-double most_seconds_of_ranks(std::int64_t parameters) {
+double most_seconds_of_ranks(std::int64_t parameters, std::int64_t steps_of_a_rank) {
   const Measured& one = measured_presets.front();
   const Setup of_one = preset_setup(one.preset);
   const double step = static_cast<double>(one.batch * of_one.train.seq_len) / one.tokens_per_s - one.optimizer_seconds;
   const double update = static_cast<double>(accumulation_with_nccl) * step + one.optimizer_seconds;
-  return (1 / one_rank_with_nccl - 1) * update * static_cast<double>(parameters) /
+  const double updates =
+      std::max(1.0, static_cast<double>(steps_of_a_rank) / static_cast<double>(accumulation_with_nccl));
+  return (1 / one_rank_with_nccl - 1) * update * updates * static_cast<double>(parameters) /
          static_cast<double>(count_parameters(of_one.model).total);
 }
 

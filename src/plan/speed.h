@@ -15,7 +15,7 @@ struct GpuSpeed {
   double optimizer_seconds = 0;  // of an update, of all parameters
   std::string origin, text;      // measured, file or assumed; what it is
   bool is_assumed = false;
-  std::optional<double> probe_seconds = {};  // up to so many, on an H200; nothing: not known
+  std::optional<double> probe_seconds = {};  // on an H200; nothing: not known
 };
 
 // The share of the memory's bandwidth that a copy reaches: 4.2 of 4.8 TB/s on one H200, read plus written
@@ -26,9 +26,10 @@ inline double copy_bytes_per_s(const Cluster& cluster) {
 }
 
 // What ranks cost beside their exchange. One rank with NCCL, on one H200, made 0.953 of the tokens/s of one process:
-// 88m, updates of 4 x 8 x 2048 tokens (docs/scale.md). Which part of the program takes that is not known. Here it is a
-// cost of every update, in proportion to the parameters: as much as it can be for short updates.
-double most_seconds_of_ranks(std::int64_t parameters);
+// 88m, updates of 4 x 8 x 2048 tokens (docs/scale.md). Which part of the program takes that is not known: here it is a
+// cost of every update, or of every four forward steps of a rank where an update has more, in proportion to the
+// parameters.
+double most_seconds_of_ranks(std::int64_t parameters, std::int64_t steps_of_a_rank);
 
 // Operations of one forward step with its backward pass.
 double step_flops(const Setup& setup);

@@ -35,7 +35,8 @@ struct RanksOptions {
     constexpr double most = 7 * 24 * 3600;
     visit("ranks.backend", self.backend, "Between ranks: auto (nccl on GPUs, gloo on CPUs), nccl or gloo");
     visit("ranks.reduce", self.reduce,
-          "How ranks add gradients: ordered (as one process would, bit for bit), ring (less traffic), or auto (ordered "
+          "How ranks add gradients: ordered (in the order of forward steps; on CPUs bit for bit as one process), ring (in "
+          "the backend's order; less traffic where a rank makes several forward steps), or auto (ordered "
           "with gloo, ring with nccl)");
     visit("ranks.timeout", self.timeout, "Seconds that a rank waits for the others", NumberRange{1, most});
   }

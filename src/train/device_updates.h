@@ -24,7 +24,7 @@ class DeviceUpdates {
     // Of several ranks:
     bool stop = false;                 // a signal asked one of them to stop
     std::vector<double> losses = {};   // of the forward steps, as shares of the loss
-    std::vector<double> seconds = {};  // that each rank took for a forward step of the update before
+    std::vector<double> seconds = {};  // that each rank took for its last forward step that was over when this update was queued
   };
 
   virtual ~DeviceUpdates() = default;

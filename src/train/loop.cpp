@@ -210,12 +210,10 @@ class TrainRun {
                    fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
                                spike->median));
     progress_->add(update.after, update.loss, tokens, seconds);
-    // What is measured costs the first rank time.
-    if (!update.measurer)
-      for (const std::string& text : slow_ranks_.add(update.seconds)) {
-        log_->append("warning", update.after, text);
-        observer_.warning(text);
-      }
+    for (const std::string& text : slow_ranks_.add(update.seconds, /*first_measures=*/update.measurer != nullptr)) {
+      log_->append("warning", update.after, text);
+      observer_.warning(text);
+    }
     last_loss_ = update.loss;
     state_.loss_sum += update.loss;
     ++state_.loss_count;

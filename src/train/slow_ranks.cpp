@@ -16,8 +16,9 @@ double median_of(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<std::string> SlowRanks::add(const std::vector<double>& seconds) {
+std::vector<std::string> SlowRanks::add(std::vector<double> seconds, bool first_measures) {
   if (seconds.size() < 2) return {};
+  if (first_measures) seconds.front() = median_of({seconds.begin() + 1, seconds.end()});
   const double median = median_of(seconds);
   if (!(median > 0)) return {};  // not yet known on a GPU
   ratios_.resize(seconds.size());

@@ -8,9 +8,10 @@
 namespace headscope {
 
 // A rank is slow where it takes more than 10 % longer than the median rank of the same update, in 80 of 100 updates.
-// By chance none is: of equal ranks, each is above the (lower) median in half of the updates at most, whatever the
-// distribution of their times, and 80 of 100 tosses of a coin happen once in 2·10^9 cases. Pauses of a machine name
-// nobody as long as they are in fewer updates.
+// Where times are independent from update to update, none is by chance: of equal ranks, each is above the (lower)
+// median in half of the updates at most, whatever the distribution of their times, and 80 of 100 tosses of a coin
+// happen once in 2·10^9 cases. Pauses of a machine name nobody as long as they are in fewer updates. A rank that is
+// slow for minutes and then another one are both named: that is no chance.
 class SlowRanks {
  public:
   static constexpr double limit = 1.1;          // times the median rank: chosen
@@ -18,8 +19,8 @@ class SlowRanks {
   static constexpr std::size_t slow_ones = 80;  // of them
 
   // The seconds that each rank took for its share of an update. A sentence for each rank that is slow by now and was
-  // not named before.
-  std::vector<std::string> add(const std::vector<double>& seconds);
+  // not named before. first_measures: what rank 0 measured cost it time, so this update says nothing of rank 0.
+  std::vector<std::string> add(std::vector<double> seconds, bool first_measures = false);
 
  private:
   std::vector<std::string> compare();

@@ -240,39 +240,32 @@ TEST(Plan, OnlySeveralRanksCopyWeights) {
 }
 
 // 22.91·D^0.47 reaches 1.2·256 sequences at D = 250.4 million, worked out with logarithms.
-TEST(CriticalBatch, IsTheLawOrTheLeastOfItsDefinition) {
-  const double floor = 1.2 * 256 * 512, crossover = 1e6 * std::exp(std::log(1.2 * 256 / 22.91) / 0.47);
-  EXPECT_NEAR(floor, 157'286.4, 1e-6);
+TEST(CriticalBatch, IsTheLaw) {
+  for (const double tokens : {1.0, 50e6, 1e9, 1e15})
+    EXPECT_NEAR(critical_batch_tokens(tokens) / (512 * 22.91 * std::exp(0.47 * std::log(tokens / 1e6))), 1, 1e-12);
+  const double crossover = 1e6 * std::exp(std::log(1.2 * 256 / 22.91) / 0.47);
   EXPECT_NEAR(crossover, 250.447e6, 1e3);
   EXPECT_NEAR(least_tokens_of_law() / crossover, 1, 1e-12);
-  for (const double tokens : {1.0, 50e6, 0.999 * crossover}) EXPECT_EQ(critical_batch_tokens(tokens), floor);
-  for (const double tokens : {1.001 * crossover, 1e9, 1e15}) {
-    EXPECT_GT(critical_batch_tokens(tokens), floor);
-    EXPECT_NEAR(critical_batch_tokens(tokens) / (512 * 22.91 * std::exp(0.47 * std::log(tokens / 1e6))), 1, 1e-12);
-  }
 }
 
 TEST(Plan, WarnsOfABatchBeyondUse) {
   auto setup = preset_setup("88m");  // 8,192 tokens a forward step
   const auto on = [&](std::int64_t ranks) { return compute_plan(setup, ring, ranks, cluster_of("h200x8")); };
   const auto of_batch = HasSubstr("batch: ");
-  // Of 50 M tokens the law would give 73,758.
-  EXPECT_EQ(on(8).critical_batch, 157'286.4);
-  EXPECT_EQ(on(8).useful_ranks, 16);                      // of 19, full nodes
-  EXPECT_THAT(on(19).warnings, Not(Contains(of_batch)));  // 155,648 tokens
-  EXPECT_THAT(on(20).warnings, Contains(of_batch));       // 163,840
+  EXPECT_NEAR(on(8).critical_batch, 73'758, 1);           // of 50 M tokens: 22.91·50^0.47 = 144.06 sequences
+  EXPECT_EQ(on(8).useful_ranks, 8);                       // of 9, full nodes
+  EXPECT_THAT(on(9).warnings, Not(Contains(of_batch)));   // 73,728 tokens
+  EXPECT_THAT(on(10).warnings, Contains(of_batch));       // 81,920
   EXPECT_THAT(on(64).warnings,
-              Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 3 times the "
-                                                  "critical batch, 157,286 tokens"),
-                                        HasSubstr("16 ranks stay below it"), Not(HasSubstr("73,758")))));
-  const auto says_floor = HasSubstr("although by its definition 157,286 are the least. The warning begins there");
-  EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_floor)));
+              Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 7 times the "
+                                                  "critical batch, 73,758 tokens"),
+                                        HasSubstr("8 ranks stay below it"))));
+  const auto says_little = HasSubstr("So short a run it says little of: its definition compares with 131,072 tokens");
+  EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_little)));
   setup.train.tokens = 250'000'000;
-  EXPECT_EQ(on(8).critical_batch, 157'286.4);
-  EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_floor)));
+  EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_little)));
   setup.train.tokens = 251'000'000;
-  EXPECT_GT(on(8).critical_batch, 157'287);
-  EXPECT_THAT(on(64).assumptions, Not(Contains(testing::Field(&Assumption::text, says_floor))));
+  EXPECT_THAT(on(64).assumptions, Not(Contains(testing::Field(&Assumption::text, says_little))));
   setup.train.tokens = 2'000'000'000;  // 22.91·2000^0.47 = 815.6 sequences
   EXPECT_NEAR(on(8).critical_batch, 417'600, 100);
   EXPECT_EQ(on(8).useful_ranks, 48);  // of 50
@@ -313,12 +306,12 @@ TEST(Plan, CountsProbesBesideTheUpdates) {
   for (std::int64_t update = 0; update <= 95; ++update) probes += update % 2 == 0 || update == 95 ? 1 : 0;
   EXPECT_EQ(many.probes, probes);
   EXPECT_NEAR(*many.probe_seconds(), 8.33, 1e-9);
-  EXPECT_THAT(many.warnings, Contains(HasSubstr("49 probes: up to 8.3 s beside 1.7 s of updates")));
+  EXPECT_THAT(many.warnings, Contains(HasSubstr("49 probes: about 8.3 s beside 1.7 s of updates")));
   // 3,051 updates of two forward steps: 1 + 50 + 1, 8.84 s of 90, less than a tenth.
   const ScalePlan one = planned("88m", 1);
   EXPECT_EQ(one.probes, 52);
   EXPECT_THAT(one.warnings, Not(Contains(HasSubstr("probes"))));
-  EXPECT_THAT(one.notes, Contains(HasSubstr("52 probes: up to 8.8 s beside 1 min 30 s of updates")));
+  EXPECT_THAT(one.notes, Contains(HasSubstr("52 probes: about 8.8 s beside 1 min 30 s of updates")));
   // Other shapes, and larger probes, were not timed.
   auto larger = preset_setup("88m");
   larger.train.batch = 8;
@@ -369,7 +362,7 @@ TEST(Plan, WarnsOfSmallForwardSteps) {
     return compute_plan(setup, ring, 8, cluster).warnings;
   };
   const auto small = HasSubstr("a GPU is less busy in it, so the plan is too fast");
-  const auto much = HasSubstr("too fast by orders of magnitude");
+  const auto much = HasSubstr("too fast by far");
   const Cluster measured = cluster_of("h200x8"), assumed = cluster_of("h100x8");
   for (const Cluster& cluster : {measured, assumed}) {
     EXPECT_THAT(warnings("88m", 5, cluster), Not(Contains(small)));
@@ -383,8 +376,7 @@ TEST(Plan, WarnsOfSmallForwardSteps) {
   }
   EXPECT_THAT(warnings("tiny", 16, with_speed(1e6)), Not(Contains(small)));
   const ScalePlan usual = planned("88m", 8);
-  EXPECT_THAT(usual.assumptions, Contains(testing::Field(&Assumption::text, HasSubstr("4 x 2048 was not timed and is "
-                                                                                      "slower"))));
+  EXPECT_THAT(usual.assumptions, Contains(testing::Field(&Assumption::text, HasSubstr("4 x 2048 was not timed: "))));
 }
 
 TEST(Plan, SaysThatRowsAreDifferentTrainings) {
@@ -437,6 +429,15 @@ TEST(Plan, RangeByHand) {
   EXPECT_NEAR(planned("88m", 1).tokens_per_s_low, planned("88m", 1).one().tokens_per_s(), 1e-6);
 }
 
+// What ranks cost is a cost of every update, or of every four forward steps of a rank.
+TEST(Plan, RanksCostAtMostThatOfEveryFourForwardSteps) {
+  const std::int64_t parameters = count_parameters(preset_setup("88m").model).total;
+  const double once = (1 / 0.953 - 1) * (4 * (16'384 / 554'735.0 - 2e-3) + 2e-3);
+  for (const std::int64_t steps : {1, 4}) EXPECT_NEAR(most_seconds_of_ranks(parameters, steps), once, 1e-12);
+  EXPECT_NEAR(most_seconds_of_ranks(parameters, 10), 2.5 * once, 1e-12);
+  EXPECT_NEAR(most_seconds_of_ranks(3 * parameters, 4), 3 * once, 1e-12);
+}
+
 // Bandwidths of a file stand: somebody knows them.
 TEST(Plan, RangeHalvesWhatIsAssumedAlone) {
   Cluster given;
@@ -444,7 +445,7 @@ TEST(Plan, RangeHalvesWhatIsAssumedAlone) {
   for (const auto& [ranks, loss] : {std::pair(8, 1.0), std::pair(64, 1.0534)}) {
     const ScalePlan plan = compute_plan(preset_setup("88m"), ring, ranks, given);
     const RankPlan& asked = plan.asked();
-    const double of_ranks = most_seconds_of_ranks(count_parameters(preset_setup("88m").model).total) - asked.copying;
+    const double of_ranks = most_seconds_of_ranks(count_parameters(preset_setup("88m").model).total, 1) - asked.copying;
     const double low = (asked.update_seconds() / asked.straggler + of_ranks) * loss;
     EXPECT_NEAR(plan.tokens_per_s_low, static_cast<double>(asked.tokens_per_update) / low, 1e-3);
   }

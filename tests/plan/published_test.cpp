@@ -1,6 +1,6 @@
 // Published speeds of other programs on one GPU and on many, against the same model of exchange and waiting that plans
 // are made with. docs/scale.md has these rows.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <array>
@@ -62,6 +62,12 @@ constexpr Steps llmq_steps[] = {
     {"3B bf16", 3.09e9, {16.981, 16.978, 16.958, 16.959, 16.935}, {2.184, 2.185, 2.185, 2.185, 2.182}},
     {"3B fp8", 3.09e9, {13.035, 13.032, 12.984, 12.980, 12.954}, {1.666, 1.678, 1.675, 1.675, 1.674}}};
 
+double median(const std::array<double, 5>& values) {
+  std::array<double, 5> sorted = values;
+  std::ranges::sort(sorted);
+  return sorted[2];
+}
+
 // If all that is measured beyond an eighth of one GPU were exchange, it would run at 151 to 295 GB/s: 7/8 of gradients
 // and of weights of two bytes, of any step on one GPU and on eight. It is no bandwidth: llmq hides a part of its
 // reduction behind a matrix product, and eight GPUs may wait for each other. The steps of 0.5B scatter by more than the
@@ -82,6 +88,11 @@ TEST(Published, HalfOfTheBandwidthIsWithinWhatLlmqGives) {
   }
   EXPECT_NEAR(least, 151, 0.5);
   EXPECT_NEAR(most, 295, 0.5);
+  std::vector<double> of_medians;
+  for (const Steps& row : llmq_steps)
+    of_medians.push_back(2 * 7.0 / 8 * 2 * row.parameters / (median(row.eight) - median(row.one) / 8) / 1e9);
+  EXPECT_THAT(of_medians, ::testing::ElementsAre(::testing::DoubleNear(165, 0.5), ::testing::DoubleNear(173, 0.5),
+                                                 ::testing::DoubleNear(166, 0.5), ::testing::DoubleNear(208, 0.5)));
   EXPECT_GT(Cluster().link_gb_s / 2, least);
   EXPECT_LT(Cluster().link_gb_s / 2, most);
 }
@@ -89,19 +100,19 @@ TEST(Published, HalfOfTheBandwidthIsWithinWhatLlmqGives) {
 // What plans of the presets would be with it.
 TEST(Published, PlansWithTheBandwidthAsOfLlmq) {
   Cluster slower;
-  slower.link_gb_s = 190;
+  slower.link_gb_s = 170;
   const auto loss = [&](const char* preset, std::int64_t ranks) {
     const auto speed = [&](const Cluster& cluster) {
       return compute_plan(preset_setup(preset), RanksReduce::by_backend, ranks, cluster).asked().tokens_per_s();
     };
     const double percent = 100 * (1 - speed(slower) / speed(cluster_of("h200x8")));
-    std::printf("%s on %d ranks with 190 GB/s: %.1f %% fewer tokens/s\n", preset, static_cast<int>(ranks), percent);
+    std::printf("%s on %d ranks with 170 GB/s: %.1f %% fewer tokens/s\n", preset, static_cast<int>(ranks), percent);
     return percent;
   };
   for (const char* preset : {"88m", "1.5b"})
-    for (const std::int64_t ranks : {8, 64}) EXPECT_NEAR(loss(preset, ranks), 13, 3.5) << preset;
-  EXPECT_NEAR(loss("88m", 1024), 29, 0.5);
-  EXPECT_NEAR(loss("1.5b", 1024), 38, 0.5);
+    for (const std::int64_t ranks : {8, 64}) EXPECT_NEAR(loss(preset, ranks), 16, 4) << preset;
+  EXPECT_NEAR(loss("88m", 1024), 34, 0.5);
+  EXPECT_NEAR(loss("1.5b", 1024), 44, 0.5);
 }
 
 // NVIDIA/nccl, src/graph/tuning.cc: losses and norms of all ranks at the latencies of its simple protocol, which plans
@@ -156,8 +167,9 @@ TEST(Published, TorchtitanOnMoreNodes) {
                       {"H200, compiled, float8", 32, 64, 10938, 10753, 0.015}};
   for (const Row& row : rows) {
     const double model = on_more_nodes(row.before, row.from, row.to);
-    std::printf("torchtitan %s, %d -> %d: model %.0f, measured %.0f, %+.1f %%\n", row.name, static_cast<int>(row.from),
-                static_cast<int>(row.to), model, row.after, 100 * (model / row.after - 1));
+    std::printf("torchtitan %s, %d -> %d: model %.0f, %+.1f %%, no loss %.0f, %+.1f %%, measured %.0f\n", row.name,
+                static_cast<int>(row.from), static_cast<int>(row.to), model, 100 * (model / row.after - 1), row.before,
+                100 * (row.before / row.after - 1), row.after);
     EXPECT_NEAR(model / row.after, 1, row.tolerance) << row.name;
   }
   std::vector<double> losses;  // of a doubling
@@ -203,11 +215,10 @@ double with_a_fifth_more(double a, double b) {
 
 TEST(Published, CriticalBatches) {
   for (const auto& [parameters, sequences, a, b] : critical_batches) {
-    const double law = critical_batch_law(20 * parameters);
+    const double law = critical_batch_tokens(20 * parameters);
     std::printf("critical batch, %.0f M tokens: law %.0f, measured %.0f, %+.1f %%\n", 20 * parameters / 1e6, law / 512,
                 sequences, 100 * (law / 512 / sequences - 1));
     EXPECT_NEAR(law / 512 / sequences, 1, 0.05);
-    EXPECT_EQ(critical_batch_tokens(20 * parameters), law);
     EXPECT_NEAR(with_a_fifth_more(a, b), sequences, 0.1);  // the definition is theirs
   }
 }
@@ -216,10 +227,10 @@ TEST(Published, CriticalBatches) {
 TEST(Published, TheDefinitionHasALeastCriticalBatch) {
   for (const double ratio : {0.0, 1.0, 100.0, 1e4}) {
     const double batch = with_a_fifth_more(1000, 1000 * ratio);
-    EXPECT_GE(batch * 512, least_critical_batch * (1 - 1e-9)) << ratio;
+    EXPECT_GE(batch * 512, least_by_definition * (1 - 1e-9)) << ratio;
     EXPECT_NEAR(batch, 1.2 * 256 + 0.2 * ratio, 1e-3) << ratio;
   }
-  EXPECT_NEAR(with_a_fifth_more(1000, 0) * 512, least_critical_batch, 1e-6);
+  EXPECT_NEAR(with_a_fifth_more(1000, 0) * 512, least_by_definition, 1e-6);
 }
 
 // docs/gpu.md: peak memory on one H200, of allocated tensors. The program's own 300 MiB are not among them. The row of

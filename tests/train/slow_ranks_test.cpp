@@ -36,6 +36,21 @@ TEST(SlowRanks, AreSlowInMostUpdates) {
   }
 }
 
+// Where every update is measured, too.
+TEST(SlowRanks, OfAMeasuredUpdateRankZeroIsLeftOut) {
+  const auto said_of_measured = [](const std::vector<double>& seconds) {
+    SlowRanks ranks;
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < SlowRanks::updates; ++i)
+      for (std::string& one : ranks.add(seconds, /*first_measures=*/true)) all.push_back(std::move(one));
+    return all;
+  };
+  EXPECT_THAT(said_of_measured({9, 1, 1, 1}), IsEmpty());
+  EXPECT_THAT(said_of_measured({9, 1, 1, 1.5}),
+              ElementsAre("rank 3 of 4 took 50 % longer than the median rank (median of 100 updates)"));
+  EXPECT_THAT(said_of_measured({1, 9}), IsEmpty());  // nothing is left to compare with
+}
+
 // How often any of `count` ranks is named in 100 updates; times are log-normal, those of rank 0 `slower` times as long.
 double share_named(std::size_t count, double sd, double slower, int cases) {
   std::mt19937_64 random(1);
