@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "core/error.h"
+#include "core/plain_error.h"
 #include "core/text.h"
 #include "launch/launch.h"
 #include "launch/place.h"
@@ -99,35 +100,17 @@ void flush_output() {
   if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category());
 }
 
-// "cannot create directories runs/x: Permission denied", out of the library's wording. A reason that is the path's own
-// is bad input.
-Error plain_error(const std::filesystem::filesystem_error& error) {
-  std::string doing = error.what();
-  doing = doing.substr(0, doing.find(": " + error.code().message()));
-  const std::size_t cannot = doing.find("cannot ");
-  doing = cannot == std::string::npos ? "cannot look at" : doing.substr(cannot);
-  std::string paths = error.path1().empty() ? "''" : error.path1().string();
-  if (!error.path2().empty()) paths += fmt::format(" and {}", error.path2().string());
-  constexpr std::array of_the_path = {EACCES, EINVAL, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM};
-  const bool input = std::find(of_the_path.begin(), of_the_path.end(), error.code().value()) != of_the_path.end();
-  return {input ? Fault::input : Fault::runtime, fmt::format("{} {}: {}", doing, paths, error.code().message())};
-}
-
 // Whatever was thrown, as an Error.
 Error current_error() {
   try {
     throw;
-  } catch (const Error& error) {
-    return error;
   } catch (const std::filesystem::filesystem_error& error) {
     return plain_error(error);
   } catch (const std::system_error& error) {
-    if (std::ferror(stdout) == 0) return {Fault::runtime, error.what()};
+    if (std::ferror(stdout) == 0) return plain_error(error);
     return {Fault::runtime, fmt::format("cannot write to standard output: {}", error.code().message())};
-  } catch (const std::bad_alloc&) {
-    return {Fault::runtime, "out of memory; a smaller model or batch, fewer workers or fewer rows may fit"};
   } catch (const std::exception& error) {
-    return {Fault::runtime, error.what()};
+    return plain_error(error);
   } catch (...) {
     return {Fault::runtime, "an unknown error; please report what was done"};
   }
@@ -158,11 +141,11 @@ int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
     flush_output();
-    if (place_among_tasks().several()) ::_exit(code);  // threads of its connections may still be at work
+    if (!place_among_tasks().said_by.empty()) ::_exit(code);  // threads of its connections may still be at work
     return code;
   } catch (...) {
     const Error error = current_error();
-    const bool is_said_here = *error.what() != '\0';  // of several processes, one says it
+    const bool is_said_here = *error.what() != '\0';  // an Error of ours without text: another process says it
     if (is_said_here) Console().error(error.what());
     if (is_said_here && asks_for_json(argc, argv) && std::ferror(stdout) == 0) print_json(error);
     std::fflush(nullptr);

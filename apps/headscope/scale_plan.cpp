@@ -96,7 +96,7 @@ ordered_json json_of(const ScalePlan& plan, const Setup& setup, const PlannedRun
   return object;
 }
 
-std::string gigabytes(double bytes) {
+std::string gigabytes_text(double bytes) {
   const double count = bytes / giga;
   return count < 1000 ? fmt::format("{:.{}f}", count, count < 9.995 ? 2 : 1)
                       : with_separators(static_cast<std::int64_t>(count));
@@ -121,8 +121,8 @@ void print_table(const ScalePlan& plan) {
     const auto of_run = [&](const std::string& text) { return has_no_update(row) ? "-" : text; };
     fmt::print(fmt::runtime(line), with_separators(row.ranks), short_count(static_cast<double>(row.tokens_per_update)),
                of_run(short_count(row.tokens_per_s())), of_run(fmt::format("{:.2f}", row.per_gpu())),
-               of_run(short_count(row.overlapped_tokens_per_s())), gigabytes(row.traffic_bytes),
-               gigabytes(row.memory.total()) + (does_not_fit(plan, row) ? "*" : ""),
+               of_run(short_count(row.overlapped_tokens_per_s())), gigabytes_text(row.traffic_bytes),
+               gigabytes_text(row.memory.total()) + (does_not_fit(plan, row) ? "*" : ""),
                of_run(format_duration(row.run_seconds())));
   }
   fmt::print("\n");
@@ -138,7 +138,7 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
                                   idle == 0 ? "" : fmt::format(", {} idle", counted(idle, "GPU"))));
   if (gpus > 1 && plan.fits(plan.one()))
     print_line(*plan.fits(plan.one()) ? "" : "warning",
-               fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes(plan.one().memory.total()),
+               fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes_text(plan.one().memory.total()),
                            *plan.fits(plan.one()) ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   if (gpus > 1)
     print_line("instead", fmt::format("one run after another, each on {} ranks: {} in all; {}", with_separators(gpus),
@@ -157,7 +157,7 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
 std::string gpu_hours_text(const ScalePlan& plan) {
   const auto with_probes = plan.gpu_hours_with_probes();
   return gpu_time(plan.asked().gpu_hours()) +
-         (with_probes ? fmt::format(", up to {} with probes", gpu_time(*with_probes)) : " of updates");
+         (with_probes ? fmt::format(", about {} with probes", gpu_time(*with_probes)) : " of updates");
 }
 
 void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& runs) {
@@ -175,7 +175,7 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
   if (has_no_update(asked)) planned.train.tokens = 0;  // a warning says it
   print_lines("note", notices(planned));
   if (plan.fits())
-    print_line("memory", fmt::format("{} GB a rank: {} the GPU's {} GB", gigabytes(asked.memory.total()),
+    print_line("memory", fmt::format("{} GB a rank: {} the GPU's {} GB", gigabytes_text(asked.memory.total()),
                                      *plan.fits() ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   print_table(plan);
   if (!runs.of.empty()) print_study(plan, runs);

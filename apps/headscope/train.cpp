@@ -190,7 +190,7 @@ int train_silently(const TrainRunJob& job) {
   return 0;
 }
 
-// Of one run, whoever would start its processes.
+// The plan of one run.
 int plan_of(const TrainFlags& flags, const CommonFlags& common) {
   if (!flags.dry_run) fail_input("--cluster is for --dry-run, which plans for it; leave it out to train");
   if (!flags.seeds.empty()) fail_input("--seeds: a plan for ranks is of one run; leave --seeds out");

@@ -67,11 +67,8 @@ nlohmann::ordered_json common_facts(const TrainRunJob& job, const ComputeDevice&
   return facts;
 }
 
-// Each rank of a machine has a GPU of its own as far as there are so many, unless the user names one.
 std::string device_of(const TrainRunJob& job) {
-  const std::string& name = job.options.device;
-  const int gpus = job.place.several() && (name == "auto" || name == "cuda") ? count_gpus() : 0;
-  return gpus > 1 ? fmt::format("cuda:{}", job.place.local_rank % gpus) : name;
+  return job.place.several() ? own_device(job.options.device, job.place.local_rank) : job.options.device;
 }
 
 // Whether rank 0 has found the run to be complete; then all ranks end here.
@@ -145,10 +142,7 @@ void warn_of_other_order(const TrainingRun& run, const Ranks& ranks) {
 
 // The first rank, or the only one: all files are its own.
 TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
-  if (const std::string own = device_of(job); own != job.options.device) {
-    job.worker_device = own;
-    job.options.device = "cuda";
-  }
+  take_device(job, device_of(job));
   nlohmann::ordered_json facts;
   if (ranks.several())
     facts = {{"ranks", ranks.size()}, {"ranks_backend", ranks.backend()}, {in_order_fact, ranks.ordered()}};

@@ -52,6 +52,14 @@ inline void warn_of_other_threads(const RunFolder& folder, const ComputeDevice& 
       on_one_line(folder.path().string()), before, before == 1 ? "" : "s", device.threads, before));
 }
 
+// One of several processes computes there; the configuration is the same for all.
+template <class Options>
+void take_device(TrainingJob<Options>& job, const std::string& own) {
+  if (own == job.options.device) return;
+  job.worker_device = own;
+  job.options.device = "cuda";
+}
+
 // Opens the folder of the run when nothing is wrong with the job and its data. The job's device becomes the one that
 // was chosen. `facts` are for the manifest, which gets device_facts(), threads, parameters, seeds and held_out_facts(),
 // too. `shared`: other processes may train in the folder. `check` may refuse both before there is a folder.

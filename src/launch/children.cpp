@@ -9,14 +9,18 @@
 namespace headscope {
 namespace {
 
+// By nohup, for example. A signal that is held would come although it is ignored.
+bool is_ignored(int number) {
+  struct sigaction action {};
+  ::sigaction(number, nullptr, &action);
+  return action.sa_handler == SIG_IGN;
+}
+
 // A handler of this process must not run in the child: what it notes is forgotten by exec. Signals that are ignored
 // stay so (nohup).
 void reset_handlers() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action {};
-    ::sigaction(number, nullptr, &action);
-    if (action.sa_handler != SIG_IGN) std::signal(number, SIG_DFL);
-  }
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    if (!is_ignored(number)) std::signal(number, SIG_DFL);
 }
 
 }  // namespace
@@ -24,7 +28,8 @@ void reset_handlers() {
 HeldSignals::HeldSignals(const std::vector<int>& numbers) {
   std::signal(SIGCHLD, SIG_DFL);  // where it is ignored, nobody can wait for a child
   sigemptyset(&held_);
-  for (const int number : numbers) sigaddset(&held_, number);
+  for (const int number : numbers)
+    if (!is_ignored(number)) sigaddset(&held_, number);
   ::pthread_sigmask(SIG_BLOCK, &held_, &before_);
 }
 

@@ -11,7 +11,8 @@
 namespace headscope {
 
 // Signals that wait, while an object lives, until this process asks for them. Children that it starts do not have them
-// blocked, and their ends are seen, also where this process was started with SIGCHLD ignored.
+// blocked, and their ends are seen, also where this process was started with SIGCHLD ignored. Other signals that are
+// ignored stay so.
 class HeldSignals {
  public:
   explicit HeldSignals(const std::vector<int>& numbers);

@@ -45,7 +45,7 @@ using Variable = std::function<const char*(const char* name)>;
 RankPlace rank_place(const Variable& variable);
 RankPlace rank_place();
 
-// The same for processes that work side by side and do not connect: variables that make no sense are as none.
+// The same for processes that work side by side and do not connect: variables that make no sense are ignored.
 RankPlace place_among_tasks(const Variable& variable);
 RankPlace place_among_tasks();
 

@@ -166,6 +166,11 @@ void check_gpu(int, const std::string& flag) {
 }
 #endif
 
+std::string own_device(const std::string& name, int local_rank) {
+  const int gpus = name == "auto" || name == "cuda" ? count_gpus() : 0;
+  return gpus > 1 ? fmt::format("cuda:{}", local_rank % gpus) : name;
+}
+
 ComputeDevice choose_device(const std::string& name, std::int64_t threads) {
   check_name(name);
   check_size("threads", threads, 0, most_threads);

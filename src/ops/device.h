@@ -29,6 +29,9 @@ ComputeDevice choose_device(const std::string& name, std::int64_t threads = 0);
 
 // How many GPUs this process may use, whether they can be used or not.
 int count_gpus();
+// For choose_device, by one of several processes of this machine: "cuda:1" for "auto" or "cuda" where there are several
+// GPUs, so that each process has its own as far as there are so many. Any other name stays as it is.
+std::string own_device(const std::string& name, int local_rank);
 // Of the GPU: no other one has it, in any machine. Empty for a CPU.
 std::string gpu_id(const ComputeDevice& device);
 // Throws what choose_device would throw of the GPU of this number, before it opens it. `flag`: how the user named it.

@@ -30,12 +30,6 @@ Assumption of_cluster(const Cluster& cluster, const char* key, const std::string
   return {"file", text + in_file(cluster)};
 }
 
-// What keeps probes between updates; empty where train.probe_every does.
-std::string probes_between(const TrainOptions& train, std::int64_t accumulation) {
-  if (train.probe_every % accumulation == 0) return "";
-  return fmt::format(" train.probe_every={}", (train.probe_every + accumulation - 1) / accumulation * accumulation);
-}
-
 std::string shared_out_note(const RankPlan& asked, const TrainOptions& train) {
   const std::string ranks = with_separators(asked.ranks), tokens = with_separators(train.tokens_per_step());
   const std::string note = fmt::format(

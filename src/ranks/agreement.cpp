@@ -22,7 +22,7 @@ std::string difference(const ordered_json& here, const ordered_json& first) {
       if (mine == other) continue;
       std::string key = pointer.substr(1);
       std::replace(key.begin(), key.end(), '/', '.');
-      return fmt::format("{} is {}, and {} on rank 0", key, mine.dump(), other.dump());
+      return fmt::format("{} is {}, and {} on rank 0", key, json_line(mine), json_line(other));
     }
   }
   return "";
@@ -109,10 +109,12 @@ std::string Ranks::get(const std::string& key, int from) const {
 void Ranks::compare(const ordered_json& facts) const {
   if (!connection_) return;
   const auto key = [](int rank) { return fmt::format("facts/{}", rank); };
-  tell(key(rank()), json_line(facts));
+  const std::string text = json_line(facts);  // bytes that are no text are replaced, on every rank
+  tell(key(rank()), text);
   const std::string verdict = from_first("facts", [&]() -> std::string {
+    const ordered_json first = ordered_json::parse(text);
     for (int rank = 1; rank < size(); ++rank) {
-      const std::string found = difference(ordered_json::parse(get(key(rank), rank)), facts);
+      const std::string found = difference(ordered_json::parse(get(key(rank), rank)), first);
       if (!found.empty())
         return fmt::format("rank {} of {}: {}; start all ranks with the same version, configuration and data", rank,
                            size(), found);

@@ -2,6 +2,7 @@
 // tell each other through the store), ending.cpp (how they end together).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,13 @@ namespace headscope {
 // A rank that failed by itself waits for the others to read why.
 inline constexpr double seconds_to_report = 3 * seconds_of_silence;
 
-// A rank that does not beat for so long is gone, or its machine is. With NCCL nothing else tells: its operations go on
-// waiting for a process that was killed.
+// A rank that does not beat for so long is gone, or its machine is: while ranks connect and where they end, when little
+// or nothing is lost by a mistake.
 inline constexpr double seconds_until_gone = 5 * seconds_of_silence;
+
+// The same while they train, as a share of ranks.timeout: 60 s by default. With NCCL nothing else tells: its operations
+// go on waiting for a process that was killed. A network may be away for half a minute, and come back.
+inline constexpr double share_until_gone = 0.2;
 
 struct Ranks::Connection {
   C10dStore store;
@@ -31,29 +36,27 @@ struct Ranks::Connection {
   double exchange_seconds = 0;
   std::vector<std::weak_ptr<Begun::Work>> begun;  // that may be under way
 
-  // Whether another rank noticed that one is gone. All that this rank is connected to may wait for it, too. A store
-  // that hangs is not asked again.
+  // Whether another rank noticed that one is gone. All that this rank is connected to may wait for it, too.
   [[nodiscard]] bool others_noticed() {
-    if (!store_answers) return false;
-    const auto noticed = within(seconds_of_silence, std::optional<bool>(), [store = store] {
+    const auto noticed = failure.ask(seconds_of_silence, [store = store] {
       try {
-        return std::optional<bool>(is_noticed(store) || store->check({failure_key}));
+        return is_noticed(store) || store->check({failure_key});
       } catch (const c10::Error&) {  // rank 0 had it
-        return std::optional<bool>(true);
+        return true;
       }
     });
-    store_answers = noticed.has_value();
-    return noticed.value_or(false);
+    return noticed.value_or(false) || (heartbeat && heartbeat->broke_off());
   }
-  bool store_answers = true;
+  Question<bool> failure;
 
   // Whether the next rank is gone. Each rank asks of the next one, so that somebody asks of each.
   [[nodiscard]] bool next_is_silent(int next) {
-    if (!store_answers) return false;
-    const auto beats = within(seconds_of_silence, std::optional<std::int64_t>(),
-                              [store = store, next] { return std::optional(heartbeats_of(store, next)); });
-    return silence_of_next.after(beats) > seconds_until_gone;
+    const auto beats =
+        beats_of_next.ask(seconds_of_silence, [store = store, next] { return heartbeats_of(store, next); });
+    return silence_of_next.after(beats) >
+           (backend ? std::max(seconds_until_gone, share_until_gone * timeout) : seconds_until_gone);
   }
+  Question<std::int64_t> beats_of_next;
   Silence silence_of_next;
 
   // A tensor as the backend takes it.

@@ -1,6 +1,7 @@
 // How ranks end: all together, with one message of what happened.
 #include <thread>
 
+#include "core/plain_error.h"
 #include "ranks/connection.h"
 
 namespace headscope {
@@ -43,7 +44,7 @@ namespace {
 constexpr const char* end_key = "end";          // how many ranks have come to the end
 constexpr const char* all_end_key = "all_end";  // rank 0 waits for no more
 
-// Whether rank 0 waits for no more: all ranks that are not silent have come to the end.
+// True once every rank has come to the end or is silent.
 class EveryoneAtTheEnd {
  public:
   EveryoneAtTheEnd(const C10dStore& store, const RankPlace& place)
@@ -105,7 +106,8 @@ void Ranks::leave(const Error& error) const {
 }
 
 void Ranks::leave(const std::exception& error) const {
-  leave(Error(Fault::runtime, said(error)));
+  const bool is_of_torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
+  leave(is_of_torch ? Error(Fault::runtime, said(error)) : plain_error(error));
 }
 
 void Ranks::depart(double patience) const {

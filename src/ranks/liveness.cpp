@@ -106,6 +106,11 @@ void Heartbeat::stop() {
   if (ended_.valid()) ended_.wait_for(std::chrono::seconds(1));
 }
 
+bool Heartbeat::broke_off() const {
+  const std::scoped_lock lock(stop_->mutex);
+  return !stop_->asked && ended_.valid() && ended_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
 std::int64_t heartbeats_of(const C10dStore& store, int rank) {
   return store->add(beat_key(rank), 0);
 }

@@ -21,6 +21,8 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
   void stop();
+  // It counts no more, although it was not stopped: the store is gone, or no thread could be started.
+  [[nodiscard]] bool broke_off() const;
 
  private:
   struct Stop;
@@ -31,7 +33,7 @@ class Heartbeat {
 // How far a rank has counted.
 std::int64_t heartbeats_of(const C10dStore& store, int rank);
 
-// How long a rank has not counted, as one other process sees it that asks again and again.
+// The seconds since a rank's count last changed, as one process sees it that polls it.
 class Silence {
  public:
   // What the rank has counted to by now; nothing where that could not be asked. Returns the seconds of silence.

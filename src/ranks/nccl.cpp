@@ -8,8 +8,6 @@
 
 #include <c10/core/DeviceGuard.h>
 
-#include <cstdlib>
-
 #include "core/error.h"
 #include "ranks/backend.h"
 
@@ -18,10 +16,6 @@ namespace headscope {
 #ifdef HEADSCOPE_HAS_NCCL
 C10dBackend connect_nccl(const C10dStore& store, const RankPlace& place, at::Device device,
                          std::chrono::milliseconds timeout) {
-  // By default a watchdog ends the process when another rank hangs, and writes what was under way to a file.
-  // Ranks::wait_until notices it before, and says it.
-  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*replace=*/0);
-  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*replace=*/0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = 2 * timeout;
   auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(store, place.rank, place.size, options);

@@ -41,6 +41,10 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   // c10d prints pages where a connection is not made, or breaks; the error says it.
   ::setenv("TORCH_CPP_LOG_LEVEL", "FATAL", /*replace=*/0);
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*replace=*/0);  // no record of operations: nobody reads it
+  // By default a watchdog of NCCL ends the process when another rank hangs, and writes what was under way to a file.
+  // wait_until() notices it before, and says it.
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*replace=*/0);
+  ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*replace=*/0);
   c10::initLogging();
   connection_ = std::make_unique<Connection>();
   connection_->timeout = options.timeout;
@@ -113,6 +117,8 @@ Ranks::Begun Ranks::begin(const Operation& operation) const {
     begun.work_ = std::make_shared<Begun::Work>(Begun::Work{.work = operation()});
     std::erase_if(connection_->begun, [](const auto& earlier) { return earlier.expired(); });
     connection_->begun.push_back(begun.work_);
+  } catch (const c10::OutOfMemoryError&) {  // of this rank alone
+    throw;
   } catch (const std::exception& error) {
     find_lost(said(error), Broken::closed);
   }

@@ -9,6 +9,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -97,5 +98,26 @@ Result within(double seconds, Result otherwise, Function function) {
     return otherwise;
   }
 }
+
+// Asks the store the same thing again and again. A question whose answer is late is not asked a second time.
+template <class Answer>
+class Question {
+ public:
+  // Nothing where no answer came within the seconds, of which a late one has none more, or where the function threw.
+  template <class Function>
+  std::optional<Answer> ask(double seconds, Function function) {
+    const double patience = answer_.valid() ? 0 : seconds;
+    if (!answer_.valid()) answer_ = left_alone(std::move(function));
+    if (answer_.wait_for(std::chrono::duration<double>(patience)) != std::future_status::ready) return std::nullopt;
+    try {
+      return answer_.get();
+    } catch (const std::exception&) {
+      return std::nullopt;
+    }
+  }
+
+ private:
+  std::future<Answer> answer_;  // of a question that was asked and not answered yet
+};
 
 }  // namespace headscope

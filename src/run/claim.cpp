@@ -8,27 +8,19 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <mutex>
-#include <random>
-#include <sstream>
 #include <thread>
 
 #include "core/atomic_file.h"
-#include "core/config.h"
-#include "core/console.h"
 #include "core/interrupt.h"
-#include "core/json_text.h"
 #include "run/names.h"
 
 namespace headscope {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 constexpr std::size_t most_claim_bytes = 4096;
 
@@ -37,72 +29,6 @@ double boot_seconds() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-std::string first_line(const char* file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
-
-std::string this_machine() {
-  std::error_code error;
-  const std::string boot = first_line("/proc/sys/kernel/random/boot_id");
-  const std::string processes = fs::read_symlink("/proc/self/ns/pid", error).string();
-  return boot.empty() || processes.empty() ? "" : boot + " " + processes;
-}
-
-// When the process started: 0 where it is dead and not yet waited for. Nothing where that is not to be seen.
-std::optional<std::int64_t> start_of(std::int64_t process) {
-  const std::string line = first_line(fmt::format("/proc/{}/stat", process).c_str());
-  const std::size_t name_end = line.rfind(')');  // the name of the program may hold anything
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(line.substr(name_end + 1));
-  std::string state, skipped;
-  fields >> state;
-  if (state == "Z" || state == "X") return 0;
-  constexpr int fields_between = 18;  // proc(5): the state is the third field, the start the 22nd
-  for (int i = 0; i < fields_between; ++i) fields >> skipped;
-  std::int64_t start = 0;
-  return fields >> start ? std::optional(start) : std::nullopt;
-}
-
-std::string new_token() {
-  std::random_device random;
-  return std::to_string((static_cast<std::uint64_t>(random()) << 32 | random()) >> 1);
-}
-
-ClaimOwner this_process() {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return {host, ::getpid(), utc_now(), this_machine(), start_of(::getpid()).value_or(0), new_token()};
-}
-
-std::string text_of(const ClaimOwner& owner) {
-  return json_text({{"host", owner.host},
-                    {"process", owner.process},
-                    {"time", owner.time},
-                    {"machine", owner.machine},
-                    {"started", owner.started},
-                    {"token", owner.token}});
-}
-
-ClaimOwner owner_in(const std::string& text) {
-  const ordered_json claim = parse_json(text);
-  ClaimOwner owner{text_at(claim, "host"),    0, text_at(claim, "time"),
-                   text_at(claim, "machine"), 0, text_at(claim, "token")};
-  const auto number = [&](const char* key) {
-    return claim.is_object() && claim.contains(key) && claim[key].is_number_integer() ? claim[key].get<std::int64_t>()
-                                                                                      : 0;
-  };
-  owner.process = number("process");
-  owner.started = number("started");
-  // The token becomes a part of a file's name.
-  if (owner.token.empty() || owner.token.size() > 20 ||
-      !std::ranges::all_of(owner.token, [](char c) { return c >= '0' && c <= '9'; }))
-    owner.token = "0";
-  return owner;
 }
 
 // A claim as it is now.
@@ -136,8 +62,9 @@ std::optional<Seen> look_at(const fs::path& file) {
   std::string text(most_claim_bytes, '\0');
   const auto got = opened.read_at(std::as_writable_bytes(std::span(text)), 0);
   if (!got && errno == ESTALE) return std::nullopt;
-  text.resize(got.value_or(0));
-  return Seen{owner_in(text), facts.st_mtim};
+  if (!got) fail_runtime("cannot read {}: {}", file.string(), std::strerror(errno));
+  text.resize(*got);
+  return Seen{claim_owner_in(text), facts.st_mtim};
 }
 
 // A file of our own beside the claim, with what the claim is to say. It goes away with this object.
@@ -183,7 +110,7 @@ class Proposal {
   }
   void fill(const Descriptor& made, const fs::path& name) {
     struct stat facts {};
-    if (made.open() && made.write_at(text_of(owner_), 0) && ::fsync(made.get()) == 0 &&
+    if (made.open() && made.write_at(claim_text(owner_), 0) && ::fsync(made.get()) == 0 &&
         ::fstat(made.get(), &facts) == 0) {
       written_ = facts.st_mtim;
       return;
@@ -199,15 +126,7 @@ class Proposal {
   timespec written_{};
 };
 
-// A process of this machine that is no longer there. One that another user started may be hidden from us.
-bool is_dead(const ClaimOwner& owner) {
-  if (owner.machine.empty() || owner.machine != this_machine() || owner.process <= 0) return false;
-  if (::kill(static_cast<pid_t>(owner.process), 0) != 0 && errno == ESRCH) return true;
-  const std::optional<std::int64_t> start = start_of(owner.process);
-  return start && *start != owner.started;
-}
-
-// A time that is as far in the future is of a clock that was wrong: nobody would ever take over what has it.
+// A time that is as far in the future counts as lapsed, too: otherwise nobody could ever take the claim over.
 bool has_lapsed(const Seen& seen, const timespec& now, const ClaimTimes& times) {
   return is_dead(seen.owner) || std::abs(seconds_from(seen.renewed, now)) >= times.lapse;
 }
@@ -266,13 +185,17 @@ class Claim::Renewal {
   void check() {
     const std::scoped_lock lock(mutex_);
     if (is_old()) renew();
-    const std::optional<ClaimOwner> other = owner_of(file_);
-    lost_ = lost_ || !other || other->token != owner_.token;
+    std::optional<ClaimOwner> other;
+    try {
+      other = owner_of(file_);
+      lost_ = lost_ || !other || other->token != owner_.token;
+    } catch (const Error&) {  // a disk that cannot be read now: as long as the claim is new, nobody has taken it over
+    }
     if (!lost_ && !is_old()) return;
-    throw ClaimLost(Fault::runtime, other && other->token != owner_.token
-                                        ? fmt::format("{}: process {} on {} took this over", file_.string(),
-                                                      other->process, other->host)
-                                        : fmt::format("{}: the claim of this process is gone", file_.string()));
+    throw ClaimLost(Fault::runtime,
+                    other && other->token != owner_.token
+                        ? fmt::format("{}: {} took this over", file_.string(), owner_text(*other))
+                        : fmt::format("{}: the claim of this process is gone, or was not renewed", file_.string()));
   }
 
  private:
@@ -290,7 +213,7 @@ class Claim::Renewal {
     const auto got = opened.read_at(std::as_writable_bytes(std::span(text)), 0);
     if (!got) return;
     text.resize(*got);
-    if (owner_in(text).token != owner_.token)
+    if (claim_owner_in(text).token != owner_.token)
       lost_ = true;
     else if (::futimens(opened.get(), nullptr) == 0)  // no time: the server takes its own
       renewed_ = boot_seconds();
@@ -355,11 +278,6 @@ void Claim::check() {
   renewal_->check();
 }
 
-std::string owner_text(const ClaimOwner& owner) {
-  if (owner.host.empty() || owner.process <= 0) return "another process";
-  return fmt::format("process {} on {}", owner.process, on_one_line(excerpt(owner.host, 64)));
-}
-
 std::optional<ClaimOwner> owner_of(const fs::path& file) {
   const std::optional<Seen> seen = look_at(file);
   return seen ? std::optional(seen->owner) : std::nullopt;
@@ -368,6 +286,13 @@ std::optional<ClaimOwner> owner_of(const fs::path& file) {
 bool is_claimed(const fs::path& file, ClaimTimes times) {
   const std::optional<Seen> seen = look_at(file);
   return seen && !has_lapsed(*seen, Proposal(file).written(), times);
+}
+
+void remove_lapsed(const fs::path& file) {
+  try {
+    static_cast<void>(Claim::take(file));  // and releases it
+  } catch (const Error&) {                 // no room for a file: the claim has lapsed all the same
+  }
 }
 
 namespace {

@@ -10,7 +10,6 @@
 //   }                                                  // released
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "run/claim_owner.h"
 
 namespace headscope {
 
@@ -25,15 +25,6 @@ namespace headscope {
 struct ClaimTimes {
   double renew = 30;
   double lapse = 120;
-};
-
-struct ClaimOwner {
-  std::string host;
-  std::int64_t process = 0;
-  std::string time;          // UTC, by the owner's clock: when the claim was made
-  std::string machine;       // the boot of its kernel and its name space of processes; empty: not known
-  std::int64_t started = 0;  // when the process started, in ticks of its kernel: process numbers are used again
-  std::string token;         // digits; of this claim alone
 };
 
 // What was claimed belongs to another process now: this one was silent for too long.
@@ -63,14 +54,14 @@ class Claim {
   std::unique_ptr<Renewal> renewal_;
 };
 
-// "process 17 on node3"; "another process" where the claim does not say which.
-std::string owner_text(const ClaimOwner& owner);
-
 // Nothing where there is no claim. A damaged file has an owner without names.
 std::optional<ClaimOwner> owner_of(const std::filesystem::path& file);
 
 // Somebody has the claim: it is there and has not lapsed.
 bool is_claimed(const std::filesystem::path& file, ClaimTimes times = {});
+
+// Removes a claim that nobody has any more. One that another process has, or takes meanwhile, stays.
+void remove_lapsed(const std::filesystem::path& file);
 
 // The claims in a run folder: its own, and those of its trainings (TAG/claim.json, seed_N/TAG/claim.json).
 std::vector<std::filesystem::path> claims_in(const std::filesystem::path& run);

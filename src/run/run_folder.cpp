@@ -311,7 +311,7 @@ void RunFolder::put_in_order() {
 // Removes what processes left that are gone: their claims, and half-written files.
 void RunFolder::clear(const RunNames& names) const {
   for (const fs::path& claim : claims_in(root_))
-    if (!(held_ && claim == root_ / claim_name)) fs::remove(claim);
+    if (!(held_ && claim == root_ / claim_name)) remove_lapsed(claim);
   for (const fs::path& leftover : leftovers(root_, names)) remove_ours(root_, leftover);
 }
 
@@ -443,9 +443,14 @@ void RunFolder::note_failure(RunStatus status, const std::string& message) {
   if (!in_place) remove_ours(root_, writing_name);
   // Of a shared run, another process may have put it there.
   const bool is_aside = aside_ || (description_.shared && fs::exists(root_ / replaced_name / manifest_name, error));
-  if (is_aside && (!in_place || has_only_begun())) return put_back(root_, names_in(root_));
+  if (is_aside && (!in_place || (has_only_begun() && is_alone()))) return put_back(root_, names_in(root_));
   const bool is_as_it_was = already_complete_ || (keeps_status_ && !aside_);
   if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
+}
+
+// No other process has the run open, as far as locks reach. This one ends: it needs the lock that it shares no more.
+bool RunFolder::is_alone() const {
+  return !description_.shared || lock_file(lock_, LOCK_EX, root_, /*must=*/false);
 }
 
 // Waits some seconds for those who open or end the run, whatever signal came. A disk that has no room for a claim may

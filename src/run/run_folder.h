@@ -137,6 +137,7 @@ class RunFolder {
   void put_in_order();
   void clear(const RunNames& names) const;
   [[nodiscard]] bool others_at_work() const;
+  [[nodiscard]] bool is_alone() const;
   [[nodiscard]] bool hold_for_the_last_note();
   void open_existing(const RunFolderOptions& options, const nlohmann::ordered_json& manifest);
   void begin();

@@ -19,12 +19,6 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
   return found;
 }
 
-// The change that keeps probes between updates; empty where none is needed.
-std::string probes_between(const TrainOptions& options, std::int64_t accumulation) {
-  const std::int64_t updates = (options.probe_every + accumulation - 1) / accumulation;
-  return options.probe_every % accumulation == 0 ? "" : fmt::format(" train.probe_every={}", updates * accumulation);
-}
-
 // What to take where nothing keeps the tokens of an update.
 std::string next_accumulation(const TrainOptions& options, std::int64_t ranks) {
   const std::int64_t next = (options.accumulation + ranks - 1) / ranks * ranks;
@@ -35,6 +29,11 @@ std::string next_accumulation(const TrainOptions& options, std::int64_t ranks) {
 }
 
 }  // namespace
+
+std::string probes_between(const TrainOptions& options, std::int64_t accumulation) {
+  const std::int64_t updates = (options.probe_every + accumulation - 1) / accumulation;
+  return options.probe_every % accumulation == 0 ? "" : fmt::format(" train.probe_every={}", updates * accumulation);
+}
 
 std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std::int64_t ranks) {
   const std::int64_t sequences = options.batch * options.accumulation;

@@ -42,6 +42,9 @@ struct RanksOptions {
   }
 };
 
+// The change that keeps probes between updates of so many forward steps; empty where none is needed.
+std::string probes_between(const TrainOptions& options, std::int64_t accumulation);
+
 // A number of forward steps that so many ranks share and that the sequences of an update can be cut into: the next one
 // above the present one, whose batches need no more memory, or else the largest. Nothing where there is none.
 std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std::int64_t ranks);

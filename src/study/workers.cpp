@@ -215,7 +215,9 @@ class WorkerPool {
 
   // For a process of another command; that workers wait for one another at the end is no news.
   void show_waiting(const std::string& label, const ClaimOwner& owner) {
-    if (std::ranges::any_of(workers_, [&](const auto& worker) { return worker->process == owner.process; })) return;
+    if (std::ranges::any_of(workers_, [&](const auto& worker) { return worker->process == owner.process; }) &&
+        is_on_this_host(owner))
+      return;
     const std::string text = waiting_text(label, owner);
     if (printed_.insert(text).second) console_.info(text);
   }
@@ -300,7 +302,7 @@ class WorkerPool {
     return resume_hint(study_command, job_.folder.out) + flag;
   }
 
-  // The folder may hold a complete study without our doing: one that was to be replaced.
+  // The folder may hold an older complete study, which --overwrite was to replace.
   [[nodiscard]] bool result() const {
     if (concluded_) return true;
     if (stops_)

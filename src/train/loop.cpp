@@ -74,7 +74,7 @@ class TrainRun {
 
   TrainResult run_to_the_result() {
     std::optional<Divergence> divergence = train_or_diverge();
-    if (divergence) log_->append("warning", divergence->moment, divergence->found);
+    if (divergence) note("warning", divergence->moment, divergence->found);
     tables_->merge();
     TrainResult result{tables_->tracks(), tables_->losses(), seconds_ > 0 ? tokens_ / seconds_ : 0};
     if (ranks_.connected() && seconds_ > 0) result.exchange_share = exchange_seconds_ / seconds_;
@@ -149,12 +149,17 @@ class TrainRun {
     return ranks_.several() ? fmt::format(", on {} ranks", ranks_.size()) : "";
   }
 
+  // Among the events, which may be another process's by now: that is an error.
+  void note(std::string_view kind, const Moment& moment, std::string_view text) {
+    observer_.before_writing();
+    log_->append(kind, moment, text);
+  }
+
   // The first line of the text. The error that ends a training is the one to report: a folder that was moved away
   // refuses this note, too.
   void log_end(const char* phase, std::string_view text) noexcept {
     try {
-      observer_.before_writing();
-      log_->append("end", moment_now(), text.substr(0, text.find('\n')));
+      note("end", moment_now(), text.substr(0, text.find('\n')));
       progress_->enter(phase);
     } catch (const std::exception&) {
     }
@@ -206,12 +211,12 @@ class TrainRun {
       tables_->add_gains(measured, heads.gains, /*with_vectors=*/!job_.options.probes_at(update.before.step));
     }
     if (const auto spike = spikes_.add(update.after.step, update.loss))
-      log_->append("spike", update.after,
+      note("spike", update.after,
                    fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
                                spike->median));
     progress_->add(update.after, update.loss, tokens, seconds);
     for (const std::string& text : slow_ranks_.add(update.seconds, /*first_measures=*/update.measurer != nullptr)) {
-      log_->append("warning", update.after, text);
+      note("warning", update.after, text);
       observer_.warning(text);
     }
     last_loss_ = update.loss;
@@ -246,7 +251,7 @@ class TrainRun {
     tables_->add_gains(now, result.gains, /*with_vectors=*/true);
     state_.loss_sum = 0;
     state_.loss_count = 0;
-    log_->append("probe", now.moment,
+    note("probe", now.moment,
                  result.val_loss ? fmt::format("validation loss {:.4f}", *result.val_loss) : "heads before training");
     progress_->enter(phase::training);
   }
@@ -267,7 +272,7 @@ class TrainRun {
     flush();
     save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
     if (last_saved_ != state_.step)  // the last step may be saved twice
-      log_->append("checkpoint", moment_now(), fmt::format("{}/{}", checkpoints_name, checkpoint_name(state_.step)));
+      note("checkpoint", moment_now(), fmt::format("{}/{}", checkpoints_name, checkpoint_name(state_.step)));
     last_saved_ = state_.step;
     progress_->enter(phase::training);
   }

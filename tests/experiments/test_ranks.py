@@ -62,13 +62,20 @@ def messages(text: str) -> list[str]:
 class Processes:
     """A launched run: the process, its ranks, and what they said."""
 
-    def __init__(self, folder: Path, *arguments: object, environment: dict | None = None,
+    def __init__(self, test: Program, *arguments: object, environment: dict | None = None,
                  place: Path | None = None, before: Callable[[], object] | None = None) -> None:
-        self.errors = folder / f"errors-{random.random()}"
+        self.errors = test.folder / f"errors-{random.random()}"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen([str(program.headscope), "train", *map(str, arguments)],
                                             stdout=subprocess.DEVNULL, stderr=errors, cwd=place,
                                             preexec_fn=before, env={**os.environ, **(environment or {})})
+
+        test.addCleanup(self.end)
+
+    def end(self) -> None:
+        """Its ranks end with it."""
+        self.process.kill()
+        self.process.wait()
 
     def ranks(self, count: int) -> list[int]:
         while True:
@@ -87,7 +94,7 @@ class Processes:
         return self.process.wait(timeout=120)
 
     def said(self) -> list[str]:
-        return messages(self.errors.read_text())
+        return messages(self.errors.read_text(errors="replace"))
 
 
 def handles(process: int, number: int) -> bool:
@@ -126,7 +133,7 @@ class SameResults(Program):
         begin = ("--track-every", "3", "--out", out, "--ranks", 4)
         last = ""
         for arguments in ((*SETTINGS, *begin), ("--resume", "--out", out, "--ranks", 1)):
-            processes = Processes(self.folder, *arguments, *ONE_THREAD)
+            processes = Processes(self, *arguments, *ONE_THREAD)
             processes.wait_for_checkpoint(out, last)
             processes.process.send_signal(signal.SIGTERM)
             self.assertEqual(processes.ends(), INTERRUPTED, processes.said())
@@ -153,7 +160,7 @@ class Launchers(Program):
         port = free_port()
         rank_name, size_name, local_name = names
         common = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), size_name: str(count)}
-        return [Processes(self.folder, *arguments(rank), place=place(rank),
+        return [Processes(self, *arguments(rank), place=place(rank),
                           environment={**common, rank_name: str(rank), local_name: str(rank)})
                 for rank in range(count)]
 
@@ -169,7 +176,7 @@ class Launchers(Program):
 
     def test_OneRankThatIsAskedFor_IgnoresTheVariables(self):
         out = self.folder / "run"
-        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--ranks", 1, "--out", out,
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--ranks", 1, "--out", out,
                               environment={"RANK": "1", "WORLD_SIZE": "4", "MASTER_PORT": "1"})
         self.assertEqual(processes.ends(), DONE, processes.said())
         self.assertEqual(results(out), results(reference))
@@ -177,7 +184,7 @@ class Launchers(Program):
     def test_ABatchScriptOfSlurm_IsNoTask(self):
         environment = {"SLURM_JOB_ID": "7", "SLURM_PROCID": "0", "SLURM_NTASKS": "4"}
         out = self.folder / "run"
-        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--out", out,
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--out", out,
                               environment=environment)
         self.assertEqual(processes.ends(), DONE, processes.said())
         self.assertEqual(results(out), results(reference))
@@ -200,6 +207,12 @@ class Launchers(Program):
             self.assertIn(expected, said[0])
             self.assertFalse(out.exists())
 
+    def test_DataWhoseNameIsNoText_IsTheSameOnAllRanks(self):
+        data = os.fsdecode(bytes(self.folder) + b"/\xff.txt")
+        Path(data).write_text("The heads of a model attend to what was said before. " * 400)
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--data", data, "--ranks", 2, "--out", self.folder / "run")
+        self.assertEqual(processes.ends(), DONE, processes.said())
+
     def test_VariablesThatMakeNoSense_AreNamed(self):
         for environment, flags, expected in (
                 ({"RANK": "0"}, (), "RANK is set and WORLD_SIZE is not"),
@@ -210,7 +223,7 @@ class Launchers(Program):
                 ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, (),
                  "MASTER_ADDR is not set")):
             out = self.folder / "run"
-            processes = Processes(self.folder, *SETTINGS, "--out", out, *flags, environment=environment)
+            processes = Processes(self, *SETTINGS, "--out", out, *flags, environment=environment)
             self.assertEqual(processes.ends(), WRONG_USAGE)
             self.assertEqual(len(processes.said()), 1)
             self.assertIn(expected, processes.said()[0])
@@ -238,7 +251,7 @@ class Starts(Program):
         self.out = self.folder / "run"
 
     def rank(self, rank: int, size: int, *arguments: object, **environment: str) -> Processes:
-        return Processes(self.folder, *SETTINGS, *ONE_THREAD, "--set", "ranks.timeout=3", "--out", self.out, *arguments,
+        return Processes(self, *SETTINGS, *ONE_THREAD, "--set", "ranks.timeout=3", "--out", self.out, *arguments,
                          environment={"RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank),
                                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port), **environment})
 
@@ -287,7 +300,7 @@ class Starts(Program):
     def test_TwoRunsAtOnePort_DoNotMix(self):
         jobs = []
         for name in ("first", "second"):
-            ranks = [Processes(self.folder, *SETTINGS, *ONE_THREAD, "--track-every", "3", *LONG, "--out", self.folder / name,
+            ranks = [Processes(self, *SETTINGS, *ONE_THREAD, "--track-every", "3", *LONG, "--out", self.folder / name,
                                environment={"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2",
                                             "OMPI_COMM_WORLD_LOCAL_RANK": str(rank), "PMIX_NAMESPACE": name,
                                             "MASTER_PORT": str(self.port)}) for rank in range(2)]
@@ -307,24 +320,26 @@ class Starts(Program):
                 break
             except ConnectionRefusedError:
                 self.assertIsNone(first.process.poll(), first.errors.read_text())
+                time.sleep(0.01)
         for rank in (first, second):
             while not handles(rank.process.pid, signal.SIGINT):
                 self.assertIsNone(rank.process.poll(), rank.errors.read_text())
+                time.sleep(0.01)
         for rank in (first, second):
             rank.process.send_signal(signal.SIGINT)
         self.end([first, second], [INTERRUPTED] * 2, "interrupted before all ranks had come")
 
     def test_TooFewFiles_AreSaidOnce(self):
-        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.out,
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.out,
                               before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20)))
         self.end([processes], [FAILED], "rank 0 of 4: may open 20 files at once, and 4 ranks need ", "ulimit -n")
 
     def test_ALowLimitOfFiles_IsRaisedAsFarAsTheUserMay(self):
-        self.assertEqual(Processes(self.folder, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.out,
+        self.assertEqual(Processes(self, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.out,
                                    before=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (20, 64))).ends(), DONE)
 
     def test_IgnoredEndsOfChildren_AreSeen(self):
-        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--ranks", 2, "--out", self.out,
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--ranks", 2, "--out", self.out,
                               before=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
         self.assertEqual(processes.ends(), DONE, processes.said())
 
@@ -332,7 +347,7 @@ class Starts(Program):
 class Failures(Program):
     def started(self, ranks: int, *arguments: object) -> tuple[Processes, Path, list[int]]:
         out = self.folder / f"run-{random.random()}"
-        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--ranks", ranks, "--out", out,
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--track-every", "3", "--ranks", ranks, "--out", out,
                               *arguments)
         return processes, out, processes.ranks(ranks)
 
@@ -427,6 +442,17 @@ class Failures(Program):
             os.kill(process, signal.SIGTERM)
         self.assertIn("state saved; go on with: ", self.ended(processes, ranks, INTERRUPTED))
 
+    def test_ASignalThatIsIgnored_IsNoRequest(self):
+        out = self.folder / "run"
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, *LONG, "--ranks", 2, "--out", out,
+                              before=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))  # as nohup does
+        ranks = processes.ranks(2)
+        processes.wait_for_checkpoint(out)
+        processes.process.send_signal(signal.SIGHUP)
+        time.sleep(0.6)
+        processes.process.send_signal(signal.SIGTERM)
+        self.assertIn("state saved; go on with: ", self.ended(processes, ranks, INTERRUPTED))
+
     def test_ASecondRequest_EndsAllAtOnce(self):
         processes, out, ranks = self.started(2, *LONG, "--set", "train.checkpoint_every=1")
         processes.wait_for_checkpoint(out)
@@ -441,6 +467,7 @@ class Failures(Program):
         os.kill(ranks[3], signal.SIGSTOP)  # so that not all come
         while not handles(ranks[0], signal.SIGTERM):
             self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+            time.sleep(0.01)
         os.kill(ranks[2], signal.SIGKILL)
         os.kill(ranks[3], signal.SIGKILL)
         self.assertIn(f"rank 2 of 4 (process {ranks[2]}) was ended by signal 9 (Killed)", self.ended(processes, ranks, FAILED))
@@ -451,6 +478,7 @@ class Failures(Program):
         os.kill(ranks[3], signal.SIGSTOP)
         while not handles(ranks[1], signal.SIGTERM):
             self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+            time.sleep(0.01)
         os.kill(ranks[0], signal.SIGKILL)
         os.kill(ranks[3], signal.SIGCONT)
         self.assertIn("rank 0 of 4 (process ", self.ended(processes, ranks, FAILED))
@@ -460,6 +488,7 @@ class Failures(Program):
         os.kill(ranks[3], signal.SIGSTOP)
         while not handles(ranks[0], signal.SIGTERM):
             self.assertIsNone(processes.process.poll(), processes.errors.read_text())
+            time.sleep(0.01)
         begin = time.monotonic()
         os.kill(ranks[0], signal.SIGTERM)
         time.sleep(1)
@@ -469,7 +498,7 @@ class Failures(Program):
 
     def test_WithoutRoomForACheckpoint_TheFirstRankSaysItOnce(self):
         limit = 30_000  # bytes of a file: what is written before a checkpoint is smaller
-        processes = Processes(self.folder, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.folder / "small",
+        processes = Processes(self, *SETTINGS, *ONE_THREAD, "--ranks", 4, "--out", self.folder / "small",
                               before=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
                                               resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))))
         begin = time.monotonic()

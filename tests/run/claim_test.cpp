@@ -45,7 +45,7 @@ pid_t in_a_process(const std::function<void()>& body) {
 
 int exit_code(pid_t child) {
   int status = 0;
-  ::waitpid(child, &status, 0);
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -368,7 +368,9 @@ TEST(SharedRun, TwoThatOpenItAtOnceDoNotWaitForOneAnother) {
     });
     const Descriptor probe(::open(lock.c_str(), O_RDONLY | O_CLOEXEC));
     wait_until([&] {
-      const bool is_there = ::flock(probe.get(), LOCK_EX | LOCK_NB) != 0 || ::waitpid(child, nullptr, WNOHANG) != 0;
+      siginfo_t ended{};
+      ::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT);
+      const bool is_there = ::flock(probe.get(), LOCK_EX | LOCK_NB) != 0 || ended.si_pid == child;
       ::flock(probe.get(), LOCK_UN);
       return is_there;
     });
