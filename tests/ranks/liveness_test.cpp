@@ -73,5 +73,27 @@ TEST_F(Liveness, TheStoreStaysForARankThatIsAtWork) {
   left.get();
 }
 
+// A store that answers late is asked again when it has answered.
+TEST(Question, IsNotAskedTwice_AndItsLateAnswerIsHeard) {
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  const auto asked = std::make_shared<std::atomic<int>>(0);
+  const auto store = [asked, released] {
+    ++*asked;
+    released.wait();
+    return asked->load();
+  };
+  Question<int> question;
+  EXPECT_EQ(question.ask(0.01, store), std::nullopt);
+  EXPECT_EQ(question.ask(0.01, store), std::nullopt);
+  EXPECT_EQ(*asked, 1);
+  release.set_value();
+  std::optional<int> answer;
+  while (!answer) answer = question.ask(60, store);
+  EXPECT_EQ(answer, 1);
+  EXPECT_EQ(question.ask(60, store), 2);
+  EXPECT_EQ(question.ask(60, []() -> int { throw std::runtime_error("gone"); }), std::nullopt);
+}
+
 }  // namespace
 }  // namespace headscope

@@ -423,6 +423,17 @@ TEST(SharedRun, ItsEndRemovesWhatAKilledProcessLeft) {
   EXPECT_FALSE(fs::exists(late));
 }
 
+TEST(SharedRun, ItsEndLeavesTheClaimsOfOthers) {
+  const TemporaryFolder folder;
+  const fs::path training = folder / "run" / "QK";
+  RunFolder run(joining(folder / "run"), shared_run());
+  fs::create_directories(training);
+  const auto claim = Claim::take(training / claim_name);
+  run.hold();
+  run.finish(RunStatus::complete, {});
+  EXPECT_TRUE(is_claimed(training / claim_name));
+}
+
 TEST(SharedRun, TheLastToStopSaysHowItEnded) {
   const TemporaryFolder folder;
   const auto status = [&] { return read_manifest(folder / "run").at("status").get<std::string>(); };
@@ -462,6 +473,26 @@ TEST(SharedRun, OneThatLeavesItToOthersPutsNothingBack) {
   RunFolder second(joining(folder / "run"), shared_run());
   fail(second);
   EXPECT_EQ(read_file(manifest), complete);
+}
+
+TEST(SharedRun, NothingIsPutBackUnderAProcessThatJoined) {
+  const TemporaryFolder folder;
+  const auto status = [&] { return read_manifest(folder / "run").at("status").get<std::string>(); };
+  const auto fail = [](RunFolder& run) {
+    EXPECT_THROW(run.live([]() -> int { throw Error(Fault::runtime, "no memory"); }), Error);
+  };
+  {
+    RunFolder before(joining(folder / "run"), shared_run());
+    before.hold();
+    before.finish(RunStatus::complete, {});
+  }
+  auto first = std::make_unique<RunFolder>(RunFolderOptions{folder / "run", /*overwrite=*/true}, shared_run());
+  RunFolder second(joining(folder / "run"), shared_run());  // it has no claim yet
+  fail(*first);
+  first.reset();
+  EXPECT_EQ(status(), "failed");
+  fail(second);
+  EXPECT_EQ(status(), "complete");
 }
 
 TEST(SharedRun, WhoeverWorksOnItSaysThatItRuns) {
