@@ -60,11 +60,7 @@ void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const ch
                   const char* type, const char* help) {
   command
       .add_option_function<std::string>(
-          flag,
-          [&entries, flag, key](const std::string& value) {
-            entries.push_back({key, value, flag});
-          },
-          help)
+          flag, [&entries, flag, key](const std::string& value) { entries.push_back({key, value, flag}); }, help)
       ->type_name(type);
 }
 
@@ -86,8 +82,9 @@ std::vector<ConfigEntry> all_entries(const std::filesystem::path& config, const 
   return entries;
 }
 
-std::string millions(std::int64_t count) {
+std::string parameters_text(std::int64_t count) {
   const double value = static_cast<double>(count) / 1e6;
+  if (value >= 1000) return fmt::format("{:.2f} G", value / 1000);
   return fmt::format("{:.{}f} M", value, value < 10 ? 2 : 1);
 }
 

@@ -112,7 +112,7 @@ Options setup_over(const RunFolderOptions& folder, const char* command, const st
 }
 
 // A number with as many digits as make sense: "0.61 M", "49.2 M".
-std::string millions(std::int64_t count);
+std::string parameters_text(std::int64_t count);
 
 // One flag for each field of an options struct: --max-tokens-per-head for max_tokens_per_head, --no-checks for checks,
 // which is true unless said otherwise. Values go to `entries`, to be applied after the configuration file.
@@ -127,9 +127,7 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
       command
           .add_flag_callback(
               flag,
-              [&entries, name, flag, turned = value ? "false" : "true"] {
-                entries.push_back({name, turned, flag});
-              },
+              [&entries, name, flag, turned = value ? "false" : "true"] { entries.push_back({name, turned, flag}); },
               value ? fmt::format("Leave out: {}", help) : help)
           ->group("Configuration");
     } else {
@@ -142,9 +140,7 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
       command
           .add_option_function<std::string>(
               names,
-              [&entries, name, flag](const std::string& text_value) {
-                entries.push_back({name, text_value, flag});
-              },
+              [&entries, name, flag](const std::string& text_value) { entries.push_back({name, text_value, flag}); },
               text)
           ->type_name(std::is_arithmetic_v<T> || IsOptional<T>::value ? "N" : "TEXT")
           ->group("Configuration");

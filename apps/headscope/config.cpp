@@ -34,26 +34,22 @@ std::vector<KeyTable> all_tables(const std::string& preset) {
           {"surgery", config_keys(SurgeryOptions())}};
 }
 
-// Those that `asked` names: a key, a part ("optim"), the last part of a key, or a command.
+// Those that `asked` names: a command, a key, a part ("optim"), or the last part of a key.
 void keep_asked(std::vector<KeyTable>& tables, const std::string& asked) {
-  const std::vector<KeyTable> all = tables;
+  const auto is_of_command = [&](const KeyTable& table) {
+    return (", " + table.commands + ",").find(", " + asked + ",") != std::string::npos;
+  };
+  const bool is_command = std::ranges::any_of(tables, is_of_command);
   std::vector<std::string> known;
-  bool found = false;
   for (KeyTable& table : tables) {
     for (const ConfigKey& key : table.keys) known.push_back(key.key);
     std::erase_if(table.keys, [&](const ConfigKey& key) {
+      if (is_command) return !is_of_command(table);
       return key.key != asked && !key.key.starts_with(asked + ".") && !key.key.ends_with("." + asked);
     });
-    found = found || !table.keys.empty();
-  }
-  if (!found) {
-    tables = all;
-    std::erase_if(tables, [&](const KeyTable& table) {
-      return (", " + table.commands + ",").find(", " + asked + ",") == std::string::npos;
-    });
-    if (tables.empty()) fail_unknown_key({asked, "", "config"}, known, Setup::usual_words());
   }
   std::erase_if(tables, [](const KeyTable& table) { return table.keys.empty(); });
+  if (tables.empty()) fail_unknown_key({asked, "", "config"}, known, Setup::usual_words());
 }
 
 void print_table(const KeyTable& table) {

@@ -41,7 +41,7 @@ int dry_run(const Setup& setup, const std::string& theme, std::int64_t runs, con
     return 0;
   }
   fmt::print("  preset      {}: {} parameters ({} in the layers' matrices)\n", setup.preset,
-             millions(each.parameters.total), millions(each.parameters.matrices));
+             parameters_text(each.parameters.total), parameters_text(each.parameters.matrices));
   if (!of.empty()) fmt::print("  runs        {} ({})\n", with_separators(runs), of);
   fmt::print("  each run    {} in {} step{}, {} probe{}\n", tokens_text(each.tokens), with_separators(each.steps),
              each.steps == 1 ? "" : "s", with_separators(each.probes), each.probes == 1 ? "" : "s");

@@ -137,9 +137,10 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
                                   format_duration(many.side_by_side), gpu_time(many.gpu_hours),
                                   idle == 0 ? "" : fmt::format(", {} idle", counted(idle, "GPU"))));
   if (gpus > 1 && plan.fits(plan.one()))
-    print_line(*plan.fits(plan.one()) ? "" : "warning",
-               fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes_text(plan.one().memory.total()),
-                           *plan.fits(plan.one()) ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
+    print_line(
+        *plan.fits(plan.one()) ? "" : "warning",
+        fmt::format("each of them takes {} GB of its GPU: {} its {} GB", gigabytes_text(plan.one().memory.total()),
+                    *plan.fits(plan.one()) ? "fits" : "does not fit", amount_text(*plan.cluster.memory_gb)));
   if (gpus > 1)
     print_line("instead", fmt::format("one run after another, each on {} ranks: {} in all; {}", with_separators(gpus),
                                       plan.asked().updates == 0 ? "-" : format_duration(many.one_after_another),
@@ -150,7 +151,8 @@ void print_study(const ScalePlan& plan, const PlannedRuns& runs) {
                                                         with_separators(plan.asked().tokens_per_update),
                                                         with_separators(plan.one().updates))));
   print_line("how", "side by side: 'study --devices all' on a machine, the same command as Slurm tasks on several");
-  if (gpus > 1) print_line("", "on ranks: only 'train' has them, one command for each condition and seed");
+  if (gpus > 1)
+    print_line("", "on ranks: only 'train' has them, one command for each condition and seed; it gives no verdict");
   fmt::print("\n");
 }
 
@@ -164,7 +166,7 @@ void print_plan(const ScalePlan& plan, const Setup& setup, const PlannedRuns& ru
   const RankPlan& asked = plan.asked();
   const ParameterCounts parameters = count_parameters(setup.model);
   print_line("preset", fmt::format("{}: {} parameters ({} in the layers' matrices)", setup.preset,
-                                   millions(parameters.total), millions(parameters.matrices)));
+                                   parameters_text(parameters.total), parameters_text(parameters.matrices)));
   if (!runs.of.empty()) print_line("runs", fmt::format("{} ({})", with_separators(runs.runs), runs.of));
   print_line(runs.of.empty() ? "plan" : "one run",
              fmt::format("{} on {} of {}, {} in {}{}", counted(asked.ranks, "rank"), counted(asked.nodes, "node"),

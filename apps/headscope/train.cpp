@@ -31,13 +31,15 @@ void check_place(const RankPlace& place, const std::optional<std::int64_t>& rank
                place.said_by, place.size);
 }
 
-// Every rank meets what is wrong with the command line; the first one says it.
+// Every rank meets what is wrong with the command line; the first one says it. Where nothing says which ranks are on
+// one machine, somebody started each of them by hand, and may have typed one wrong: then each says it.
 template <class Function>
 auto said_by_first(const RankPlace& place, Function function) {
   try {
     return function();
   } catch (const Error& error) {
-    throw Error(error.fault(), place.first() ? error.what() : "");
+    if (place.first()) throw;
+    throw Error(error.fault(), place.knows_local_rank ? "" : fmt::format("{}: {}", place.name(), error.what()));
   }
 }
 
@@ -65,8 +67,8 @@ void print(const TrainRunOutcome& outcome) {
   if (outcome.summary.findings) fmt::print("{}\n", to_terminal(*outcome.summary.findings));
   if (outcome.summary.roles) fmt::print("{}\n", to_terminal(*outcome.summary.roles));
   if (outcome.ranks > 1 && !std::isnan(outcome.exchange_share))
-    fmt::print("{} ranks: {} tokens/s, {:.0f} % of the time exchanging and waiting for others\n\n", outcome.ranks,
-               with_separators(std::llround(outcome.tokens_per_s)), 100 * outcome.exchange_share);
+    fmt::print("{} ranks: {} tokens/s in updates, {:.0f} % of that time exchanging and waiting for others\n\n",
+               outcome.ranks, with_separators(std::llround(outcome.tokens_per_s)), 100 * outcome.exchange_share);
   fmt::print("summary.md, tables and plots/: {}\n", visible(outcome.out));
 }
 
@@ -209,7 +211,7 @@ TrainRunJob job_on(const RankPlace& place, std::int64_t ranks, const TrainFlags&
   TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
                   flags.folder, flags.theme, place};
   validate(job.options);
-  check_ranks(job.options.train, ranks);
+  check_ranks(job.options.train, ranks, flags.folder.resume && is_run(flags.folder.out));
   theme_named(job.theme);
   job.place.run += "/" + job.folder.out.string();  // runs that meet at one port by mistake differ in it
   return job;

@@ -47,7 +47,8 @@ std::string with_separators(std::int64_t count) {
 
 std::string tokens_text(std::int64_t count) {
   if (count < 1'000'000) return with_separators(count) + (count == 1 ? " token" : " tokens");
-  return fmt::format("{:.1f} M tokens", static_cast<double>(count) / 1e6);
+  const bool is_giga = count >= 1'000'000'000;
+  return fmt::format("{:.1f} {} tokens", static_cast<double>(count) / (is_giga ? 1e9 : 1e6), is_giga ? "G" : "M");
 }
 
 std::size_t width_of(std::string_view text) {

@@ -92,7 +92,8 @@ class StudyTraining {
 
   // Returns when all runs have results. Throws Error(Fault::runtime) when some failed, and all others have them.
   void train_all() {
-    constexpr int rounds_per_age = 10;  // to look at ages writes a file, and claims of other machines take minutes to lapse
+    constexpr int rounds_per_age =
+        10;  // to look at ages writes a file, and claims of other machines take minutes to lapse
     for (int round = 0;; ++round) {
       const FailedRuns failed = board_.failed();
       switch (train_next(failed, /*by_age=*/round % rounds_per_age == 0)) {
@@ -126,10 +127,17 @@ class StudyTraining {
 
   [[nodiscard]] double tokens_per_s() const { return tokens_per_s_; }
 
-  // Of a study that goes on: "3 of 6 runs are done".
+  // Of a study that goes on: "3 of 6 runs are done; process 17 on node3 trains A QK seed 43".
   void say_what_is_done() const {
     const auto done = std::ranges::count_if(runs_, [&](const StudyRun& one) { return has_results(one); });
-    if (done > 0) run_.console.info(fmt::format("{} of {} runs {} done", done, runs_.size(), done == 1 ? "is" : "are"));
+    std::string others;
+    for (const StudyRun& one : runs_) {
+      const fs::path claim = run_.folder.path() / one.place() / claim_name;
+      if (const auto owner = owner_of(claim); owner && !has_results(one) && is_claimed(claim))
+        others += fmt::format("; {} trains {}", owner_text(*owner), label_of(job_, one.seed, one.condition));
+    }
+    if (done > 0 || !others.empty())
+      run_.console.info(fmt::format("{} of {} runs {} done{}", done, runs_.size(), done == 1 ? "is" : "are", others));
   }
 
  private:

@@ -4,6 +4,7 @@
 #include <torch/headeronly/version.h>
 
 #include "core/interrupt.h"
+#include "core/parallel.h"
 #include "experiments/training_run.h"
 #include "figures/figure.h"
 #include "heads/training_log.h"
@@ -140,6 +141,14 @@ void warn_of_other_order(const TrainingRun& run, const Ranks& ranks) {
                                is_in_order ? in_order : otherwise));
 }
 
+// Ranks of --ranks are all on this machine.
+void warn_of_few_cores(const RankPlace& place, const ComputeDevice& device, Console& console) {
+  const std::size_t cores = available_cores();
+  if (!place.launched_here || !device.device.is_cpu() || static_cast<std::size_t>(place.size) <= cores) return;
+  console.warn(fmt::format("{} ranks share {} core{}: they wait for one another, and fewer may be faster", place.size,
+                           cores, cores == 1 ? "" : "s"));
+}
+
 // The first rank, or the only one: all files are its own.
 TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
   take_device(job, device_of(job));
@@ -150,6 +159,7 @@ TrainRunOutcome lead(TrainRunJob job, const Ranks& ranks, Console& console) {
       job, train_command, std::move(facts), {job.options.seed}, /*shared=*/false, console,
       [&](const ComputeDevice& device, const Corpus& corpus) { ranks.compare(common_facts(job, device, corpus)); });
   warn_of_other_order(run, ranks);
+  warn_of_few_cores(job.place, run.device, console);
   if (ranks.several() && !run.folder.already_complete())
     console.info(ranks_text(ranks, run.device, has_same_threads(run.folder, run.device)));
   return run.folder.live([&] { return with_short_torch_errors([&] { return run_in_folder(job, run, ranks); }); });

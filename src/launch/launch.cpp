@@ -154,7 +154,7 @@ class RankProcesses {
         ranks_, [&](const Rank& rank) { return rank.was_killed() && !killed_here_.contains(rank.process); });
     const bool is_killed = killed != ranks_.end();
     if (std::ranges::any_of(ranks_, [](const Rank& rank) { return rank.code() != 0 && !rank.is_silent(); })) {
-      if (is_killed) Console().warn(killed_text(*killed));
+      if (is_killed) Console().warn(fmt::format("{}; {}", killed_text(*killed), hint()));
       return;
     }
     if (is_killed) fail_runtime("{}; {}", killed_text(*killed), hint());

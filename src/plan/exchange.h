@@ -6,9 +6,10 @@
 namespace headscope {
 
 // Seconds of a step of a ring, inside a node and to another one: what NCCL itself reckons with (graph/tuning.cc, ring,
-// simple protocol, which large messages take). These are constants by which it chooses an algorithm, not measured times;
-// of machines with AMD CPUs it reckons with 6 µs inside a node. NCCL adds 8.4 µs for each operation, which is left out here. Of its
-// protocol LL128, which it may take for the small messages of losses and norms, it reckons with 1.9 and 4.0 µs.
+// simple protocol, which large messages take). These are constants by which it chooses an algorithm, not measured
+// times; of machines with AMD CPUs it reckons with 6 µs inside a node. NCCL adds 8.4 µs for each operation, which is
+// left out here. Of its protocol LL128, which it may take for the small messages of losses and norms, it reckons
+// with 1.9 and 4.0 µs.
 constexpr double link_latency = 3.4e-6, nic_latency = 14e-6;
 
 // Of a reduce-scatter, or an all-gather, of memory that has so many bytes on every rank, in flat rings over all ranks:

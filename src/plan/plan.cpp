@@ -91,8 +91,8 @@ std::vector<std::int64_t> shown_ranks(std::int64_t ranks, const Cluster& cluster
   return shown;
 }
 
-// They are those of good networks and of messages of gigabytes. Half is chosen: llmq's figures are as if the one inside a
-// node were about that (docs/plan.md).
+// They are those of good networks and of messages of gigabytes. Half is chosen: llmq's figures are as if the one inside
+// a node were about that (docs/plan.md).
 Cluster with_half_of_what_no_file_gives(Cluster cluster) {
   if (!cluster.gives("link_gb_s")) cluster.link_gb_s /= 2;
   if (!cluster.gives("nic_gb_s")) cluster.nic_gb_s /= 2;
@@ -103,9 +103,8 @@ double low_tokens_per_s(const Planner& planner, RankPlan asked) {
   const Cluster slower = with_half_of_what_no_file_gives(planner.cluster);
   Planner{planner.setup, slower, planner.kind, planner.speed, planner.ordered, most_loss_published}.add_times(asked);
   if (asked.ranks > 1)
-    asked.copying =
-        std::max(asked.copying, most_seconds_of_ranks(count_parameters(planner.setup.model).total,
-                                                      asked.accumulation / asked.ranks));
+    asked.copying = std::max(asked.copying, most_seconds_of_ranks(count_parameters(planner.setup.model).total,
+                                                                  asked.accumulation / asked.ranks));
   return asked.tokens_per_s();
 }
 

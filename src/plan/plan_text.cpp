@@ -78,8 +78,14 @@ std::string batch_warning(const ScalePlan& plan, const TrainOptions& train) {
       "batch: {} tokens an update are about {} times the critical batch, {} tokens (explained below): beyond it, more "
       "tokens an update save few updates",
       with_separators(plan.asked().tokens_per_update), times, short_count(plan.critical_batch));
-  if (plan.useful_ranks > 0)
-    text += fmt::format("; with train.batch={}, {} stay below it", train.batch, counted(plan.useful_ranks, "rank"));
+  const double of_a_step = static_cast<double>(train.batch * train.seq_len * plan.asked().ranks);
+  const auto steps = static_cast<std::int64_t>(plan.critical_batch / of_a_step);  // of each rank
+  if (steps > 0)
+    text += fmt::format("; --set train.accumulation={}{} stays below it", steps * plan.asked().ranks,
+                        probes_between(train, steps * plan.asked().ranks));
+  else if (plan.useful_ranks > 0)
+    text += fmt::format("; {} with one forward step of train.batch={} each stay below it",
+                        counted(plan.useful_ranks, "rank"), train.batch);
   return text;
 }
 
@@ -199,6 +205,14 @@ std::string other_runs_text(const ScalePlan& plan, const TrainOptions& train) {
   if (others.empty()) return "";
   return fmt::format(". Their runs differ, too, because a run is whole updates: {} instead of {}",
                      fmt::join(others, ", "), tokens_text(train.tokens));
+}
+
+// What gives all rows updates of the same tokens.
+std::string equal_rows_text(const ScalePlan& plan, const TrainOptions& train) {
+  const std::int64_t accumulation = plan.asked().accumulation;
+  if (std::ranges::any_of(plan.rows, [&](const RankPlan& row) { return accumulation % row.ranks != 0; })) return "";
+  return fmt::format(". Rows of one training: --set train.accumulation={}{}", accumulation,
+                     probes_between(train, accumulation));
 }
 
 std::string speed_note(const Setup& setup) {
@@ -327,7 +341,7 @@ std::vector<std::string> actions_of(const ScalePlan& plan, const Setup& setup) {
         "the rows of the table are different trainings: their updates have different numbers of tokens. The table "
         "compares the speed of updates, not the time to a loss. 'A GPU against one' compares a rank with one GPU whose "
         "updates have as many tokens as those of the row" +
-        other_runs_text(plan, setup.train));
+        other_runs_text(plan, setup.train) + equal_rows_text(plan, setup.train));
   return actions;
 }
 

@@ -202,7 +202,7 @@ class Rendezvous {
   }
 
   void wait_for_all(const C10dStore& store) const {
-    constexpr double seconds_of_patience = 10;
+    constexpr double seconds_of_patience = 3;
     for (bool has_said = !place_.first(); !store->check({all_key});) {
       if (!has_said && seconds_since(start_) > seconds_of_patience) {
         say_(fmt::format("waits for {} at {}, {:g} s at most", missing_ranks(store), address(place_), timeout_));
@@ -227,8 +227,8 @@ class Rendezvous {
   }
 
   [[nodiscard]] std::string missing_text(const C10dStore& store) const {
-    return fmt::format("{} did not come to {} within {:g} s; start all of them, or see {}", missing_ranks(store),
-                       address(place_), timeout_, place_.said_by);
+    return fmt::format("{} did not come to {} within {:g} s; start all of them, look whether they ended, or see {}",
+                       missing_ranks(store), address(place_), timeout_, place_.said_by);
   }
 
   const RankPlace& place_;

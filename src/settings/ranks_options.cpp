@@ -47,8 +47,13 @@ std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std
   return best;
 }
 
-void check_ranks(const TrainOptions& options, std::int64_t ranks) {
+void check_ranks(const TrainOptions& options, std::int64_t ranks, bool goes_on) {
   if (options.accumulation % ranks == 0) return;
+  if (goes_on)
+    fail_input(
+        "{} ranks cannot share train.accumulation={} evenly, with which the run began; it goes on with {} rank{}",
+        ranks, options.accumulation, fmt::join(divisors(options.accumulation), ", "),
+        options.accumulation == 1 ? "" : "s");
   const std::int64_t sequences = options.batch * options.accumulation;
   const auto steps = shared_accumulation(options, ranks);
   fail_input("{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", ranks, options.accumulation,

@@ -35,7 +35,8 @@ struct RanksOptions {
     constexpr double most = 7 * 24 * 3600;
     visit("ranks.backend", self.backend, "Between ranks: auto (nccl on GPUs, gloo on CPUs), nccl or gloo");
     visit("ranks.reduce", self.reduce,
-          "How ranks add gradients: ordered (in the order of forward steps; on CPUs bit for bit as one process), ring (in "
+          "How ranks add gradients: ordered (in the order of forward steps; on CPUs bit for bit as one process), ring "
+          "(in "
           "the backend's order; less traffic where a rank makes several forward steps), or auto (ordered "
           "with gloo, ring with nccl)");
     visit("ranks.timeout", self.timeout, "Seconds that a rank waits for the others", NumberRange{1, most});
@@ -51,6 +52,6 @@ std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std
 
 // Throws Error(Fault::input) where so many ranks cannot share the forward steps of an update evenly. The error names
 // the numbers that can, and the batch and accumulation that keep the tokens of an update.
-void check_ranks(const TrainOptions& options, std::int64_t ranks);
+void check_ranks(const TrainOptions& options, std::int64_t ranks, bool goes_on = false);
 
 }  // namespace headscope

@@ -56,8 +56,10 @@ struct Worker {
   pid_t process = -1;  // -1: gone
   Descriptor to, from, errors;
   Lines messages, texts;
-  std::string run, label;  // what it trains
-  int idle_deaths = 0;     // of its processes, one after another, none of which had a run
+  std::string run, label;   // what it trains
+  Clock::time_point taken;  // when it said so
+  bool was_silent = false;  // and is killed for it
+  int idle_deaths = 0;      // of its processes, one after another, none of which had a run
   std::unique_ptr<Progress> progress;
   bool has_failed = false;        // it said that its run failed
   bool says_what_failed = false;  // it ended because no run is left but those that failed
@@ -99,6 +101,7 @@ class WorkerPool {
         listen(*worker);
         reap(*worker);
       }
+      kill_silent_ones();
     }
     return result();
   }
@@ -195,6 +198,7 @@ class WorkerPool {
       worker.idle_deaths = 0;
       worker.run = text_at(message, "run");
       worker.label = text_at(message, "label");
+      worker.taken = Clock::now();
     } else if (say == "begin") {
       worker.progress = std::make_unique<Progress>(console_, worker.label, "steps", count("steps"), count("done"));
     } else if (say == "step" && worker.progress) {
@@ -206,7 +210,7 @@ class WorkerPool {
       worker.has_failed = true;
       note_failure(text_at(message, "run"), text_at(message, "label"), error());
     } else if (say == "concluded") {
-      concluded_ = true;
+      concluded_ = Clock::now();
     } else if (say == "stopped") {
       worker.ending = error();
       worker.says_what_failed = message.value("failed_runs", false);
@@ -234,6 +238,27 @@ class WorkerPool {
     console_.warn(failed_run_text(label, error));
   }
 
+  // A worker that is stopped, or that hangs, neither ends nor goes on. Another one has taken its run over, or the study
+  // is complete.
+  void kill_silent_ones() {
+    constexpr double seconds_to_end = 60;
+    const bool is_over = concluded_ && seconds_since(*concluded_) > seconds_to_end;
+    for (const auto& worker : workers_) {
+      if (worker->process < 0 || worker->was_silent) continue;
+      const bool has_lost_its_run = std::ranges::any_of(workers_, [&](const auto& other) {
+        return other != worker && !worker->run.empty() && other->run == worker->run && other->taken > worker->taken;
+      });
+      if (!has_lost_its_run && !is_over) continue;
+      console_.warn(has_lost_its_run
+                        ? fmt::format("{} (process {}) was silent for {:.0f} s; {} is taken over", worker->name,
+                                      worker->process, ClaimTimes().lapse, worker->label)
+                        : fmt::format("{} (process {}) did not end; it is killed", worker->name, worker->process));
+      worker->was_silent = true;
+      worker->progress.reset();
+      ::kill(worker->process, SIGKILL);
+    }
+  }
+
   // What a worker that is gone means for the others.
   void reap(Worker& worker) {
     int status = 0;
@@ -242,7 +267,10 @@ class WorkerPool {
     worker.process = -1;
     listen(worker);  // what it said last
     worker.progress.reset();
-    if (WIFSIGNALED(status))
+    const bool was_silent = std::exchange(worker.was_silent, false);
+    if (WIFSIGNALED(status) && was_silent && !concluded_)
+      start(worker);
+    else if (WIFSIGNALED(status))
       was_killed(worker, process, WTERMSIG(status));
     else if (WEXITSTATUS(status) == static_cast<int>(Fault::interrupted))
       stop_all();
@@ -255,7 +283,7 @@ class WorkerPool {
   }
 
   void was_killed(Worker& worker, pid_t process, int number) {
-    if (stops_) return;
+    if (stops_ || concluded_) return;
     const std::string killed =
         fmt::format("{} (process {}) was killed by signal {} ({})", worker.name, process, number, ::strsignal(number));
     if (!is_open_) fail_runtime("{} before the study had begun; {}", killed, hint());
@@ -283,12 +311,12 @@ class WorkerPool {
     last_stop_ = error;
   }
 
-  // Workers save and stop.
+  // Workers save and stop, also those that somebody stopped.
   void stop_all() {
     if (stops_) return;
     stops_ = true;
     console_.info("saving");
-    signal_children(running(), SIGTERM);
+    for (const int number : {SIGTERM, SIGCONT}) signal_children(running(), number);
   }
 
   [[nodiscard]] std::string hint() const {
@@ -323,7 +351,8 @@ class WorkerPool {
   std::map<std::string, int> deaths_;  // of workers that had a run, by that run
   std::set<std::string> printed_;      // what is said once, whichever workers say it
   std::optional<Error> last_stop_;
-  bool is_open_ = false, concluded_ = false, stops_ = false;
+  std::optional<Clock::time_point> concluded_;  // when a worker had written the verdict
+  bool is_open_ = false, stops_ = false;
   HeldSignals pausing_{{SIGTSTP}};
 };
 

@@ -22,9 +22,10 @@ class DeviceUpdates {
   struct Outcome {
     double loss = 0, grad_norm = 0;
     // Of several ranks:
-    bool stop = false;                 // a signal asked one of them to stop
-    std::vector<double> losses = {};   // of the forward steps, as shares of the loss
-    std::vector<double> seconds = {};  // that each rank took for its last forward step that was over when this update was queued
+    bool stop = false;                // a signal asked one of them to stop
+    std::vector<double> losses = {};  // of the forward steps, as shares of the loss
+    std::vector<double> seconds =
+        {};  // that each rank took for its last forward step that was over when this update was queued
   };
 
   virtual ~DeviceUpdates() = default;

@@ -212,8 +212,8 @@ class TrainRun {
     }
     if (const auto spike = spikes_.add(update.after.step, update.loss))
       note("spike", update.after,
-                   fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
-                               spike->median));
+           fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
+                       spike->median));
     progress_->add(update.after, update.loss, tokens, seconds);
     for (const std::string& text : slow_ranks_.add(update.seconds, /*first_measures=*/update.measurer != nullptr)) {
       note("warning", update.after, text);
@@ -252,7 +252,7 @@ class TrainRun {
     state_.loss_sum = 0;
     state_.loss_count = 0;
     note("probe", now.moment,
-                 result.val_loss ? fmt::format("validation loss {:.4f}", *result.val_loss) : "heads before training");
+         result.val_loss ? fmt::format("validation loss {:.4f}", *result.val_loss) : "heads before training");
     progress_->enter(phase::training);
   }
 

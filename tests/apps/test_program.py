@@ -205,6 +205,9 @@ class Folders(Program):
         written = json.loads((self.out / "manifest.json").read_text())["config"]
         self.assertEqual(set(keys(written)), set(listed))
         self.assertEqual(run("config", "optim.muon_lr", "--preset", "88m", "--json").stdout.count('"0.024"'), 1)
+        of_train = {key["key"] for key in json.loads(run("config", "train", "--json").stdout)["keys"]}  # a command, and a part of keys
+        self.assertLessEqual({"train.tokens", "model.d_k", "ranks.timeout"}, of_train)
+        self.assertFalse([key for key in of_train if key.startswith("study.")])
 
     def test_TheDocsHaveTheTablesOfConfig(self):
         page = (Path(__file__).resolve().parents[2] / "docs" / "config.md").read_text()

@@ -40,6 +40,7 @@ TEST(TokensText, IsExactBelowAMillion) {
   EXPECT_EQ(tokens_text(999'999), "999,999 tokens");
   EXPECT_EQ(tokens_text(1'000'000), "1.0 M tokens");
   EXPECT_EQ(tokens_text(49'152'000), "49.2 M tokens");
+  EXPECT_EQ(tokens_text(30'000'000'000), "30.0 G tokens");
 }
 
 TEST(Wrapped, KeepsTheWidthAndEveryWord) {

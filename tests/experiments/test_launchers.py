@@ -160,6 +160,18 @@ class Torchrun(EveryLauncher, Launched):
     def launch(count: int) -> tuple:
         return (*TORCHRUN, count)
 
+    def test_ARestart_GoesOnFromTheLastCheckpoint(self) -> None:
+        out = self.folder / "run"
+        length = ("--set", f"train.tokens={600 * 2 * 32 * 4}", "--set", "train.checkpoint_every=60")
+        expected = self.folder / "expected"
+        self.done(*TRAIN, *length, "--out", expected)
+        started = Started(self.folder, *TORCHRUN, 2, "--max-restarts", 1, program.headscope, *TRAIN, *length, "--resume", "--out", out)
+        started.wait_until(lambda: checkpoints(out) and len(ranks_of(out)) == 2)
+        os.kill(ranks_of(out)[1], signal.SIGKILL)
+        self.assertEqual(started.ends(), DONE, started.said())
+        self.assertIn("headscope: goes on from checkpoints/step-", started.said())
+        self.assertEqual(results(out), results(expected))
+
 
 @unittest.skipUnless(is_open_mpi(), "mpirun of Open MPI is not installed")
 class OpenMpi(EveryLauncher, Launched):

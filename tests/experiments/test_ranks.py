@@ -55,7 +55,7 @@ def results(out: Path) -> dict:
 
 def messages(text: str) -> list[str]:
     """Lines that say how a run ended."""
-    on_the_way = re.compile(r"headscope: (data: .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ (took|\(process \d+\) was ended by) .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
+    on_the_way = re.compile(r"headscope: (data: .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ (took|\(process \d+\) was ended by) .*|warning: \d+ ranks share .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
     return [line for line in text.splitlines() if line and not on_the_way.fullmatch(line)]
 
 
@@ -238,6 +238,11 @@ class Launchers(Program):
         self.assertEqual(result.returncode, WRONG_USAGE)
         self.assertIn("a multiple of 3 (8 now)", result.stderr)
         self.assertFalse((self.folder / "run").exists())
+        run_of_one = self.folder / "one"
+        self.done("train", *SETTINGS, *ONE_THREAD, "--out", run_of_one)
+        result = run("train", "--resume", "--out", run_of_one, "--ranks", 3)
+        self.assertEqual(result.returncode, WRONG_USAGE)
+        self.assertIn("3 ranks cannot share train.accumulation=4 evenly, with which the run began; it goes on with 1, 2, 4 ranks\n", result.stderr)
         result = run("train", *SETTINGS, "--ranks", 2, "--seeds", "1,2", "--out", self.folder / "run")
         self.assertEqual(result.returncode, WRONG_USAGE)
 
@@ -266,7 +271,7 @@ class Starts(Program):
 
     def test_RanksThatDoNotCome_AreNamed(self):
         self.end([self.rank(rank, 4) for rank in (0, 2)], [FAILED] * 2,
-                 f"rank 1, rank 3 of 4 did not come to 127.0.0.1:{self.port} within 3 s; start all of them, or see WORLD_SIZE")
+                 f"rank 1, rank 3 of 4 did not come to 127.0.0.1:{self.port} within 3 s; start all of them, look whether they ended, or see WORLD_SIZE")
 
     def test_WithoutRank0_Rank1SaysIt(self):
         self.end([self.rank(rank, 4) for rank in (1, 2, 3)], [FAILED] * 3,
@@ -372,8 +377,9 @@ class Failures(Program):
             os.kill(ranks[victim], signal.SIGKILL)
             message = self.ended(processes, ranks, FAILED)
             self.assertRegex(message, rf"step \d+: rank {victim} of 4 does not answer")
-            self.assertEqual(processes.errors.read_text().splitlines()[-1], f"headscope: warning: rank {victim} of 4 (process "
-                             f"{ranks[victim]}) was ended by signal 9 (Killed)")
+            self.assertRegex(processes.errors.read_text().splitlines()[-1],
+                             rf"headscope: warning: rank {victim} of 4 \(process {ranks[victim]}\) was ended by signal 9 "
+                             rf"\(Killed\); go on with: headscope train --resume --out .* --ranks 4")
             self.done("train", "--resume", "--out", out, "--ranks", 2, *ONE_THREAD)
             self.assertEqual(results(out), results(expected))
 

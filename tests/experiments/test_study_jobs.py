@@ -298,6 +298,28 @@ class Stopped(Jobs):
         self.assertIn("was killed by signal 9", errors)
         self.assert_same_study(serial, killed)
 
+    def test_AWorkerThatIsStopped_IsReplacedWhenItsRunIsTakenOver(self) -> None:
+        serial, out = self.serial(*LONG), self.folder / "stopped"
+        process = self.started(*settings(*LONG), "--jobs", 2, "--out", out)
+        self.wait_until(lambda: is_training(out / "QK") and checkpoints(out / "QK"), process)
+        worker = owner_of(out / "QK")
+        os.kill(worker, signal.SIGSTOP)
+        then = time.time() - 121  # as if two minutes had passed
+        os.utime(out / "QK" / "claim.json", (then, then))
+        _, errors = self.ended(process, DONE)
+        self.assertRegex(errors, rf"warning: worker \d \(process {worker}\) was silent for 120 s; A QK is taken over")
+        self.assertFalse(is_running(worker))
+        self.assert_same_study(serial, out)
+
+    def test_AStoppedWorker_SavesWhenTheStudyIsStopped(self) -> None:
+        out = self.folder / "run"
+        process = self.started(*settings(*LONG), "--jobs", 2, "--out", out)
+        self.wait_until(lambda: len({path.parent for path in checkpoints(out)}) == 2, process)
+        os.kill(workers_of(process)[0], signal.SIGSTOP)
+        process.send_signal(signal.SIGTERM)
+        _, errors = self.ended(process, INTERRUPTED)
+        self.assertIn("interrupted, state saved", errors.splitlines()[-1])
+
     def test_ARunThatKillsItsWorkersAgainAndAgain_FailsAndTheOthersFinish(self) -> None:
         out = self.folder / "run"
         process = self.started(*settings(*LONG), "--conditions", "QK,NoQK", "--jobs", 2, "--out", out)

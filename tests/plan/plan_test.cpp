@@ -252,10 +252,10 @@ TEST(Plan, WarnsOfABatchBeyondUse) {
   auto setup = preset_setup("88m");  // 8,192 tokens a forward step
   const auto on = [&](std::int64_t ranks) { return compute_plan(setup, ring, ranks, cluster_of("h200x8")); };
   const auto of_batch = HasSubstr("batch: ");
-  EXPECT_NEAR(on(8).critical_batch, 73'758, 1);           // of 50 M tokens: 22.91·50^0.47 = 144.06 sequences
-  EXPECT_EQ(on(8).useful_ranks, 8);                       // of 9, full nodes
-  EXPECT_THAT(on(9).warnings, Not(Contains(of_batch)));   // 73,728 tokens
-  EXPECT_THAT(on(10).warnings, Contains(of_batch));       // 81,920
+  EXPECT_NEAR(on(8).critical_batch, 73'758, 1);          // of 50 M tokens: 22.91·50^0.47 = 144.06 sequences
+  EXPECT_EQ(on(8).useful_ranks, 8);                      // of 9, full nodes
+  EXPECT_THAT(on(9).warnings, Not(Contains(of_batch)));  // 73,728 tokens
+  EXPECT_THAT(on(10).warnings, Contains(of_batch));      // 81,920
   EXPECT_THAT(on(64).warnings,
               Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 7 times the "
                                                   "critical batch, 73,758 tokens"),
