@@ -74,8 +74,8 @@ std::optional<ordered_json> manifest_in(const fs::path& out) {
     if (name == lock_name || name == claim_name ||
         (names.is_leftover(name, is_folder) && !(is_folder && foreign_entry(out, names, name))))
       continue;
-    fail_input("--out {}: holds {} but no {}, so it is not a run folder; choose another", out.string(), name.string(),
-               manifest_name);
+    fail_input("--out {}: holds {} but no {}, so it is not a run folder; choose another folder", out.string(),
+               name.string(), manifest_name);
   }
   return std::nullopt;
 }
@@ -126,10 +126,10 @@ std::optional<ordered_json> usable_manifest_in(const RunFolderOptions& options, 
                command);
   if (options.overwrite || options.resume || options.join) return manifest;
   if ((*manifest)["status"] == status_name(RunStatus::complete))
-    fail_input("--out {}: exists and is complete; replace it with --overwrite, or choose another", out);
+    fail_input("--out {}: exists and is complete; replace it with --overwrite, or choose another folder", out);
   if (const std::string joining = joining_text(options.out); !joining.empty())
-    fail_input("--out {}: exists; go on with --resume, or choose another{}", out, joining);
-  fail_input("--out {}: exists; {}replace it with --overwrite, or choose another", out,
+    fail_input("--out {}: exists; go on with --resume, or choose another folder{}", out, joining);
+  fail_input("--out {}: exists; {}replace it with --overwrite, or choose another folder", out,
              writes == RunWrites::as_it_goes ? "go on with --resume, " : "");
 }
 

@@ -437,7 +437,7 @@ class Together(Jobs):
         claim = json.loads((out / "QK" / "claim.json").read_text())
         self.assertEqual((claim["host"], claim["process"]), (os.uname().nodename, first.pid))
         joining = f"; process {first.pid} on {os.uname().nodename} trains it: --resume joins"
-        self.refused("exists; go on with --resume, or choose another" + joining, *settings(*LONG), "--out", out)
+        self.refused("exists; go on with --resume, or choose another folder" + joining, *settings(*LONG), "--out", out)
         self.refused(joining, *settings(*LONG), "--out", out, "--overwrite")
         report = subprocess.run([str(headscope), "report", str(out)], capture_output=True, text=True, timeout=60, env=NO_SLURM)
         self.assertIn("warning: no verdict yet: no run of the study is complete", report.stderr)

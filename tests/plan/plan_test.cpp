@@ -256,10 +256,10 @@ TEST(Plan, WarnsOfABatchBeyondUse) {
   EXPECT_EQ(on(8).useful_ranks, 8);                      // of 9, full nodes
   EXPECT_THAT(on(9).warnings, Not(Contains(of_batch)));  // 73,728 tokens
   EXPECT_THAT(on(10).warnings, Contains(of_batch));      // 81,920
-  EXPECT_THAT(on(64).warnings,
-              Contains(::testing::AllOf(HasSubstr("batch: 524,288 tokens an update are about 7 times the "
-                                                  "critical batch, 73,758 tokens"),
-                                        HasSubstr("8 ranks stay below it"))));
+  EXPECT_THAT(on(64).warnings, Contains(::testing::AllOf(
+                                   HasSubstr("batch: 524,288 tokens an update are about 7 times the "
+                                             "critical batch, 73,758 tokens"),
+                                   HasSubstr("; 8 ranks with one forward step of train.batch=4 each stay below it"))));
   const auto says_little = HasSubstr("So short a run it says little of: its definition compares with 131,072 tokens");
   EXPECT_THAT(on(64).assumptions, Contains(testing::Field(&Assumption::text, says_little)));
   setup.train.tokens = 250'000'000;
@@ -269,8 +269,12 @@ TEST(Plan, WarnsOfABatchBeyondUse) {
   setup.train.tokens = 2'000'000'000;  // 22.91·2000^0.47 = 815.6 sequences
   EXPECT_NEAR(on(8).critical_batch, 417'600, 100);
   EXPECT_EQ(on(8).useful_ranks, 48);  // of 50
-  EXPECT_THAT(on(64).warnings, Contains(::testing::AllOf(HasSubstr("about 1.3 times the critical batch, 417,6"),
-                                                         HasSubstr("48 ranks stay below it"))));
+  EXPECT_THAT(on(64).warnings, Contains(::testing::AllOf(
+                                   HasSubstr("about 1.3 times the critical batch, 417,6"),
+                                   HasSubstr("; 48 ranks with one forward step of train.batch=4 each stay below it"))));
+  setup.train.accumulation = 96;  // on 8 ranks 6 forward steps of each have 393,216 tokens, 12 have 786,432
+  EXPECT_THAT(on(8).warnings,
+              Contains(HasSubstr("; --set train.accumulation=48 train.probe_every=144 stays below it")));
 }
 
 // It is explained in one place, with what was measured and what is assumed.

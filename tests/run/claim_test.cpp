@@ -317,7 +317,7 @@ TEST(SharedRun, WhoeverIsRefusedHearsThatHeCanJoin) {
   fs::create_directories(training);
   claim_elsewhere(training / claim_name, 1);
   const std::string text = "process 1 on elsewhere trains it: --resume joins";
-  expect_error(Fault::input, "exists; go on with --resume, or choose another; " + text,
+  expect_error(Fault::input, "exists; go on with --resume, or choose another folder; " + text,
                [&] { check_out({out}, "measure", RunWrites::as_it_goes); });
   expect_error(Fault::input, "choose another folder; " + text, [&] { RunFolder({out, true}, shared_run()); });
   expect_error(Fault::input, "another process is writing it; wait for it or choose another folder",
