@@ -149,7 +149,7 @@ std::string bytes_text(const ordered_json& before, std::int64_t threads) {
 
 // Threads of the CPU, unless the user says how many a worker has.
 void divide_threads(StudyOptions& options, const RunFolderOptions& folder, std::size_t workers, Console& console) {
-  if (options.threads > 0 || std::getenv("OMP_NUM_THREADS") != nullptr) return;
+  if (options.threads > 0 || environment_names_threads()) return;
   options.threads = static_cast<std::int64_t>(std::max<std::size_t>(1, available_cores() / workers));
   RunFolderOptions going_on = folder;
   going_on.resume = folder.resume || folder.join;
@@ -282,6 +282,9 @@ int study_worker() {
   try {
     const WorkerJob job = board.job();
     Console console(job.console);
+    if (job.goes_on && !is_run(job.folder.out))
+      fail_runtime("{}: the study was moved away while it was trained; nothing more is written here",
+                   job.folder.out.string());
     torch_half().study({job.options, job.folder, job.theme, {}, job.device}, console, board);
     return 0;
   } catch (const Error& error) {

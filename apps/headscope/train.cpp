@@ -25,7 +25,7 @@ struct TrainFlags {
 
 // Throws where --ranks and the launcher's variables disagree.
 void check_place(const RankPlace& place, const std::optional<std::int64_t>& ranks) {
-  if (ranks && *ranks < 1) fail_input("--ranks is {}; expected 1 or more", *ranks);
+  if (ranks) check_size("--ranks", *ranks, 1, place.several() ? most_ranks : most_threads);  // here they are processes
   if (ranks && place.several() && place.size != *ranks)
     fail_input("--ranks is {}, and {} is {}; leave --ranks out where a launcher starts the processes", *ranks,
                place.said_by, place.size);

@@ -32,7 +32,7 @@ bool take_number(std::string_view& name) {
 // Locks a new file against remove_leftovers(). False when that was faster.
 bool is_kept(const Descriptor& file) {
   ::flock(file.get(), LOCK_EX);  // file systems without locks refuse this to both sides
-  struct stat status {};
+  struct stat status{};
   return ::fstat(file.get(), &status) != 0 || status.st_nlink > 0;
 }
 
@@ -104,8 +104,9 @@ void AtomicFile::write_at(std::string_view bytes, std::int64_t offset) {
   size_ = std::max(size_, offset + static_cast<std::int64_t>(bytes.size()));
 }
 
-void AtomicFile::commit() {
+void AtomicFile::commit(const std::function<void()>& before_rename) {
   if (::fsync(descriptor_.get()) != 0) give_up("syncing");
+  if (before_rename) before_rename();
   commit_unsynced();
   sync_folder(folder_of(file_));
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -29,7 +30,8 @@ class AtomicFile {
   void write(std::string_view bytes);  // behind what was written so far
   // At any place, also beyond the end; what lies between is 0.
   void write_at(std::string_view bytes, std::int64_t offset);
-  void commit();
+  // before_rename: what must hold then, long after the first byte; what it throws leaves the old file.
+  void commit(const std::function<void()>& before_rename = {});
   // The same without a wait for the disk: after a power cut the file may be the old one, the new one or empty.
   void commit_unsynced();
   [[nodiscard]] std::int64_t size() const { return size_; }
@@ -54,6 +56,9 @@ void write_file(const std::filesystem::path& file, std::string_view content);
 
 // The same by commit_unsynced, for what is replaced every second and is not missed when it is lost.
 void replace_file(const std::filesystem::path& file, std::string_view content);
+
+// More than any text of ours has: state, configuration, conditions, a manifest.
+inline constexpr std::size_t most_text_bytes = std::size_t{256} << 20;
 
 // The whole content. Throws Error(Fault::input) naming the file when it cannot be read, is not a regular file, or has
 // more than `most` bytes: then nothing of it is read.

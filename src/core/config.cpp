@@ -17,20 +17,22 @@ std::string place_of(const std::string& origin, const YAML::Node& node) {
   return fmt::format("{}:{}", origin, node.Mark().line + 1);
 }
 
+// A YAML alias may contain itself, or be repeated so often that the keys or a list of a short file fill the memory.
+constexpr int deepest = 8;
+constexpr std::size_t most_keys = 10'000, most_list_bytes = 1 << 20;
+
 std::string scalar_text(const YAML::Node& node, const std::string& key, const std::string& origin) {
   if (node.IsScalar()) return node.Scalar();
-  if (!node.IsSequence()) fail_input("{}: '{}' is not a single value or a list", place_of(origin, node), key);
-  std::vector<std::string> items;
+  if (!node.IsSequence()) fail_input("{}: '{}' is not a single value or a list", place_of(origin, node), excerpt(key));
+  std::string items, comma;
   for (const auto& item : node) {
-    if (!item.IsScalar()) fail_input("{}: '{}' holds a nested list", place_of(origin, item), key);
-    items.push_back(item.Scalar());
+    if (!item.IsScalar()) fail_input("{}: '{}' holds a nested list", place_of(origin, item), excerpt(key));
+    if (items.size() + item.Scalar().size() > most_list_bytes)
+      fail_input("{}: '{}' is a list of more than {} bytes", place_of(origin, node), excerpt(key), most_list_bytes);
+    items += std::exchange(comma, ",") + item.Scalar();
   }
-  return fmt::format("{}", fmt::join(items, ","));
+  return items;
 }
-
-// A YAML alias may contain itself, or be repeated so often that the keys of a short file fill the memory.
-constexpr int deepest = 8;
-constexpr std::size_t most_keys = 10'000;
 
 struct Flattening {
   const std::string& origin;
@@ -45,7 +47,7 @@ struct Flattening {
       if (++keys > most_keys) fail_input("{}: has more than {} keys", origin, most_keys);
       if (!item.first.IsScalar()) fail_input("{}: a key that is not text", place_of(origin, item.first));
       const std::string key = prefix + item.first.Scalar();
-      if (!seen.insert(key).second) fail_input("{}: '{}' is given twice", place_of(origin, item.first), key);
+      if (!seen.insert(key).second) fail_input("{}: '{}' is given twice", place_of(origin, item.first), excerpt(key));
       if (item.second.IsMap())
         add(item.second, key + ".", depth + 1);
       else if (!item.second.IsNull())

@@ -224,9 +224,9 @@ void apply(Options& options, const ConfigEntry& entry) {
     using T = std::remove_reference_t<decltype(value)>;
     if (parse_value(entry.value, value)) return at_place(entry.where, [&] { check_field(name, value, range...); });
     if constexpr (std::is_enum_v<T>)
-      fail_input("{}: {}", entry.where, unknown_name(entry.key, entry.value, EnumNames<T>::names));
+      fail_input("{}: {}", entry.where, unknown_name(entry.key, excerpt(entry.value), EnumNames<T>::names));
     else
-      fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, entry.value,
+      fail_input("{}: '{}' is '{}'; expected {}", entry.where, entry.key, excerpt(entry.value),
                  expected_value<T>((std::string() + ... + (", " + range_text(range)))));
   });
   if (!known) fail_unknown_key(entry, field_names(options), usual_words_of<Options>());

@@ -33,9 +33,14 @@ inline std::string on_one_line(std::string text) {
   return text;
 }
 
-// Text of a file or a library for a message: at most `longest` bytes of it.
+// Text of a file or a library for a message: at most `longest` bytes of it, and no part of a character of UTF-8.
 inline std::string excerpt(std::string_view text, std::size_t longest = 300) {
-  return text.size() <= longest ? std::string(text) : fmt::format("{} ...", text.substr(0, longest));
+  if (text.size() <= longest) return std::string(text);
+  const auto continues = [&](std::size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80; };
+  constexpr std::size_t most_bytes = 4;  // of a character
+  for (std::size_t cut = longest; cut + most_bytes > longest && cut > 0; --cut)
+    if (!continues(cut)) return fmt::format("{} ...", text.substr(0, cut));
+  return fmt::format("{} ...", text.substr(0, longest));
 }
 
 // An error is always one line, also where a name or a library's message holds several.

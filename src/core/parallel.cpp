@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -39,6 +40,13 @@ std::size_t available_cores() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return static_cast<std::size_t>(CPU_COUNT(&allowed));
   return std::max(1U, std::thread::hardware_concurrency());
+}
+
+bool environment_names_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr) return false;
+  char* end = nullptr;
+  return std::strtol(text, &end, 10) > 0 && (*end == '\0' || *end == ',' || *end == ' ');
 }
 
 }  // namespace headscope

@@ -13,4 +13,7 @@ void parallel_for(std::size_t count, std::size_t workers, const std::function<vo
 // The number of cores this process may use.
 std::size_t available_cores();
 
+// Whether OMP_NUM_THREADS says how many threads to use: a whole number from 1 on, or a list that begins with one.
+bool environment_names_threads();
+
 }  // namespace headscope

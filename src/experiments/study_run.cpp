@@ -194,9 +194,15 @@ class StudyTraining {
     std::optional<Claim> claim = Claim::take(place / claim_name, {}, by_age);
     if (!claim) return false;
     if (has_results(one)) return true;  // it was finished just now
+    run_.folder.remove_leftovers(one.place());
     run_.folder.note_running();
     board_.take(one.name(), train.label);
-    with_short_torch_errors([&] { train_claimed(one, train, *claim); });
+    try {
+      with_short_torch_errors([&] { train_claimed(one, train, *claim); });
+    } catch (const std::exception&) {
+      claim->check();  // what failed because another process trains there by now is no failure of the run
+      throw;
+    }
     board_.end();
     return true;
   }

@@ -161,7 +161,8 @@ std::vector<fs::path> part_files(const fs::path& folder) {
   return files;
 }
 
-PartTable::PartTable(fs::path folder) : folder_(plain(folder)) {
+PartTable::PartTable(fs::path folder, std::function<void()> before_rename)
+    : folder_(plain(folder)), before_rename_(std::move(before_rename)) {
   recover(folder_);
   make_folder(folder_);
   remove_half_written(folder_);
@@ -189,7 +190,7 @@ void PartTable::append(const Table& rows) {
   if (rows.rows() == 0) return;
   AtomicFile file(part(rows_.size()), parent_of(folder_));
   file.write(to_parquet(rows));
-  file.commit();
+  file.commit(before_rename_);
   rows_.push_back(static_cast<std::int64_t>(rows.rows()));
 }
 
@@ -231,6 +232,7 @@ void PartTable::merge() {
     throw;
   }
   const std::int64_t all = rows();
+  if (before_rename_) before_rename_();
   if (exchange(merged, folder_)) {
     rows_ = {all};
     retire(merged, folder_);  // which now is the folder of the parts

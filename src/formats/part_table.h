@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "formats/parquet_table.h"
@@ -32,8 +33,9 @@ namespace headscope {
 class PartTable {
  public:
   // Makes the folder where it is not there, and removes what a killed process left. Throws Error(Fault::input) when a
-  // symbolic link has the place of the folder, of NAME.parts or of a part.
-  explicit PartTable(std::filesystem::path folder);
+  // symbolic link has the place of the folder, of NAME.parts or of a part. `before_rename` throws when this process may
+  // write no more, because another one writes the table by now; it is asked directly before a name is given.
+  explicit PartTable(std::filesystem::path folder, std::function<void()> before_rename = {});
 
   // Writes the next part; nothing for no rows. Throws Error(Fault::runtime) when the disk is full; the table is then as
   // it was.
@@ -58,6 +60,7 @@ class PartTable {
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
 
   std::filesystem::path folder_;
+  std::function<void()> before_rename_;
   std::vector<std::int64_t> rows_;  // of each part
 };
 

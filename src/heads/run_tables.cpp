@@ -48,10 +48,11 @@ void count(const std::vector<Kept>& kept, HeadCounts& counts) {
 
 }  // namespace
 
-RunTables::RunTables(const std::filesystem::path& folder, const ExpectedMoments& keep)
+RunTables::RunTables(const std::filesystem::path& folder, const ExpectedMoments& keep,
+                     const std::function<void()>& before_rename)
     : folder_(folder), collector_(keep) {
   for (const char* name : {"steps", "probes", "layers", "heads", "gamma"})
-    tables_.emplace(name, PartTable(folder / fmt::format("{}.parquet", name)));
+    tables_.emplace(name, PartTable(folder / fmt::format("{}.parquet", name), before_rename));
 }
 
 void RunTables::add_step(const StepRow& row) {

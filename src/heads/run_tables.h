@@ -84,8 +84,9 @@ class TrackCollector {
 // Rows wait in memory until flush().
 class RunTables {
  public:
-  // `keep`: the moments that the run will have, to be kept for tracks().
-  explicit RunTables(const std::filesystem::path& folder, const ExpectedMoments& keep = {});
+  // `keep`: the moments that the run will have, to be kept for tracks(). `before_rename`: see PartTable.
+  explicit RunTables(const std::filesystem::path& folder, const ExpectedMoments& keep = {},
+                     const std::function<void()>& before_rename = {});
 
   void add_step(const StepRow& row);
   void add_probe(const ProbeLosses& losses, const std::vector<HeadValues>& layers);

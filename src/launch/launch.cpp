@@ -55,6 +55,7 @@ std::vector<std::string> own_arguments() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
   for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  if (arguments.empty()) fail_runtime("--ranks: cannot read /proc/self/cmdline: {}", std::strerror(errno));
   return arguments;
 }
 
@@ -73,7 +74,7 @@ void set_place(std::int64_t rank, std::int64_t count, const Listening& here) {
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
   for (const char* other : {"TORCHELASTIC_USE_AGENT_STORE", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"})
     ::unsetenv(other);
-  ::setenv("OMP_NUM_THREADS", std::to_string(threads_of_a_rank(count)).c_str(), /*replace=*/0);
+  if (!environment_names_threads()) set_variable("OMP_NUM_THREADS", threads_of_a_rank(count));
   if (rank == 0) {
     set_variable(listening_variable, here.socket.get());
     ::fcntl(here.socket.get(), F_SETFD, 0);

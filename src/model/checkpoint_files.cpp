@@ -33,7 +33,7 @@ auto as_damage(const fs::path& file, Body&& body) {
 }
 
 ordered_json unsealed(const fs::path& file) {
-  ordered_json object = parse_json(as_damage(file, [&] { return read_file(file); }));
+  ordered_json object = parse_json(as_damage(file, [&] { return read_file(file, most_text_bytes); }));
   if (!object.is_object() || !object.contains(hash_key)) fail_damaged(file, "is not valid");
   const ordered_json hash = object[hash_key];
   object.erase(hash_key);

@@ -31,7 +31,7 @@ namespace {
 // Always set, even to the number that torch would take: otherwise MKL may use fewer where it likes to, and sums change.
 std::int64_t default_threads() {
   static const int of_the_environment = at::get_num_threads();  // before the first change
-  return std::getenv("OMP_NUM_THREADS") != nullptr ? of_the_environment : static_cast<std::int64_t>(available_cores());
+  return environment_names_threads() ? of_the_environment : static_cast<std::int64_t>(available_cores());
 }
 
 // MKL's vector functions choose their code in the first call. Where two threads make that call at once, one of them may

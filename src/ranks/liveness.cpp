@@ -42,7 +42,8 @@ std::vector<int> find_missing(const C10dStore& store, int size, Broken how) {
     missing.clear();
     for (int rank = 0; rank < size; ++rank)
       if (!is_alive(rank)) missing.push_back(rank);
-    if (missing.empty() || store->check({failure_key})) break;
+    if (missing.empty()) break;
+    if (store->check({failure_key})) return {};  // a rank says why it ended: none is missed
     std::this_thread::sleep_for(Milliseconds(50));
   } while (seconds_since(start) < seconds_of_silence);
   return missing;

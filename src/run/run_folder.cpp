@@ -51,7 +51,7 @@ RunNames names_in(const fs::path& run) {
   std::error_code error;
   for (const char* folder : {"", writing_name, publishing_name, replaced_name})
     if (const fs::path file = run / folder / manifest_name; fs::is_regular_file(fs::symlink_status(file, error)))
-      names.add_chosen(parse_json(read_file(file)));
+      names.add_chosen(parse_json(read_file(file, most_text_bytes)));
   return names;
 }
 
@@ -315,6 +315,11 @@ void RunFolder::clear(const RunNames& names) const {
   for (const fs::path& leftover : leftovers(root_, names)) remove_ours(root_, leftover);
 }
 
+void RunFolder::remove_leftovers(const fs::path& training) const {
+  for (const fs::path& leftover : leftovers(root_, names_in(root_)))
+    if (leftover.generic_string().starts_with(training.generic_string() + "/")) remove_ours(root_, leftover);
+}
+
 // What is there is a run: goes on with it or prepares to replace it.
 void RunFolder::open_existing(const RunFolderOptions& options, const ordered_json& manifest) {
   if (options.overwrite) {
@@ -444,7 +449,8 @@ void RunFolder::note_failure(RunStatus status, const std::string& message) {
   // Of a shared run, another process may have put it there.
   const bool is_aside = aside_ || (description_.shared && fs::exists(root_ / replaced_name / manifest_name, error));
   if (is_aside && (!in_place || (has_only_begun() && is_alone()))) return put_back(root_, names_in(root_));
-  const bool is_as_it_was = already_complete_ || (keeps_status_ && !aside_);
+  const bool is_as_it_was =
+      already_complete_ || (keeps_status_ && !aside_) || (description_.shared && is_complete(root_));
   if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
 }
 

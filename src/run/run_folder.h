@@ -99,6 +99,10 @@ class RunFolder {
   // is gone.
   void hold();
 
+  // Of a shared run: what a process that is gone, or was silent for too long, left half-written below this folder of
+  // the run, of which this process has the claim. One that is only silent can then no longer give it its name.
+  void remove_leftovers(const std::filesystem::path& training) const;
+
   // A file of the run, written atomically; folders above it are made.
   void write(const std::filesystem::path& name, std::string_view content) const;
 

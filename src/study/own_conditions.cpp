@@ -107,7 +107,7 @@ std::string tags_of(const std::string& list, std::vector<Condition>& own) {
       tags.push_back(part);
       continue;
     }
-    std::vector<Condition> conditions = parse_conditions(read_file(part), part);
+    std::vector<Condition> conditions = parse_conditions(read_file(part, most_text_bytes), part);
     if (conditions.empty()) fail_input("{}: holds no condition; expected TAG with 'changes' below it", part);
     for (const Condition& condition : conditions) tags.push_back(condition.tag);
     put(own, std::move(conditions));

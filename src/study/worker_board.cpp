@@ -23,7 +23,8 @@ ordered_json to_json(const WorkerJob& job) {
           {"command_line", job.folder.command_line},
           {"device", job.device},
           {"quiet", job.console.quiet},
-          {"verbose", job.console.verbose}};
+          {"verbose", job.console.verbose},
+          {"goes_on", job.goes_on}};
 }
 
 void send_line(int file, const ordered_json& message) {
@@ -40,7 +41,7 @@ void send_line(int file, const ordered_json& message) {
 // Processes that the worker starts do not get it. Who types the command has no such pipe, and reads on standard output
 // what is wrong.
 WorkerBoard::WorkerBoard() {
-  struct stat facts {};
+  struct stat facts{};
   if (::fstat(worker_messages, &facts) == 0 && S_ISFIFO(facts.st_mode) &&
       ::fcntl(worker_messages, F_SETFD, FD_CLOEXEC) == 0)
     messages_ = worker_messages;
@@ -58,6 +59,7 @@ WorkerJob WorkerBoard::job() {
   job.theme = given.at("theme");
   job.device = given.at("device");
   job.console = {given.at("quiet"), given.at("verbose")};
+  job.goes_on = given.at("goes_on");
   return job;
 }
 

@@ -19,6 +19,7 @@ struct WorkerJob {
   std::string theme;
   std::string device;  // of this worker: "cpu", "cuda:1"; the configuration says "cpu" or "cuda"
   ConsoleOptions console;
+  bool goes_on = false;  // the study is there: where it is not, it was moved away, and does not begin again
 };
 
 // What the program is called with to be a worker.

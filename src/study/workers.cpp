@@ -82,7 +82,7 @@ class WorkerPool {
   ~WorkerPool() {
     for (const auto& worker : workers_) {
       if (worker->process < 0) continue;
-      ::kill(worker->process, SIGTERM);
+      for (const int number : {SIGTERM, SIGCONT}) ::kill(worker->process, number);
       for (Descriptor* end : {&worker->to, &worker->from, &worker->errors})
         *end = Descriptor();  // it waits for nothing that is said here
       ::waitpid(worker->process, nullptr, 0);
@@ -133,9 +133,9 @@ class WorkerPool {
     for (const Descriptor* end : {&worker.from, &worker.errors}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
     WorkerJob job = job_;
     job.device = worker.device;
-    if (is_open_) {                                    // the study is there, and what it is was said
-      job.folder.overwrite = job.folder.join = false;  // what was moved away does not begin again
-      job.folder.resume = job.console.quiet = true;
+    if (is_open_) {  // the study is there, and what it is was said
+      job.folder.overwrite = job.folder.join = false;
+      job.folder.resume = job.console.quiet = job.goes_on = true;
     }
     send_line(worker.to.get(), to_json(job));
   }
@@ -286,7 +286,9 @@ class WorkerPool {
     if (stops_ || concluded_) return;
     const std::string killed =
         fmt::format("{} (process {}) was killed by signal {} ({})", worker.name, process, number, ::strsignal(number));
-    if (!is_open_) fail_runtime("{} before the study had begun; {}", killed, hint());
+    if (!is_open_)
+      fail_runtime("{} before the study had begun; {}", killed,
+                   is_run(job_.folder.out) ? hint() : "nothing was written; start it again");
     constexpr int most_deaths = 3;
     if (++(worker.run.empty() ? worker.idle_deaths : deaths_[worker.run]) < most_deaths) {
       console_.warn(worker.run.empty() ? killed + "; it is started again"

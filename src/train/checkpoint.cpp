@@ -80,7 +80,7 @@ void check_equal_weights(const Trainer& trainer) {
 }  // namespace
 
 void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
-                     std::int64_t keep) {
+                     std::int64_t keep, const std::function<void()>& before_writing) {
   const Ranks& ranks = trainer.ranks();
   const fs::path target = checkpoints / checkpoint_name(state.step);
   const bool is_there = ranks.first() && fs::exists(target);  // the same step of the same run is the same state
@@ -90,16 +90,20 @@ void save_checkpoint(const fs::path& checkpoints, const Trainer& trainer, const 
   if (!ranks.first()) return;
   const fs::path partial = checkpoints / (partial_prefix + checkpoint_name(state.step));
   std::error_code ignored;
+  before_writing();
   fs::remove_all(partial, ignored);
   try {
     fs::create_directories(partial);
     write_folder(partial, trainer, optimizer, state);
+    before_writing();  // the folder may be another process's by now
     fs::rename(partial, target);
     sync_folder(checkpoints);
   } catch (const fs::filesystem_error& error) {
+    before_writing();
     fs::remove_all(partial, ignored);
     fail_runtime("{}: {}", target.string(), error.code().message());
   } catch (const Error&) {
+    before_writing();
     fs::remove_all(partial, ignored);
     throw;
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -22,9 +23,11 @@ struct CheckpointState {
 
 // Writes the folder under another name first; it appears whole or not at all. Removes all but the newest `keep`. Throws
 // Error(Fault::runtime) when that fails; earlier checkpoints are then as they were. Of several ranks, all call it and
-// the first one writes, once the weights of all are found to be the same.
-void save_checkpoint(const std::filesystem::path& checkpoints, const Trainer& trainer, const CheckpointState& state,
-                     std::int64_t keep);
+// the first one writes, once the weights of all are found to be the same. before_writing throws when this process may
+// write no more; it is asked before the first file and before the folder gets its name.
+void save_checkpoint(
+    const std::filesystem::path& checkpoints, const Trainer& trainer, const CheckpointState& state, std::int64_t keep,
+    const std::function<void()>& before_writing = [] {});
 
 // The newest one; none when there is none.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& checkpoints);

@@ -46,7 +46,7 @@ class TrainRun {
     state_.data_hash = corpus.hash;
     state_.config = job.config;
     if (!ranks_.first()) return;
-    tables_.emplace(job.folder, moments_of(job));
+    tables_.emplace(job.folder, moments_of(job), observer.before_writing);
     tables_->truncate(state_.rows);
   }
 
@@ -270,7 +270,7 @@ class TrainRun {
     }
     progress_->enter(phase::checkpoint);
     flush();
-    save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints);
+    save_checkpoint(checkpoints_, trainer_, state_, job_.options.keep_checkpoints, observer_.before_writing);
     if (last_saved_ != state_.step)  // the last step may be saved twice
       note("checkpoint", moment_now(), fmt::format("{}/{}", checkpoints_name, checkpoint_name(state_.step)));
     last_saved_ = state_.step;

@@ -55,7 +55,7 @@ def results(out: Path) -> dict:
 
 def messages(text: str) -> list[str]:
     """Lines that say how a run ended."""
-    on_the_way = re.compile(r"headscope: (data: .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ (took|\(process \d+\) was ended by) .*|warning: \d+ ranks share .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
+    on_the_way = re.compile(r"headscope: (data: .*|waits for rank .*|\d+ ranks through .*|goes on from .*|warning: rank \d+ of \d+ (took|\(process \d+\) was ended by) .*|warning: \d+ ranks share .*|train: \d+/\d+ steps.*|saving|the data is shorter .*)")
     return [line for line in text.splitlines() if line and not on_the_way.fullmatch(line)]
 
 
