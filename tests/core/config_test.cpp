@@ -68,6 +68,13 @@ TEST(Config, AnAliasThatHoldsItselfIsRefused) {
   expect_error(Fault::input, "f.yaml", [&] { parse_yaml(wide, "f.yaml"); });
 }
 
+TEST(Config, AListOfAliasesThatFillsTheMemoryIsRefused) {
+  std::string list = "*a";
+  for (int i = 0; i < 1000; ++i) list += ",*a";
+  const std::string yaml = fmt::format("long: &a '{}'\nname: [{}]\n", std::string(2000, 'A'), list);
+  expect_error(Fault::input, "'name' is a list of more than 1048576 bytes", [&] { parse_yaml(yaml, "f.yaml"); });
+}
+
 TEST(Config, ResolvedYamlGivesTheSameOptions) {
   Options options;
   options.rate = 0.1 + 0.2;  // needs 17 digits

@@ -69,5 +69,20 @@ TEST(Interrupt, ASignalSetsTheFlagWhileTheGuardLives) {
   EXPECT_FALSE(interrupt_requested());
 }
 
+TEST(Threads, OfTheEnvironmentAreAWholeNumber) {
+  for (const auto& [text, names] : {std::pair("4", true),
+                                    {"4,2", true},
+                                    {"", false},
+                                    {"abc", false},
+                                    {"0", false},
+                                    {"-5", false},
+                                    {"1.5", false}}) {
+    ::setenv("OMP_NUM_THREADS", text, /*replace=*/1);
+    EXPECT_EQ(environment_names_threads(), names) << text;
+  }
+  ::unsetenv("OMP_NUM_THREADS");
+  EXPECT_FALSE(environment_names_threads());
+}
+
 }  // namespace
 }  // namespace headscope

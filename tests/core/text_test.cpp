@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "core/error.h"
+
 namespace headscope {
 namespace {
 
@@ -51,6 +53,14 @@ TEST(Wrapped, KeepsTheWidthAndEveryWord) {
   EXPECT_EQ(wrapped("aa bb", 5, 0, 0), "aa bb");
   EXPECT_EQ(wrapped("aa bb", 4, 0, 0), "aa\nbb");  // the space counts
   EXPECT_EQ(wrapped("", 10, 1, 0), "");
+}
+
+TEST(Excerpt, HasNoPartOfACharacter) {
+  EXPECT_EQ(excerpt("abc", 3), "abc");
+  EXPECT_EQ(excerpt("abcd", 3), "abc ...");
+  EXPECT_EQ(excerpt("a\xC3\xA9\xC3\xA9", 4), "a\xC3\xA9 ...");                            // é of two bytes
+  EXPECT_EQ(excerpt("\xF0\x9F\x98\x80\xF0\x9F\x98\x80", 7), "\xF0\x9F\x98\x80 ...");      // of four
+  EXPECT_EQ(excerpt("\x80\x80\x80\x80\x80\x80\x80", 6), "\x80\x80\x80\x80\x80\x80 ...");  // no UTF-8
 }
 
 }  // namespace

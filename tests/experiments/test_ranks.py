@@ -238,6 +238,9 @@ class Launchers(Program):
         self.assertEqual(result.returncode, WRONG_USAGE)
         self.assertIn("a multiple of 3 (8 now)", result.stderr)
         self.assertFalse((self.folder / "run").exists())
+        result = run("train", *SETTINGS, "--ranks", 1025, "--out", self.folder / "run")
+        self.assertEqual(result.returncode, WRONG_USAGE)
+        self.assertIn("--ranks is 1025; expected 1 to 1024", result.stderr)
         run_of_one = self.folder / "one"
         self.done("train", *SETTINGS, *ONE_THREAD, "--out", run_of_one)
         result = run("train", "--resume", "--out", run_of_one, "--ranks", 3)

@@ -402,6 +402,16 @@ class Stopped(Jobs):
         self.assertIn("was moved away", errors)
         self.assertFalse(out.exists())
 
+    def test_AStudyThatIsMovedAwayWhileAWorkerIsReplaced_DoesNotBeginAgain(self) -> None:
+        out, elsewhere = self.folder / "run", self.folder / "elsewhere"
+        process = self.started(*settings(*LONG, "train.checkpoint_every=1000"), "--conditions", "QK,NoQK", "--jobs", 2, "--out", out)
+        self.wait_until(lambda: is_training(out / "QK") and is_training(out / "NoQK"), process)
+        out.rename(elsewhere)
+        os.kill(workers_of(process)[0], signal.SIGKILL)
+        _, errors = self.ended(process, FAILED)
+        self.assertIn("was moved away", errors)
+        self.assertFalse(out.exists())
+
     def test_WorkersThatCannotBeStarted_EndTheStudy(self) -> None:
         reasons = []
         for files in range(9, 14):  # how many a process has open is not the same everywhere

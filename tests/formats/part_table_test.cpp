@@ -67,6 +67,22 @@ TEST(PartTable, GrowsByPartsThatCanBeReadAtAnyMoment) {
   EXPECT_EQ(table.rows(), 20);
 }
 
+// Another process may write the table by the time that a part is whole.
+TEST(PartTable, WhoMayWriteNoMoreGivesNoName) {
+  const TemporaryFolder folder;
+  bool may_write = true;
+  PartTable table(folder / "run" / "t", [&] {
+    if (!may_write) fail_runtime("taken over");
+  });
+  table.append(rows(0, 5));
+  table.append(rows(5, 9));
+  may_write = false;
+  expect_error(Fault::runtime, "taken over", [&] { table.append(rows(9, 12)); });
+  expect_error(Fault::runtime, "taken over", [&] { table.merge(); });
+  EXPECT_EQ(PartTable(folder / "run" / "t").rows(), 9);
+  EXPECT_THAT(names(folder / "run" / "t"), ElementsAre("part-00000.parquet", "part-00001.parquet"));
+}
+
 TEST(PartTable, AResumedRunGoesBackToItsCheckpoint) {
   const TemporaryFolder folder;
   PartTable(folder / "t").append(rows(0, 5));

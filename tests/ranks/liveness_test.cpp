@@ -49,7 +49,9 @@ TEST_F(Liveness, WhereAllAnswerNobodyIsMissed) {
 
 TEST_F(Liveness, WhatARankThatFailedLeftIsHeard) {
   store_->set(failure_key, bytes_of("no space"));
-  EXPECT_EQ(ask_all(store_, rank_of_3(1), Broken::closed).failure, "no space");
+  const Answers answers = ask_all(store_, rank_of_3(1), Broken::closed);
+  EXPECT_EQ(answers.failure, "no space");
+  EXPECT_THAT(answers.missing, IsEmpty());  // rank 0 keeps the store until all others have read it
 }
 
 TEST_F(Liveness, ABeatCountsUntilItIsStopped) {

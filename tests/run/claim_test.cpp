@@ -444,6 +444,33 @@ TEST(SharedRun, ItsEndLeavesTheClaimsOfOthers) {
   EXPECT_TRUE(is_claimed(training / claim_name));
 }
 
+TEST(SharedRun, AFailureBehindItsEndLeavesItComplete) {
+  const TemporaryFolder folder;
+  RunFolder first(joining(folder / "run"), shared_run()), second(joining(folder / "run"), shared_run());
+  second.hold();
+  second.finish(RunStatus::complete, {{"verdict", "gamma"}});
+  const std::string complete = read_file(folder / "run" / manifest_name);
+  EXPECT_THROW(first.live([]() -> int { throw Error(Fault::runtime, "it was paused"); }), Error);
+  EXPECT_EQ(read_file(folder / "run" / manifest_name), complete);
+}
+
+// Whoever takes a training over removes what the other one may yet rename.
+TEST(SharedRun, LeftoversOfOneTrainingGo) {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "run", half = ".part-00001.parquet.17.0.tmp";
+  const RunFolder open(joining(run), shared_run());
+  for (const char* training : {"QK", "QK_frozen"}) {
+    fs::create_directories(run / training / "checkpoints" / ".partial-step-000005");
+    write_file(run / training / half, "PAR1");
+    write_file(run / training / "checkpoints" / ".partial-step-000005" / "state.json", "{");
+  }
+  open.remove_leftovers("QK");
+  EXPECT_FALSE(fs::exists(run / "QK" / half));
+  EXPECT_FALSE(fs::exists(run / "QK" / "checkpoints" / ".partial-step-000005"));
+  EXPECT_TRUE(fs::exists(run / "QK_frozen" / half));
+  EXPECT_TRUE(fs::exists(run / "QK_frozen" / "checkpoints" / ".partial-step-000005"));
+}
+
 TEST(SharedRun, TheLastToStopSaysHowItEnded) {
   const TemporaryFolder folder;
   const auto status = [&] { return read_manifest(folder / "run").at("status").get<std::string>(); };
