@@ -60,7 +60,11 @@ void add_key_flag(CLI::App& command, std::vector<ConfigEntry>& entries, const ch
                   const char* type, const char* help) {
   command
       .add_option_function<std::string>(
-          flag, [&entries, flag, key](const std::string& value) { entries.push_back({key, value, flag}); }, help)
+          flag,
+          [&entries, flag, key](const std::string& value) {
+            entries.push_back({key, value, flag});
+          },
+          help)
       ->type_name(type);
 }
 

@@ -127,7 +127,9 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
       command
           .add_flag_callback(
               flag,
-              [&entries, name, flag, turned = value ? "false" : "true"] { entries.push_back({name, turned, flag}); },
+              [&entries, name, flag, turned = value ? "false" : "true"] {
+                entries.push_back({name, turned, flag});
+              },
               value ? fmt::format("Leave out: {}", help) : help)
           ->group("Configuration");
     } else {
@@ -140,7 +142,9 @@ void add_option_flags(CLI::App& command, const Options& defaults, std::vector<Co
       command
           .add_option_function<std::string>(
               names,
-              [&entries, name, flag](const std::string& text_value) { entries.push_back({name, text_value, flag}); },
+              [&entries, name, flag](const std::string& text_value) {
+                entries.push_back({name, text_value, flag});
+              },
               text)
           ->type_name(std::is_arithmetic_v<T> || IsOptional<T>::value ? "N" : "TEXT")
           ->group("Configuration");

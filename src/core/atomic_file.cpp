@@ -32,7 +32,7 @@ bool take_number(std::string_view& name) {
 // Locks a new file against remove_leftovers(). False when that was faster.
 bool is_kept(const Descriptor& file) {
   ::flock(file.get(), LOCK_EX);  // file systems without locks refuse this to both sides
-  struct stat status{};
+  struct stat status {};
   return ::fstat(file.get(), &status) != 0 || status.st_nlink > 0;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // By nohup, for example. A signal that is held would come although it is ignored.
 bool is_ignored(int number) {
-  struct sigaction action{};
+  struct sigaction action {};
   ::sigaction(number, nullptr, &action);
   return action.sa_handler == SIG_IGN;
 }

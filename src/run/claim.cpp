@@ -52,7 +52,7 @@ double seconds_from(const timespec& first, const timespec& second) {
 // To open a file asks the server for its times again; stat() alone may answer from memory.
 std::optional<Seen> look_at(const fs::path& file) {
   const Descriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat facts{};
+  struct stat facts {};
   if (!opened.open() || ::fstat(opened.get(), &facts) != 0) {
     if (errno == ENOENT || errno == ESTALE || errno == ENOTDIR) return std::nullopt;
     if (errno == ELOOP || errno == ENXIO) refuse_kind(file);
@@ -89,7 +89,7 @@ class Proposal {
   [[nodiscard]] bool link_as(const fs::path& name) {
     if (::link(file_.c_str(), name.c_str()) == 0) return true;
     const int reason = errno;
-    struct stat facts{};
+    struct stat facts {};
     // NFS may do it, lose the answer, and say EEXIST when it is asked again: the count of links tells.
     if (::stat(file_.c_str(), &facts) == 0 && facts.st_nlink == 2) return true;
     if (reason == EEXIST) return false;
@@ -109,7 +109,7 @@ class Proposal {
     fill(Descriptor(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644)), name);
   }
   void fill(const Descriptor& made, const fs::path& name) {
-    struct stat facts{};
+    struct stat facts {};
     if (made.open() && made.write_at(claim_text(owner_), 0) && ::fsync(made.get()) == 0 &&
         ::fstat(made.get(), &facts) == 0) {
       written_ = facts.st_mtim;

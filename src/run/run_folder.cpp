@@ -379,8 +379,8 @@ fs::path RunFolder::final_name(const fs::path& file) const {
 }
 
 bool RunFolder::is_in_place() const {
-  struct stat locked{};
-  struct stat named{};
+  struct stat locked {};
+  struct stat named {};
   return ::fstat(lock_.get(), &locked) == 0 && ::stat((root_ / lock_name).c_str(), &named) == 0 &&
          locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }

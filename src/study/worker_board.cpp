@@ -41,7 +41,7 @@ void send_line(int file, const ordered_json& message) {
 // Processes that the worker starts do not get it. Who types the command has no such pipe, and reads on standard output
 // what is wrong.
 WorkerBoard::WorkerBoard() {
-  struct stat facts{};
+  struct stat facts {};
   if (::fstat(worker_messages, &facts) == 0 && S_ISFIFO(facts.st_mode) &&
       ::fcntl(worker_messages, F_SETFD, FD_CLOEXEC) == 0)
     messages_ = worker_messages;

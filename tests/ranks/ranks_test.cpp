@@ -114,7 +114,10 @@ TEST(Ranks, WhenOneHasNoDevice_ItAloneSaysIt) {
 // They would wait for one another without end.
 TEST(Ranks, OfOtherBackends_AreNamedAsBadInput) {
   const auto errors = errors_of_ranks(
-      2, {}, [](const Ranks&) {}, [](int rank) { return RankDevice{rank == 0 ? at::kCPU : at::kCUDA, "a GPU"}; });
+      2, {}, [](const Ranks&) {},
+      [](int rank) {
+        return RankDevice{rank == 0 ? at::kCPU : at::kCUDA, "a GPU"};
+      });
   const std::vector<std::string> messages = messages_of(errors, Fault::input);
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_TRUE(messages[0].starts_with("rank 1 of 2 connects through nccl, and rank 0 through gloo")) << messages[0];
@@ -123,7 +126,9 @@ TEST(Ranks, OfOtherBackends_AreNamedAsBadInput) {
 TEST(Ranks, ThatShareAGpuThroughNccl_AreNamedAsBadInput) {
   const auto errors = errors_of_ranks(
       3, {}, [](const Ranks&) {},
-      [](int rank) { return RankDevice{at::kCUDA, rank == 0 ? "one GPU" : "another GPU"}; });
+      [](int rank) {
+        return RankDevice{at::kCUDA, rank == 0 ? "one GPU" : "another GPU"};
+      });
   const std::vector<std::string> messages = messages_of(errors, Fault::input);
   ASSERT_EQ(messages.size(), 1U);
   EXPECT_TRUE(messages[0].starts_with("rank 1 and rank 2 of 3 have the same GPU, and NCCL needs one for each"))

@@ -357,9 +357,7 @@ TEST(SharedRun, TwoThatOpenItAtOnceDoNotWaitForOneAnother) {
     GTEST_SKIP() << "ThreadSanitizer ends a process that starts threads behind a fork of several";
   const TemporaryFolder folder;
   const fs::path out = folder / "run", lock = fs::canonical(folder.path()) / "run" / lock_name;
-  {
-    const RunFolder before(joining(out), shared_run());
-  }
+  { const RunFolder before(joining(out), shared_run()); }
   pid_t child = -1;
   RunDescription description = shared_run();
   description.in_current_words = [&](nlohmann::ordered_json config) {
@@ -378,9 +376,7 @@ TEST(SharedRun, TwoThatOpenItAtOnceDoNotWaitForOneAnother) {
     });
     return config;
   };
-  {
-    const RunFolder first(joining(out), description);
-  }
+  { const RunFolder first(joining(out), description); }
   EXPECT_EQ(exit_code(child), 0);
 }
 
@@ -395,21 +391,15 @@ TEST(SharedRun, AClaimThatCannotBeSeenIsAnError) {
 TEST(SharedRun, HalfWrittenFilesOfOthersStayWhileTheyWork) {
   const TemporaryFolder folder;
   const fs::path half = folder / "run" / "QK" / ".results.json.17.0.tmp";
-  {
-    const RunFolder first(joining(folder / "run"), shared_run());
-  }
+  { const RunFolder first(joining(folder / "run"), shared_run()); }
   fs::create_directories(half.parent_path());
   write_file(half, "{");
   claim_elsewhere(folder / "run" / "QK" / claim_name, 1);  // on a machine whose locks are not seen here
-  {
-    const RunFolder second(joining(folder / "run"), shared_run());
-  }
+  { const RunFolder second(joining(folder / "run"), shared_run()); }
   EXPECT_TRUE(fs::exists(half));
   expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "run"); });
   claim_elsewhere(folder / "run" / "QK" / claim_name, 121);
-  {
-    const RunFolder third(joining(folder / "run"), shared_run());
-  }
+  { const RunFolder third(joining(folder / "run"), shared_run()); }
   EXPECT_FALSE(fs::exists(half));
   EXPECT_FALSE(fs::exists(folder / "run" / "QK" / claim_name));
 }
