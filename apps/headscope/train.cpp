@@ -31,15 +31,16 @@ void check_place(const RankPlace& place, const std::optional<std::int64_t>& rank
                place.said_by, place.size);
 }
 
-// Every rank meets what is wrong with the command line; the first one says it. Where nothing says which ranks are on
-// one machine, somebody started each of them by hand, and may have typed one wrong: then each says it.
+// Every rank meets what is wrong with the command line; the first one says it. The first of every other machine does,
+// too: a file may be missing there alone. So does each rank where nothing says which are on one machine: somebody
+// started them by hand, and may have typed one wrong.
 template <class Function>
 auto said_by_first(const RankPlace& place, Function function) {
   try {
     return function();
   } catch (const Error& error) {
     if (place.first()) throw;
-    throw Error(error.fault(), place.knows_local_rank ? "" : fmt::format("{}: {}", place.name(), error.what()));
+    throw Error(error.fault(), place.speaks_for_machine() ? fmt::format("{}: {}", place.name(), error.what()) : "");
   }
 }
 

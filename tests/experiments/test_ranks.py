@@ -287,6 +287,13 @@ class Starts(Program):
     def test_AnotherNumberOfRanks_EndsTheStart(self):
         self.end([self.rank(0, 4), self.rank(1, 2)], [WRONG_USAGE] * 2, "rank 1 of 2: WORLD_SIZE is 2, and 4 on rank 0")
 
+    def test_AWrongCommandLineOfOneMachine_IsSaidThere(self):
+        wrong = ("--set", "train.batch=x")
+        for variables, says in (({}, True), ({"LOCAL_RANK": "1"}, False)):  # the first rank of a machine, the second one of it
+            rank = self.rank(1, 2, *wrong, **{"LOCAL_RANK": "0", **variables})
+            self.assertEqual(rank.ends(), WRONG_USAGE)
+            self.assertEqual(["rank 1 of 2: " in line and "train.batch" in line for line in rank.said()], [True] * says)
+
     def test_AHostThatIsNotKnown_IsNamed(self):
         ranks = [self.rank(rank, 2, MASTER_ADDR="no.such.host.invalid") for rank in range(2)]
         self.end(ranks, [WRONG_USAGE] * 2, "rank 0 of 2: MASTER_ADDR is 'no.such.host.invalid': ")
