@@ -184,12 +184,7 @@ int train_seeds(const TrainFlags& flags, const CommonFlags& common) {
 int train_silently(const TrainRunJob& job) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> nothing(std::fopen("/dev/null", "w"), std::fclose);
   Console console({.quiet = true}, nothing.get());
-  try {
-    torch_half();
-  } catch (const Error& error) {  // of this machine: its first rank says it
-    throw Error(error.fault(), job.place.local_rank == 0 ? error.what() : "");
-  }
-  torch_half().train(job, console);
+  said_by_first(job.place, [] { return &torch_half(); })->train(job, console);
   return 0;
 }
 

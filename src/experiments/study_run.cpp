@@ -218,6 +218,7 @@ class StudyTraining {
     }
     claim.check();
     if (!result.divergence) set_phase(run_.folder.place() / one.place(), phase::done);
+    claim.check();
     write_results(results, run_.folder, one.seed_place);  // from here on the run is done
     trained_[one.name()] = std::move(results);
   }

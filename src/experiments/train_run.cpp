@@ -136,9 +136,10 @@ void warn_of_other_order(const TrainingRun& run, const Ranks& ranks) {
   if (was_in_order == is_in_order) return;
   constexpr const char* in_order = "in the order of forward steps";
   constexpr const char* otherwise = "in the backend's own order";
-  run.console.warn(fmt::format("{}: gradients were added {} until now, and {} from here on: sums may round otherwise",
-                               on_one_line(run.folder.path().string()), was_in_order ? in_order : otherwise,
-                               is_in_order ? in_order : otherwise));
+  run.console.warn(
+      fmt::format("{}: gradients were added {} until now, and {} from here on: sums may be rounded differently",
+                  on_one_line(run.folder.path().string()), was_in_order ? in_order : otherwise,
+                  is_in_order ? in_order : otherwise));
 }
 
 // Ranks of --ranks are all on this machine.

@@ -46,10 +46,11 @@ inline bool has_same_threads(const RunFolder& folder, const ComputeDevice& devic
 inline void warn_of_other_threads(const RunFolder& folder, const ComputeDevice& device, Console& console) {
   if (folder.already_complete() || !device.device.is_cpu() || has_same_threads(folder, device)) return;
   const std::int64_t before = *threads_in(folder.before());
-  console.warn(fmt::format(
-      "{} was trained with {} thread{} until now, with {} from here on: sums may round otherwise; --threads {} keeps "
-      "the bytes",
-      on_one_line(folder.path().string()), before, before == 1 ? "" : "s", device.threads, before));
+  console.warn(
+      fmt::format("{} was trained with {} thread{} until now, with {} from here on: sums may be rounded differently; "
+                  "--threads {} keeps "
+                  "the bytes",
+                  on_one_line(folder.path().string()), before, before == 1 ? "" : "s", device.threads, before));
 }
 
 // One of several processes computes there; the configuration is the same for all.

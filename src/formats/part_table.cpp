@@ -195,6 +195,7 @@ void PartTable::append(const Table& rows) {
 }
 
 void PartTable::remove_last_part() {
+  if (before_rename_) before_rename_();
   remove_file(part(rows_.size() - 1));
   sync_folder(folder_);  // so that parts are removed in this order on the disk, too
   rows_.pop_back();
@@ -205,6 +206,7 @@ void PartTable::truncate_rows(std::int64_t rows) {
   while (!rows_.empty() && this->rows() - rows_.back() >= rows) remove_last_part();
   const std::int64_t excess = this->rows() - rows;
   if (excess == 0) return;
+  if (before_rename_) before_rename_();
   const fs::path last = part(rows_.size() - 1);
   join_parquet(last, {last}, rows_.back() - excess);
   rows_.back() -= excess;

@@ -94,6 +94,7 @@ int port_of(const std::string& job) {
 RankPlace place_by(const Reader& reader, const Launcher& launcher, bool connects) {
   RankPlace place;
   place.said_by = launcher.size;
+  place.owns_process = true;
   place.size = reader.number(launcher.size, 1, most_ranks, 1);
   place.rank = reader.number(launcher.rank, 0, place.size - 1, 0);
   place.local_rank = reader.number(launcher.local_rank, 0, most_ranks, place.rank);

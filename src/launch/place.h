@@ -20,6 +20,7 @@ struct RankPlace {
   bool launcher_has_store = false;  // torchrun serves it; otherwise rank 0 does
   int listening = -1;               // a socket that listens on the port, which rank 0 takes over; -1: there is none
   std::string said_by = {};         // the variable that gave the size
+  bool owns_process = false;        // nothing else is in it, so that it may be ended
   bool launched_here = false;       // by --ranks, which passes signals on, and says what no rank does
 
   [[nodiscard]] bool first() const { return rank == 0; }

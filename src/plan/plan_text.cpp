@@ -95,18 +95,21 @@ std::string law_text(const TrainOptions& train) {
   std::string text = fmt::format(
       "critical batch: the batch that needs 20 % more tokens for a loss than 256 sequences of 512 tokens. Law: "
       "22.91·D^0.47 such sequences, D million tokens of the run (Zhang et al. 2024, AdamW, {:.1f} to {:.0f} billion "
-      "tokens): {} tokens for this run",
-      least_tokens_measured / 1e9, most_tokens_measured / 1e9, short_count(critical_batch_tokens(tokens)));
+      "tokens): {} tokens for a run of {}",
+      least_tokens_measured / 1e9, most_tokens_measured / 1e9, short_count(critical_batch_tokens(tokens)),
+      tokens_text(train.tokens));
   if (tokens < least_tokens_of_law())
     text += fmt::format(
-        ", an extrapolation. So short a run it says little of: its definition compares with {} tokens an update, which "
-        "may be too many by themselves. Compare losses",
+        ", an extrapolation. So short a run it says little of: by its own definition it is {} at least, and it "
+        "compares "
+        "with {} tokens an update, which may be too many by themselves. Compare losses",
+        with_separators(std::llround(least_by_definition)),
         with_separators(std::llround(reference_sequences * sequence_tokens)));
   else if (tokens < least_tokens_measured || tokens > most_tokens_measured)
     text += ", an extrapolation";
   if (static_cast<double>(train.seq_len) != sequence_tokens)
     text += fmt::format(". That as many tokens are critical with train.seq_len={} is assumed", train.seq_len);
-  return text + ". Muon was not measured";
+  return text + ". With Muon, larger batches stay efficient (arXiv 2505.02222); by how much, no law says";
 }
 
 bool has_equal_updates(const ScalePlan& plan) {
@@ -281,7 +284,8 @@ std::vector<Assumption> assumptions_of(const Setup& setup, const ScalePlan& plan
       of_cluster(cluster, "nic_gb_s", fmt::format("{} GB/s of a GPU to other nodes", amount_text(cluster.nic_gb_s)),
                  "; NCCL reaches 46 to 48 with a NIC of 400 Gbit/s (NVIDIA/nccl-tests, issue 290)"),
       {"published",
-       fmt::format("a step of a ring: {:.1f} µs in a node, {:.0f} µs between nodes (NCCL, graph/tuning.cc)",
+       fmt::format("a step of a ring: {:.1f} µs in a node, {:.0f} µs between nodes: constants by which NCCL chooses, "
+                   "not measured times (graph/tuning.cc)",
                    link_latency * 1e6, nic_latency * 1e6)},
       {"fitted",
        fmt::format("loss with more nodes: {:.1f} % for each doubling of the nodes (torchtitan, 8 and 128 H100; "

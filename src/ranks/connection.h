@@ -18,6 +18,9 @@ namespace headscope {
 // A rank that failed by itself waits for the others to read why.
 inline constexpr double seconds_to_report = 3 * seconds_of_silence;
 
+// A rank that misses another one is ended when it has not ended by itself.
+inline constexpr double seconds_to_end = 30;
+
 // A rank that does not beat for so long is gone, or its machine is: while ranks connect and where they end, when little
 // or nothing is lost by a mistake.
 inline constexpr double seconds_until_gone = 5 * seconds_of_silence;

@@ -1,7 +1,12 @@
 // How ranks end: all together, with one message of what happened.
+#include "ranks/ending.h"
+
+#include <unistd.h>
+
 #include <thread>
 
 #include "core/plain_error.h"
+#include "launch/launch.h"
 #include "ranks/connection.h"
 
 namespace headscope {
@@ -19,6 +24,16 @@ void Ranks::disconnect() const {
   });
 }
 
+void end_process_after(double seconds, const std::string& message) {
+  left_alone([seconds, message] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    if (!message.empty()) Console().error(message);
+    constexpr int code = static_cast<int>(Fault::runtime);
+    ::_exit(message.empty() ? silent_exit_code(code) : code);
+    return true;
+  });
+}
+
 // After an operation that failed: finds out which rank is missing.
 void Ranks::find_lost(const std::string& reason, Broken how) const {
   disconnect();
@@ -29,13 +44,20 @@ void Ranks::find_lost(const std::string& reason, Broken how) const {
   }
   // Ranks that are still at work will notice it, and ask the store why.
   const double patience = how == Broken::closed ? connection_->timeout : seconds_to_report;
-  if (!answers.failure.empty()) throw LostRank(answers.failure, /*is_said_here=*/false, patience);
   const std::string who = answers.missing.empty() ? "the connection between ranks broke"
                                                   : fmt::format("rank {} of {} does not answer: it ended or hangs",
                                                                 fmt::join(answers.missing, ", rank "), size());
-  throw LostRank(fmt::format("step {}: {} ({} noticed it: {}); the run goes on from its last checkpoint with --resume",
-                             connection_->step, who, name(), reason),
-                 answers.speaks, patience);
+  const LostRank lost =
+      !answers.failure.empty()
+          ? LostRank(answers.failure, /*is_said_here=*/false, patience)
+          : LostRank(fmt::format("step {}: {} ({} noticed it: {}); the run goes on from its last checkpoint with "
+                                 "--resume",
+                                 connection_->step, who, name(), reason),
+                     answers.speaks, patience);
+  connection_->heartbeat->stop();  // rank 0 need not wait for this rank to put its things away
+  if (place_.owns_process)
+    end_process_after(seconds_to_end + (first() ? patience : 0), lost.said_here ? lost.what() : "");
+  throw lost;
 }
 
 namespace {

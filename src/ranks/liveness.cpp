@@ -137,7 +137,8 @@ Answers ask_all(const C10dStore& store, const RankPlace& place, Broken how) {
 }
 
 void wait_until_gone(const C10dStore& store, const RankPlace& place, double seconds) {
-  within(seconds, false, [store, place] {
+  constexpr double seconds_to_say_so = 3 * seconds_of_silence;  // the store may hang
+  within(place.serves_store() ? seconds : std::min(seconds, seconds_to_say_so), false, [store, place] {
     store->add(gone_key, place.first() ? 0 : 1);
     if (!place.first() || place.launcher_has_store) return true;
     const auto all_are_gone = [&] {

@@ -24,6 +24,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_claim_bytes = 4096;
 
+// A thread that waits does not see that the machine slept.
+constexpr double seconds_between_looks_at_the_clock = 1;
+
 // Seconds since the machine was booted, with those in which it slept.
 double boot_seconds() {
   timespec now{};
@@ -131,6 +134,14 @@ bool has_lapsed(const Seen& seen, const timespec& now, const ClaimTimes& times) 
   return is_dead(seen.owner) || std::abs(seconds_from(seen.renewed, now)) >= times.lapse;
 }
 
+// A machine that slept wakes with claims that look lapsed. Their owners renew them at once.
+bool is_renewed_soon(const fs::path& file, const Seen& seen, const ClaimTimes& times) {
+  const double seconds = std::min(3 * seconds_between_looks_at_the_clock, times.lapse / 8);
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+  const std::optional<Seen> now = look_at(file);
+  return !now || !(*now == seen);
+}
+
 // Whoever makes this file may replace the claim of that token.
 fs::path right_to_replace(const fs::path& claim, const std::string& token) {
   return claim.parent_path() / fmt::format(".{}.{}.0.tmp", claim.filename().string(), token);
@@ -224,8 +235,12 @@ class Claim::Renewal {
     while (!stopped_ && !lost_) {
       const double age = boot_seconds() - renewed_;
       const double wait = age < times_.renew ? times_.renew - age : times_.renew / 6;  // again soon after a failure
-      wake_.wait_for(lock, std::chrono::duration<double>(wait));
-      if (!stopped_ && boot_seconds() - renewed_ >= times_.renew) renew();
+      wake_.wait_for(lock, std::chrono::duration<double>(std::min(wait, seconds_between_looks_at_the_clock)));
+      if (stopped_ || boot_seconds() - renewed_ < times_.renew) continue;
+      try {
+        renew();
+      } catch (const std::exception&) {  // no memory: one may hope that it passes
+      }
     }
   }
 
@@ -259,6 +274,8 @@ std::optional<Claim> Claim::take(const fs::path& file, ClaimTimes times, bool by
   if (seen && !by_age && !is_dead(seen->owner)) return std::nullopt;
   Proposal mine(file);
   if (seen && !has_lapsed(*seen, mine.written(), times)) return std::nullopt;
+  if (seen && !is_dead(seen->owner) && is_on_this_host(seen->owner) && is_renewed_soon(file, *seen, times))
+    return std::nullopt;
   const bool won = seen ? take_over(mine, file, *seen, times) : mine.link_as(file);
   if (!won) return std::nullopt;
   return Claim(std::make_unique<Renewal>(file, mine, times));

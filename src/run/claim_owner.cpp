@@ -35,19 +35,21 @@ std::string this_machine() {
   return boot.empty() || processes.empty() ? "" : boot + " " + processes;
 }
 
-// When the process started: 0 where it is dead and not yet waited for. Nothing where that is not to be seen.
+// When the process started: 0 where it is dead and not yet waited for. Nothing where that is not to be seen. The first
+// thread of a process that is killed may be dead before the others.
 std::optional<std::int64_t> start_of(std::int64_t process) {
   const std::string line = first_line(fmt::format("/proc/{}/stat", process).c_str());
   const std::size_t name_end = line.rfind(')');  // the name of the program may hold anything
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(line.substr(name_end + 1));
+  // proc(5): the state is the third field, the number of threads the 20th, the start the 22nd.
   std::string state, skipped;
+  std::int64_t threads = 0, start = 0;
   fields >> state;
-  if (state == "Z" || state == "X") return 0;
-  constexpr int fields_between = 18;  // proc(5): the state is the third field, the start the 22nd
-  for (int i = 0; i < fields_between; ++i) fields >> skipped;
-  std::int64_t start = 0;
-  return fields >> start ? std::optional(start) : std::nullopt;
+  for (int i = 4; i < 20; ++i) fields >> skipped;
+  if (!(fields >> threads >> skipped >> start)) return std::nullopt;
+  const bool is_dead = (state == "Z" || state == "X") && threads <= 1;
+  return is_dead ? 0 : start;
 }
 
 std::string host_name() {
@@ -94,10 +96,11 @@ ClaimOwner claim_owner_in(const std::string& text) {
 }
 
 bool is_dead(const ClaimOwner& owner) {
-  if (owner.machine.empty() || owner.machine != this_machine() || owner.process <= 0) return false;
+  const bool is_here = !owner.machine.empty() && owner.machine == this_machine() && is_on_this_host(owner);
+  if (!is_here || owner.process <= 0) return false;
   if (::kill(static_cast<pid_t>(owner.process), 0) != 0 && errno == ESRCH) return true;
   const std::optional<std::int64_t> start = start_of(owner.process);
-  return start && *start != owner.started;
+  return owner.started != 0 && start && *start != owner.started;
 }
 
 bool is_on_this_host(const ClaimOwner& owner) {

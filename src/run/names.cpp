@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "core/atomic_file.h"
+#include "core/error.h"
 #include "core/json_text.h"
 #include "core/lists.h"
 #include "run/claim.h"
@@ -220,18 +221,38 @@ bool is_proposal(const fs::path& file) {
   return name_of_temporary(file.filename().string()) == claim_name && is_claimed(file);
 }
 
-}  // namespace
+// A folder that is renamed or removed just now is another process's.
+bool holds_nothing_else(const fs::path& run, const RunNames& names, const fs::path& folder) {
+  try {
+    return !foreign_entry(run, names, folder);
+  } catch (const fs::filesystem_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory) return false;
+    throw;
+  }
+}
 
-std::vector<fs::path> leftovers(const fs::path& run, const RunNames& names) {
-  std::vector<fs::path> found;
-  for (auto entry = fs::recursive_directory_iterator(run); entry != fs::recursive_directory_iterator(); ++entry) {
-    const fs::path relative = entry->path().lexically_relative(run);
+// Other processes may be at work there: entries may be gone before they are looked at.
+void add_leftovers(const fs::path& run, const fs::path& inside, const RunNames& names, std::vector<fs::path>& found) {
+  std::error_code error;
+  fs::directory_iterator entry(run / inside, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const fs::path relative = inside / entry->path().filename();
     const bool folder = is_folder(*entry), is_leftover = names.is_leftover(relative, folder);
-    if (is_leftover && !(folder ? foreign_entry(run, names, relative).has_value() : is_proposal(entry->path())))
+    if (is_leftover && (folder ? holds_nothing_else(run, names, relative) : !is_proposal(entry->path())))
       found.push_back(relative);
     const bool is_waiting = relative == replaced_name || relative == publishing_name;
-    if (folder && (is_leftover || is_waiting || !names.is_ours(relative, true))) entry.disable_recursion_pending();
+    if (folder && !is_leftover && !is_waiting && names.is_ours(relative, true))
+      add_leftovers(run, relative, names, found);
   }
+  if (error && error != std::errc::no_such_file_or_directory)
+    fail_runtime("cannot read {}: {}", (run / inside).string(), error.message());
+}
+
+}  // namespace
+
+std::vector<fs::path> leftovers(const fs::path& run, const RunNames& names, const fs::path& inside) {
+  std::vector<fs::path> found;
+  add_leftovers(run, inside, names, found);
   return found;
 }
 

@@ -52,8 +52,10 @@ class RunNames {
   std::vector<std::string> files_, half_written_, unfinished_folders_;  // patterns
 };
 
-// What a killed process left below the run folder, relative to it: in folders that hold nothing else.
-std::vector<std::filesystem::path> leftovers(const std::filesystem::path& run, const RunNames& names);
+// What killed processes left in the run folder, or below `inside` of it, relative to the run: files, and folders that
+// hold nothing else.
+std::vector<std::filesystem::path> leftovers(const std::filesystem::path& run, const RunNames& names,
+                                             const std::filesystem::path& inside = {});
 
 // The first of the folders of the run's life that is not one, or an entry in one of them that is not ours.
 std::optional<std::filesystem::path> foreign_entry_of_the_life(const std::filesystem::path& run, const RunNames& names);

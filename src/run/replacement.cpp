@@ -83,6 +83,10 @@ void mark_as_running(const fs::path& run) {
 
 }  // namespace
 
+void remove_leftovers(const fs::path& run, const RunNames& names, const fs::path& inside) {
+  for (const fs::path& leftover : leftovers(run, names, inside)) erase(run / leftover);
+}
+
 void remove_ours(const fs::path& run, const fs::path& relative) {
   // In part, these two are leftovers all the same.
   if (!is_folder(run / relative) || relative == removing_name || relative == writing_name) return erase(run / relative);

@@ -35,6 +35,10 @@ void publish(const std::filesystem::path& run);
 // After a kill: finishes what was begun, or takes it back. The caller has removed leftovers.
 void repair(const std::filesystem::path& run, const RunNames& names);
 
+// Removes what killed processes left below `inside` of the run. In part, it is a leftover all the same.
+void remove_leftovers(const std::filesystem::path& run, const RunNames& names,
+                      const std::filesystem::path& inside = {});
+
 // Removes a file or a folder of ours (relative to the run); a folder goes to .removing first, so that it is never there
 // in part.
 void remove_ours(const std::filesystem::path& run, const std::filesystem::path& relative);

@@ -232,7 +232,7 @@ void RunFolder::take_lock() {
 // Takes the lock alone, and returns true, or shares it. Another process may have it alone while it opens the run, which
 // is short, or another command may.
 bool RunFolder::share_lock() {
-  constexpr double patience = 2;  // seconds; a process that opens the run makes a claim in less
+  constexpr double patience = 30;  // seconds; a process that opens the run makes a claim in less, also on a slow disk
   for (const auto start = Clock::now();;) {
     if (lock_file(lock_, LOCK_EX, root_, /*must=*/false)) return true;
     if (lock_file(lock_, LOCK_SH, root_, /*must=*/false)) return false;
@@ -285,9 +285,8 @@ void RunFolder::hold() {
 void RunFolder::note_running() {
   const auto is_said = [&] { return read_manifest(root_).at("status") == status_name(RunStatus::running); };
   if (is_said()) return;
-  hold();
+  const Claim held = Claim::wait_for(root_ / claim_name);
   if (!is_said()) write_manifest(root_, RunStatus::running, ordered_json::object());
-  held_.reset();
 }
 
 // There is a claim that is not this object's and has not lapsed.
@@ -312,12 +311,11 @@ void RunFolder::put_in_order() {
 void RunFolder::clear(const RunNames& names) const {
   for (const fs::path& claim : claims_in(root_))
     if (!(held_ && claim == root_ / claim_name)) remove_lapsed(claim);
-  for (const fs::path& leftover : leftovers(root_, names)) remove_ours(root_, leftover);
+  headscope::remove_leftovers(root_, names);
 }
 
 void RunFolder::remove_leftovers(const fs::path& training) const {
-  for (const fs::path& leftover : leftovers(root_, names_in(root_)))
-    if (leftover.generic_string().starts_with(training.generic_string() + "/")) remove_ours(root_, leftover);
+  headscope::remove_leftovers(root_, names_in(root_), training);
 }
 
 // What is there is a run: goes on with it or prepares to replace it.
@@ -462,10 +460,10 @@ bool RunFolder::is_alone() const {
 // Waits some seconds for those who open or end the run, whatever signal came. A disk that has no room for a claim may
 // have some for a manifest, which is there already.
 bool RunFolder::hold_for_the_last_note() {
-  constexpr int attempts = 100;
+  constexpr int attempts = 100, age_every = 20;  // an age costs a file
   try {
     for (int i = 0; i < attempts && !held_; ++i) {
-      held_ = Claim::take(root_ / claim_name);
+      held_ = Claim::take(root_ / claim_name, {}, /*by_age=*/i % age_every == 0);
       if (!held_) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     }
     return held_.has_value();

@@ -108,7 +108,7 @@ class WorkerPool {
 
  private:
   void start(Worker& worker) {
-    if (stops_) return;  // behind a signal nothing begins
+    if (stops_) return;  // after a signal nothing begins
     Pipe to, from, errors;
     // It saves and stops when this process is gone.
     const pid_t child = start_child({program_name, worker_command}, SIGTERM, pausing_, [&] {
@@ -238,16 +238,24 @@ class WorkerPool {
     console_.warn(failed_run_text(label, error));
   }
 
-  // A worker that is stopped, or that hangs, neither ends nor goes on. Another one has taken its run over, or the study
-  // is complete.
+  // A worker whose process is stopped neither ends nor goes on. Another one has taken its run over, or the study is
+  // complete.
   void kill_silent_ones() {
     constexpr double seconds_to_end = 60;
     const bool is_over = concluded_ && seconds_since(*concluded_) > seconds_to_end;
     for (const auto& worker : workers_) {
       if (worker->process < 0 || worker->was_silent) continue;
-      const bool has_lost_its_run = std::ranges::any_of(workers_, [&](const auto& other) {
-        return other != worker && !worker->run.empty() && other->run == worker->run && other->taken > worker->taken;
-      });
+      const auto has_lost_it = [&] {
+        return std::ranges::any_of(workers_, [&](const auto& other) {
+          return other != worker && !worker->run.empty() && other->run == worker->run && other->taken > worker->taken;
+        });
+      };
+      if (has_lost_it()) {  // it may have ended, or said that its run has, before the other one took that
+        listen(*worker);
+        reap(*worker);
+      }
+      if (worker->process < 0) continue;
+      const bool has_lost_its_run = has_lost_it();
       if (!has_lost_its_run && !is_over) continue;
       console_.warn(has_lost_its_run
                         ? fmt::format("{} (process {}) was silent for {:.0f} s; {} is taken over", worker->name,

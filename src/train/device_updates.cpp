@@ -170,7 +170,8 @@ class GraphedUpdates : public DeviceUpdates {
         batch_.targets_bt.copy_(host.targets_bt, /*non_blocking=*/true);
         const ForwardStep step = forward_step(i);
         next.start.record(stream_);
-        if (i == 0 && measurer != nullptr)
+        next.measured = i == 0 && measurer != nullptr;
+        if (next.measured)
           measured_pass(step, *measurer);
         else
           pass(passes_[step.first][step.last], step, {});
@@ -214,6 +215,7 @@ class GraphedUpdates : public DeviceUpdates {
     at::Tensor numbers;                                        // what ranks exchanged, if there are several
     CUDAEvent event;                                           // when the host has them
     CUDAEvent start{cudaEventDefault}, end{cudaEventDefault};  // of the last forward step
+    bool measured = false;                                     // it was
   };
 
   // The first update is queued operation by operation: the libraries choose their kernels in it. So is one that is
@@ -303,7 +305,7 @@ class GraphedUpdates : public DeviceUpdates {
   }
 
   void read_numbers(Report& report, Outcome& outcome) {
-    seconds_ = report.start.elapsed_time(report.end) / 1000;
+    seconds_ = report.measured ? 0 : report.start.elapsed_time(report.end) / 1000;
     const auto* numbers = report.numbers.const_data_ptr<double>();
     outcome.losses.assign(numbers, numbers + losses_.numel());
     numbers += losses_.numel() + squares_.numel();
@@ -343,7 +345,7 @@ class GraphedUpdates : public DeviceUpdates {
   // Of several ranks: the losses of this one's forward steps, the squares of its gradients, and what all gave together.
   at::Tensor losses_, squares_, numbers_;
   Recording sum_, weights_;
-  double seconds_ = 0;  // of this rank's last forward step that the host knows of
+  double seconds_ = 0;  // of this rank's last forward step that the host knows of; 0: it was measured
   std::int64_t launched_ = 0;
   std::deque<Report> reports_;
   PartTimer* timer_ = nullptr;

@@ -24,8 +24,8 @@ class DeviceUpdates {
     // Of several ranks:
     bool stop = false;                // a signal asked one of them to stop
     std::vector<double> losses = {};  // of the forward steps, as shares of the loss
-    std::vector<double> seconds =
-        {};  // that each rank took for its last forward step that was over when this update was queued
+    // That each rank took for its last forward step that was over when this update was queued; 0: it was measured.
+    std::vector<double> seconds = {};
   };
 
   virtual ~DeviceUpdates() = default;

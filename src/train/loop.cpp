@@ -79,7 +79,7 @@ class TrainRun {
     TrainResult result{tables_->tracks(), tables_->losses(), seconds_ > 0 ? tokens_ / seconds_ : 0};
     if (ranks_.connected() && seconds_ > 0) result.exchange_share = exchange_seconds_ / seconds_;
     result.divergence = std::move(divergence);
-    // A run that was stopped behind its last probe does not have them yet.
+    // A run that was stopped after its last probe does not have them yet.
     if (needs_rank_errors() && !result.divergence)
       result.rank_errors = rank_errors_ ? *rank_errors_ : trainer_.rank_errors(chosen_);
     if (result.divergence)
@@ -215,7 +215,7 @@ class TrainRun {
            fmt::format("loss {:.4f}; the median of the {} before is {:.4f}", update.loss, LossSpikes::window,
                        spike->median));
     progress_->add(update.after, update.loss, tokens, seconds);
-    for (const std::string& text : slow_ranks_.add(update.seconds, /*first_measures=*/update.measurer != nullptr)) {
+    for (const std::string& text : slow_ranks_.add(update.seconds)) {
       note("warning", update.after, text);
       observer_.warning(text);
     }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 namespace headscope {
 namespace {
@@ -16,26 +17,25 @@ double median_of(std::vector<double> values) {
 
 }  // namespace
 
-std::vector<std::string> SlowRanks::add(std::vector<double> seconds, bool first_measures) {
-  if (seconds.size() < 2) return {};
-  if (first_measures) seconds.front() = median_of({seconds.begin() + 1, seconds.end()});
-  const double median = median_of(seconds);
-  if (!(median > 0)) return {};  // not yet known on a GPU
-  ratios_.resize(seconds.size());
-  for (std::size_t rank = 0; rank < seconds.size(); ++rank) ratios_[rank].push_back(seconds[rank] / median);
-  return ratios_.front().size() == updates ? compare() : std::vector<std::string>();
-}
-
-std::vector<std::string> SlowRanks::compare() {
+std::vector<std::string> SlowRanks::add(const std::vector<double>& seconds) {
+  const auto is_known = [](double one) { return one > 0; };
+  std::vector<double> known;
+  std::ranges::copy_if(seconds, std::back_inserter(known), is_known);
+  if (known.size() < 2) return {};
+  const double median = median_of(known);
   std::vector<std::string> found;
-  for (std::size_t rank = 0; rank < ratios_.size(); ++rank) {
-    const std::vector<double>& ratios = ratios_[rank];
+  ratios_.resize(seconds.size());
+  for (std::size_t rank = 0; rank < seconds.size(); ++rank) {
+    if (!is_known(seconds[rank])) continue;
+    std::vector<double>& ratios = ratios_[rank];
+    ratios.push_back(seconds[rank] / median);
+    if (ratios.size() < updates) continue;
     const auto above = std::ranges::count_if(ratios, [](double ratio) { return ratio > limit; });
     if (static_cast<std::size_t>(above) >= slow_ones && named_.insert(rank).second)
       found.push_back(fmt::format("rank {} of {} took {:.0f} % longer than the median rank (median of {} updates)",
                                   rank, ratios_.size(), 100 * (median_of(ratios) - 1), updates));
+    ratios.clear();
   }
-  ratios_.clear();
   return found;
 }
 

@@ -18,15 +18,13 @@ class SlowRanks {
   static constexpr std::size_t updates = 100;   // that are looked at together
   static constexpr std::size_t slow_ones = 80;  // of them
 
-  // The seconds that each rank took for its share of an update. A sentence for each rank that is slow by now and was
-  // not named before. first_measures: what rank 0 measured cost it time, so this update says nothing of rank 0.
-  std::vector<std::string> add(std::vector<double> seconds, bool first_measures = false);
+  // The seconds that each rank took for its share of an update; 0 where they say nothing of it: not known yet, or the
+  // rank measured heads, too. A sentence for each rank that is slow by now and was not named before.
+  std::vector<std::string> add(const std::vector<double>& seconds);
 
  private:
-  std::vector<std::string> compare();
-
-  std::vector<std::vector<double>>
-      ratios_;  // of each rank to the median rank, in the updates since the last comparison
+  // Of each rank to the median rank, in the updates since it was last looked at that say something of it.
+  std::vector<std::vector<double>> ratios_;
   std::set<std::size_t> named_;
 };
 

@@ -141,7 +141,7 @@ void Trainer::step_by_autograd(StepRecord& update) {
   const at::Tensor own_norms = shares.norms();
   const at::Tensor own_flags = at::zeros({1 + ranks_.size()}, at::kFloat);  // to stop, and the seconds of each rank
   own_flags[0].fill_(interrupt_requested() ? 1 : 0);
-  own_flags[1 + ranks_.rank()].fill_(own_seconds);
+  own_flags[1 + ranks_.rank()].fill_(update.measurer ? 0 : own_seconds);
   const at::Tensor all = ranks_.all_reduce(at::cat({own_losses.cpu(), own_norms.cpu(), own_flags}));
   const at::Tensor losses = all.narrow(0, 0, own_losses.numel());
   const at::Tensor norms = all.narrow(0, losses.numel(), own_norms.numel());

@@ -18,7 +18,7 @@ struct StepRecord {
   double loss = 0;       // training cross-entropy before the update, mean over its tokens, nats
   double lr_factor = 0;
   double grad_norm = 0;                         // before clipping
-  std::vector<double> seconds = {};             // that each rank took for its forward steps
+  std::vector<double> seconds = {};             // that each rank took for its forward steps (slow_ranks.h)
   Clock::time_point start = Clock::now();       // when it was queued
   std::unique_ptr<HeadMeasurer> measurer = {};  // to be finished; null: it was not measured
 };

@@ -5,6 +5,7 @@ A test program imports this module and ends with `program.main()`.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,10 @@ TABLES = {
 }
 SCORES = ("focused", "broad", "constant", "query_dependent", "axis_aligned", "high_norm", "low_norm", "consistent",
           "sink", "previous", "self", "induction")
+# Tests may themselves be processes of a launcher.
+for variable in list(os.environ):
+    if variable in ("RANK", "WORLD_SIZE", "LOCAL_RANK") or variable.startswith(("SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_")):
+        del os.environ[variable]
 headscope: Path
 shared: Path  # of a file's tests: `run`, a finished run of 12 steps that no test may change
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/console.h"
+#include "ranks/ending.h"
 #include "support/rank_threads.h"
 
 namespace headscope {
@@ -55,6 +56,15 @@ TEST(Ranks, GiveWhatTheirNamesSay) {
       EXPECT_TRUE(at::equal(sum, received.sum(0)));  // whole numbers: exact in any order
     });
   }
+}
+
+TEST(EndProcessAfter, EndsOneThatHangs_WithTheMessageThatItHas) {
+  const auto hang = [](const std::string& message) {
+    end_process_after(0.1, message);
+    std::this_thread::sleep_for(std::chrono::seconds(60));
+  };
+  EXPECT_EXIT(hang("rank 2 is gone"), testing::ExitedWithCode(1), "^headscope: rank 2 is gone\n$");
+  EXPECT_EXIT(hang(""), testing::ExitedWithCode(1), "^$");
 }
 
 // The messages, without those of ranks that leave it to another one. Every rank must throw.

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <thread>
@@ -49,8 +51,11 @@ int exit_code(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+// A minute at most.
 void wait_until(const std::function<bool()>& is_so) {
-  while (!is_so()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!is_so() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_TRUE(is_so());
 }
 
 void make_older(const fs::path& file, int seconds) {
@@ -161,11 +166,22 @@ TEST(Claim, IsRenewedAndThenNeverTakenOver) {
   auto claim = Claim::take(file, {.renew = 0.01, .lapse = 120});
   ASSERT_TRUE(claim);
   for (int i = 0; i < 3; ++i) {  // as if 100 s passed, three times: without renewal it would lapse
-    make_older(file, 100);
-    const auto older = fs::last_write_time(file);
+    const auto older = fs::last_write_time(file) - std::chrono::seconds(100);
+    fs::last_write_time(file, older);
     EXPECT_FALSE(Claim::take(file));
     wait_until([&] { return fs::last_write_time(file) > older + std::chrono::seconds(50); });
   }
+  EXPECT_NO_THROW(claim->check());
+}
+
+// A machine that slept for longer than a lapse: its owners renew their claims within a second.
+TEST(Claim, IsNotTakenOverWhileItsOwnerWakes) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  auto claim = Claim::take(file, {.renew = 0.5, .lapse = 120});
+  ASSERT_TRUE(claim);
+  make_older(file, 121);
+  EXPECT_FALSE(Claim::take(file));
   EXPECT_NO_THROW(claim->check());
 }
 
@@ -216,6 +232,27 @@ TEST(Claim, OfADeadProcessOfThisMachineIsFreeAtOnce) {
   EXPECT_FALSE(Claim::take(file));
   ::kill(child, SIGKILL);
   // Dead, and not yet waited for: its number is still taken.
+  wait_until([&] { return Claim::take(file, {}, /*by_age=*/false).has_value(); });
+  EXPECT_EQ(exit_code(child), 128 + SIGKILL);
+}
+
+// A kill ends the threads of a process one by one: until the last is gone, it may write.
+TEST(Claim, OfAProcessOfWhichAThreadIsLeftIsKept) {
+  const TemporaryFolder folder;
+  const fs::path file = folder / claim_name;
+  const pid_t child = in_a_process([&] {
+    const auto claim = Claim::take(file);
+    ::syscall(SYS_exit, 0);  // the first thread; the one that renews the claim stays
+  });
+  const auto is_dead_in_part = [&] {
+    std::ifstream file_of_kernel(fmt::format("/proc/{}/stat", child));
+    std::string stat;
+    std::getline(file_of_kernel, stat);
+    return stat.find(") Z ") != std::string::npos;
+  };
+  wait_until(is_dead_in_part);
+  EXPECT_FALSE(Claim::take(file, {}, /*by_age=*/false));
+  ::kill(child, SIGKILL);
   wait_until([&] { return Claim::take(file, {}, /*by_age=*/false).has_value(); });
   EXPECT_EQ(exit_code(child), 128 + SIGKILL);
 }
@@ -459,6 +496,22 @@ TEST(SharedRun, LeftoversOfOneTrainingGo) {
   EXPECT_FALSE(fs::exists(run / "QK" / "checkpoints" / ".partial-step-000005"));
   EXPECT_TRUE(fs::exists(run / "QK_frozen" / half));
   EXPECT_TRUE(fs::exists(run / "QK_frozen" / "checkpoints" / ".partial-step-000005"));
+}
+
+TEST(SharedRun, LeftoversAreLookedForWhileOthersRenameFolders) {
+  const TemporaryFolder folder;
+  const fs::path checkpoints = folder / "QK" / "checkpoints";
+  fs::create_directories(checkpoints / ".partial-step-000005");
+  write_file(checkpoints / ".partial-step-000005" / "state.json", "{");
+  write_file(folder / "QK" / ".part-00001.parquet.17.0.tmp", "PAR1");
+  const std::jthread other([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      fs::rename(checkpoints / ".partial-step-000005", checkpoints / "step-000005");
+      fs::rename(checkpoints / "step-000005", checkpoints / ".partial-step-000005");
+    }
+  });
+  for (int i = 0; i < 2000; ++i)
+    EXPECT_THAT(leftovers(folder.path(), RunNames()), ::testing::Contains(fs::path("QK/.part-00001.parquet.17.0.tmp")));
 }
 
 TEST(SharedRun, TheLastToStopSaysHowItEnded) {

@@ -36,19 +36,20 @@ TEST(SlowRanks, AreSlowInMostUpdates) {
   }
 }
 
-// Where every update is measured, too.
-TEST(SlowRanks, OfAMeasuredUpdateRankZeroIsLeftOut) {
-  const auto said_of_measured = [](const std::vector<double>& seconds) {
-    SlowRanks ranks;
-    std::vector<std::string> all;
-    for (std::size_t i = 0; i < SlowRanks::updates; ++i)
-      for (std::string& one : ranks.add(seconds, /*first_measures=*/true)) all.push_back(std::move(one));
-    return all;
-  };
-  EXPECT_THAT(said_of_measured({9, 1, 1, 1}), IsEmpty());
-  EXPECT_THAT(said_of_measured({9, 1, 1, 1.5}),
+// 0 where rank 0 measured: it is looked at when it has enough other updates.
+TEST(SlowRanks, UpdatesThatSayNothingOfARankAreLeftOut) {
+  SlowRanks every;
+  EXPECT_THAT(said(every, SlowRanks::updates, {0, 1, 1, 1.5}),
               ElementsAre("rank 3 of 4 took 50 % longer than the median rank (median of 100 updates)"));
-  EXPECT_THAT(said_of_measured({1, 9}), IsEmpty());  // nothing is left to compare with
+  SlowRanks second;
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < 2 * SlowRanks::updates; ++i) {
+    EXPECT_THAT(found, IsEmpty());
+    found = second.add({i % 2 == 0 ? 0.0 : 9.0, 1, 1, 1});
+  }
+  EXPECT_THAT(found, ElementsAre("rank 0 of 4 took 800 % longer than the median rank (median of 100 updates)"));
+  SlowRanks two;
+  EXPECT_THAT(said(two, SlowRanks::updates, {0, 9}), IsEmpty());  // nothing is left to compare with
 }
 
 // How often any of `count` ranks is named in 100 updates; times are log-normal, those of rank 0 `slower` times as long.
