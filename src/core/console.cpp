@@ -11,6 +11,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace headscope {
 namespace {
@@ -21,20 +22,10 @@ constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 constexpr std::size_t most_cells = 30, cells_per_step = 5;
 constexpr std::size_t kept_free = 2;  // columns: the terminal writes ^C behind the last bar
 
-// A byte that continues a UTF-8 sequence takes no place.
-bool begins_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-}
-
-std::size_t characters_in(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
-}
-
 // At most so many characters of it.
 std::string_view shortened(std::string_view text, std::size_t width) {
-  std::size_t characters = 0;
-  for (std::size_t i = 0; i < text.size(); ++i)
-    if (begins_character(text[i]) && ++characters > width) return text.substr(0, i);
+  for (std::size_t i = 0, characters = 0; i < text.size(); ++i)
+    if ((characters += width_of(text.substr(i, 1))) > width) return text.substr(0, i);
   return text;
 }
 
@@ -72,7 +63,7 @@ void Console::fit_bars(const std::vector<const Progress*>& shown, std::size_t wi
     brief_ = false;
   }
   fitted_width_ = width;
-  const auto is_whole = [&](const Progress* progress) { return characters_in(progress->bar()) <= width; };
+  const auto is_whole = [&](const Progress* progress) { return width_of(progress->bar()) <= width; };
   while (cells_ > 0 && !std::ranges::all_of(shown, is_whole)) cells_ -= cells_per_step;
   brief_ = brief_ || !std::ranges::all_of(shown, is_whole);
 }
@@ -121,7 +112,7 @@ Progress::Progress(Console& console, std::string label, std::string unit, std::s
   const std::scoped_lock lock(console_.mutex_);
   if (!console_.terminal_ || console_.options_.quiet) return;
   console_.bars_.push_back(this);
-  console_.longest_label_ = std::max(console_.longest_label_, characters_in(label_));
+  console_.longest_label_ = std::max(console_.longest_label_, width_of(label_));
   show();
 }
 

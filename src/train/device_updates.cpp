@@ -169,13 +169,13 @@ class GraphedUpdates : public DeviceUpdates {
         batch_.tokens_bt.copy_(host.tokens_bt, /*non_blocking=*/true);
         batch_.targets_bt.copy_(host.targets_bt, /*non_blocking=*/true);
         const ForwardStep step = forward_step(i);
-        next.start.record(stream_);
+        if (ranks_.connected()) next.start.record(stream_);
         next.measured = i == 0 && measurer != nullptr;
         if (next.measured)
           measured_pass(step, *measurer);
         else
           pass(passes_[step.first][step.last], step, {});
-        next.end.record(stream_);
+        if (ranks_.connected()) next.end.record(stream_);
         if (ranks_.connected()) exchange_gradients(i, step);
       }
       if (ranks_.connected())
@@ -214,7 +214,7 @@ class GraphedUpdates : public DeviceUpdates {
     at::Tensor values;                                         // loss and norm
     at::Tensor numbers;                                        // what ranks exchanged, if there are several
     CUDAEvent event;                                           // when the host has them
-    CUDAEvent start{cudaEventDefault}, end{cudaEventDefault};  // of the last forward step
+    CUDAEvent start{cudaEventDefault}, end{cudaEventDefault};  // of the last forward step of connected ranks
     bool measured = false;                                     // it was
   };
 

@@ -128,6 +128,19 @@ class SameResults(Program):
             found, expected = results(out), results(reference)
             self.assertEqual([name for name in expected if found[name] != expected[name]], [], f"{ranks} ranks")
 
+    def test_AModelWhoseGradientsTravelInPieces_WithThreads_GivesTheBytesOfOne(self):
+        # The layers have matrices of 66 MiB: two pieces and the rest (src/plan/deal.cpp; the plan says so, too).
+        wide = [text for setting in (
+            "model.layers=6", "model.d_model=512", "model.heads=8", "model.kv_heads=4", "model.d_k=64", "model.d_ff=2048",
+            "train.seq_len=32", "train.batch=1", "train.accumulation=4", "train.probe_every=8", "train.checkpoint_every=2",
+            "train.tokens=256", "track.every=0") for text in ("--set", setting)]
+        outs = [self.folder / str(ranks) for ranks in (1, 2)]
+        for ranks, out in zip((1, 2), outs):
+            self.done("train", *wide, "--threads", "2", "--no-report", "--ranks", ranks, "--out", out)
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            one, two = ((out / "checkpoints" / program.newest_checkpoint(out) / name).read_bytes() for out in outs)
+            self.assertTrue(one == two, name)
+
     def test_ResumeOf4_With1_Then2_IsTheSameRun(self):
         out = self.folder / "run"
         begin = ("--track-every", "3", "--out", out, "--ranks", 4)
