@@ -50,7 +50,7 @@ std::string command_line(int argc, char** argv) {
 }
 
 int run(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]) == worker_command) return study_worker();
+  if (argc > 1 && std::string_view(argv[1]) == worker_command) return study_worker();
   CLI::App app("headscope shows what every attention head of a decoder transformer does.", "headscope");
   app.set_version_flag("--version", "headscope " HEADSCOPE_VERSION);
   app.require_subcommand(1);

@@ -1,5 +1,10 @@
 #include "scale_plan.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "core/text.h"
 #include "figures/theme.h"
 #include "plan/plan.h"
@@ -10,7 +15,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t width = 110;  // of the terminal
+// Of the terminal, within limits; a file gets the larger one.
+std::size_t width_of_lines() {
+  constexpr std::size_t least = 60, most = 110;
+  winsize size{};
+  const bool known = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return known ? std::clamp<std::size_t>(size.ws_col, least, most) : most;
+}
 constexpr double mebi = 1 << 20, giga = 1e9;
 
 // A whole number, as far as JSON readers have it exactly.
@@ -104,7 +115,7 @@ std::string gigabytes_text(double bytes) {
 
 // A line "  name        text", wrapped behind the name.
 void print_line(const std::string& name, const std::string& text) {
-  fmt::print("  {:<12}{}\n", name, wrapped(text, width, /*indent=*/14, /*column=*/14));
+  fmt::print("  {:<12}{}\n", name, wrapped(text, width_of_lines(), /*indent=*/14, /*column=*/14));
 }
 
 void print_lines(const std::string& name, const std::vector<std::string>& texts) {

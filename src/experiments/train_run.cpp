@@ -62,7 +62,10 @@ nlohmann::ordered_json common_facts(const TrainRunJob& job, const ComputeDevice&
   nlohmann::ordered_json facts = {{"version", HEADSCOPE_VERSION},
                                   {"torch", TORCH_VERSION},
                                   {"device", at::DeviceTypeName(device.device.type(), /*lower_case=*/true)}};
-  if (device.device.is_cpu()) facts["cpu"] = at::get_cpu_capability();  // others round otherwise
+  if (device.device.is_cpu()) {  // others round differently
+    facts["cpu"] = at::get_cpu_capability();
+    facts["threads"] = device.threads;
+  }
   facts["config"] = std::move(config);
   facts["data"] = corpus.hash;
   return facts;

@@ -43,13 +43,15 @@ class Reader {
     return has(name) ? variable_(name) : otherwise;
   }
 
-  [[nodiscard]] int number(const char* name, int least, int most, int otherwise) const {
+  // because: why there is no more, "; WORLD_SIZE is 4".
+  [[nodiscard]] int number(const char* name, int least, int most, int otherwise,
+                           const std::string& because = {}) const {
     if (!has(name)) return otherwise;
     const std::string given = variable_(name);
     int value = 0;
     if (!parse_value(given, value) || value < least || value > most)
-      fail_input("{} is '{}'; expected a whole number from {} to {}; --ranks 1 trains in one process", name,
-                 excerpt(given), least, most);
+      fail_input("{} is '{}'; expected a whole number from {} to {}{}; --ranks 1 trains in one process", name,
+                 excerpt(given), least, most, because);
     return value;
   }
 
@@ -96,7 +98,8 @@ RankPlace place_by(const Reader& reader, const Launcher& launcher, bool connects
   place.said_by = launcher.size;
   place.owns_process = true;
   place.size = reader.number(launcher.size, 1, most_ranks, 1);
-  place.rank = reader.number(launcher.rank, 0, place.size - 1, 0);
+  place.rank =
+      reader.number(launcher.rank, 0, place.size - 1, 0, fmt::format(", as {} is {}", launcher.size, place.size));
   place.local_rank = reader.number(launcher.local_rank, 0, most_ranks, place.rank);
   place.knows_local_rank = reader.has(launcher.local_rank);
   if (connects && !reader.has("MASTER_ADDR") && place.several() && !is_one_machine(reader, launcher, place.size))

@@ -100,8 +100,12 @@ GpuSpeed speed_of_updates(const Setup& setup, const Cluster& cluster, const Upda
   if (const Measured* one = measured_as(setup, cluster)) return from_measured(*one, setup);
   const double rate = reached_share * cluster.peak_tflops * 1e12;
   return {slowdown(setup.train) * per_token / rate, whole.polar_flops / rate, "assumed",
-          fmt::format("one GPU reaches {:.0f} % of {} TFLOP/s (88m reached 39, 1.5b 55){}", 100 * reached_share,
-                      amount_text(cluster.peak_tflops), slowdown_text(setup.train)),
+          fmt::format("one GPU reaches {:.0f} % of {} TFLOP/s{} (88m reached 39, 1.5b 55){}", 100 * reached_share,
+                      amount_text(cluster.peak_tflops),
+                      cluster.gives("peak_tflops") || cluster.file.empty()
+                          ? ""
+                          : ", an H100's peak, as the file gives neither tokens_per_s nor peak_tflops",
+                      slowdown_text(setup.train)),
           true};
 }
 

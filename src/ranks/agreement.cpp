@@ -116,8 +116,9 @@ void Ranks::compare(const ordered_json& facts) const {
     for (int rank = 1; rank < size(); ++rank) {
       const std::string found = difference(ordered_json::parse(get(key(rank), rank)), first);
       if (!found.empty())
-        return fmt::format("rank {} of {}: {}; start all ranks with the same version, configuration and data", rank,
-                           size(), found);
+        return fmt::format(
+            "rank {} of {}: {}; start all ranks with the same version, configuration, --threads and data", rank, size(),
+            found);
     }
     return "";
   });

@@ -50,8 +50,7 @@ void Ranks::find_lost(const std::string& reason, Broken how) const {
   const LostRank lost =
       !answers.failure.empty()
           ? LostRank(answers.failure, /*is_said_here=*/false, patience)
-          : LostRank(fmt::format("step {}: {} ({} noticed it: {}); the run goes on from its last checkpoint with "
-                                 "--resume",
+          : LostRank(fmt::format("step {}: {} ({} noticed it: {}); --resume goes on from the last checkpoint",
                                  connection_->step, who, name(), reason),
                      answers.speaks, patience);
   connection_->heartbeat->stop();  // rank 0 need not wait for this rank to put its things away

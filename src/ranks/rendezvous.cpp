@@ -180,8 +180,9 @@ class Rendezvous {
     }
     if (text_of(whole->get(run_key)) != place_.run)
       throw Error(Fault::input, place_.speaks_for_machine()
-                                    ? fmt::format("{}: another run of headscope is at {}; give each a MASTER_PORT of "
-                                                  "its own",
+                                    ? fmt::format("{}: another run of headscope is at {}, or the same one with "
+                                                  "another --out; give all ranks one --out, and each run a "
+                                                  "MASTER_PORT of its own",
                                                   place_.name(), address(place_))
                                     : "");
     store->add(arrived_key, 1);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -162,7 +163,10 @@ std::optional<ordered_json> manifest_to_resume(const RunFolderOptions& options, 
 }
 
 std::string resume_hint(const std::string& command, const fs::path& out) {
-  return fmt::format("go on with: {} {} --resume --out {}", program_name, command, shell_word(out.string()));
+  const char* called_as = std::getenv("HEADSCOPE_CALLED_AS");  // ./headscope, for example
+  return fmt::format("go on with: {} {} --resume --out {}",
+                     called_as != nullptr ? shell_word(called_as) : std::string(program_name), command,
+                     shell_word(out.string()));
 }
 
 RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)

@@ -111,7 +111,7 @@ class WorkerPool {
     if (stops_) return;  // after a signal nothing begins
     Pipe to, from, errors;
     // It saves and stops when this process is gone.
-    const pid_t child = start_child({program_name, worker_command}, SIGTERM, pausing_, [&] {
+    const pid_t child = start_child({program_name, worker_command, job_.folder.out.string()}, SIGTERM, pausing_, [&] {
       ::dup2(to.read.get(), STDIN_FILENO);
       ::dup2(errors.write.get(), STDOUT_FILENO);  // libraries print there
       ::dup2(errors.write.get(), STDERR_FILENO);

@@ -137,7 +137,9 @@ class TrainRun {
       log_->append("resume", moment_now(), text);
       observer_.resumed(text);
     } else if (!log_->before().empty()) {
-      log_->append("resume", moment_now(), "begins again: there is no checkpoint");
+      const std::string text = "begins again: there is no checkpoint";
+      log_->append("resume", moment_now(), text);
+      observer_.resumed(text);
     } else {
       log_->append(
           "start", moment_now(),

@@ -220,6 +220,15 @@ class Launchers(Program):
             self.assertIn(expected, said[0])
             self.assertFalse(out.exists())
 
+    def test_AnotherNumberOfThreads_IsRefused(self):
+        out = self.folder / "run"
+        ranks = self.start_all(("RANK", "WORLD_SIZE", "LOCAL_RANK"), 2,
+                               lambda rank: (*SETTINGS, "--threads", rank + 1, "--no-report", "--out", out))
+        self.assertEqual([rank.ends() for rank in ranks], [WRONG_USAGE] * 2, [rank.said() for rank in ranks])
+        self.assertEqual([len(rank.said()) for rank in ranks], [1, 0])
+        self.assertIn("rank 1 of 2: threads is 2, and 1 on rank 0", ranks[0].said()[0])
+        self.assertFalse(out.exists())
+
     def test_DataWhoseNameIsNoText_IsTheSameOnAllRanks(self):
         data = os.fsdecode(bytes(self.folder) + b"/\xff.txt")
         Path(data).write_text("The heads of a model attend to what was said before. " * 400)
@@ -229,7 +238,8 @@ class Launchers(Program):
     def test_VariablesThatMakeNoSense_AreNamed(self):
         for environment, flags, expected in (
                 ({"RANK": "0"}, (), "RANK is set and WORLD_SIZE is not"),
-                ({"RANK": "4", "WORLD_SIZE": "4"}, (), "RANK is '4'; expected a whole number from 0 to 3"),
+                ({"RANK": "4", "WORLD_SIZE": "4"}, (), "RANK is '4'; expected a whole number from 0 to 3, as WORLD_SIZE is 4"),
+                ({"RANK": "0", "WORLD_SIZE": "3"}, (), "WORLD_SIZE is 3: 3 ranks cannot share train.accumulation=4 evenly"),
                 ({"RANK": "0", "WORLD_SIZE": "four"}, (), "WORLD_SIZE is 'four'"),
                 ({"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "x"}, (), "MASTER_PORT is 'x'"),
                 ({"RANK": "0", "WORLD_SIZE": "2"}, ("--ranks", "4"), "--ranks is 4, and WORLD_SIZE is 2"),

@@ -139,7 +139,7 @@ TEST(Place, SeveralMachinesNeedTheHostOfRank0) {
 
 TEST(Place, VariablesThatMakeNoSenseAreNamed) {
   expect_error(Fault::input, "RANK is set and WORLD_SIZE is not", [] { static_cast<void>(place_of({{"RANK", "0"}})); });
-  expect_error(Fault::input, "SLURM_PROCID is '4'; expected a whole number from 0 to 3", [] {
+  expect_error(Fault::input, "SLURM_PROCID is '4'; expected a whole number from 0 to 3, as SLURM_STEP_NUM_TASKS is 4", [] {
     static_cast<void>(place_of(with(task, {{"SLURM_PROCID", "4"}})));
   });
 }
