@@ -163,7 +163,10 @@ bool is_capture_input(const ConfigEntry& entry);
 // --no-report of a command that writes report.html into its run at the end.
 void add_report_flag(CLI::App& command, bool& no_report);
 
-// --resume of a complete run, to be asked before the command begins: nothing is written to it.
+// The command goes on with a run that is complete; to be asked before it begins.
+bool is_complete_already(const RunFolderOptions& folder);
+
+// The same, and its page is there, too: nothing is written to it. A kill may have come between the two.
 bool stays_as_it_is(const RunFolderOptions& folder);
 
 // After everything else: report.html of a run that is finished, and a line that says where it is. A failure is a

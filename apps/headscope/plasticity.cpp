@@ -212,7 +212,7 @@ int print(const PlasticityOutcome& outcome, bool no_report, const CommonFlags& c
   else if (!common.console.quiet)
     print_text(outcome);
   const bool has_heads = !outcome.result.heads.empty();
-  finish_with_report(outcome.out, no_report || outcome.already_complete || !has_heads, common);
+  finish_with_report(outcome.out, no_report || !has_heads, common);
   if (outcome.result.failures.empty()) return 0;
   const Error failure = failure_of(outcome);
   console.error(failure.what());
@@ -297,7 +297,8 @@ void add_plasticity(CLI::App& app, CommonFlags& common, Command& chosen) {
       job.demo = job.demo || (job.folder.resume && is_of_the_demo(job));
       job.figures = !flags->no_figures;
       choose_out(job.folder, common, run_name(job));
-      return print(run_plasticity(job, console), flags->no_report, common, console);
+      const bool no_report = flags->no_report || stays_as_it_is(job.folder);
+      return print(run_plasticity(job, console), no_report, common, console);
     };
   });
 }

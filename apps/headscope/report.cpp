@@ -15,8 +15,13 @@ void add_report_flag(CLI::App& command, bool& no_report) {
   command.add_flag("--no-report", no_report, "Leave out: report.html, the page of the run (docs/report.md)");
 }
 
+bool is_complete_already(const RunFolderOptions& folder) {
+  return (folder.resume || folder.join) && is_complete(folder.out);
+}
+
 bool stays_as_it_is(const RunFolderOptions& folder) {
-  return folder.resume && is_complete(folder.out);
+  std::error_code error;
+  return is_complete_already(folder) && std::filesystem::exists(folder.out / report_name, error);
 }
 
 void finish_with_report(const std::filesystem::path& run, bool no_report, const CommonFlags& common) {

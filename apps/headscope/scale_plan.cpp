@@ -1,8 +1,5 @@
 #include "scale_plan.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "core/text.h"
@@ -18,9 +15,8 @@ using nlohmann::ordered_json;
 // Of the terminal, within limits; a file gets the larger one.
 std::size_t width_of_lines() {
   constexpr std::size_t least = 60, most = 110;
-  winsize size{};
-  const bool known = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? std::clamp<std::size_t>(size.ws_col, least, most) : most;
+  const std::optional<TerminalSize> terminal = terminal_size(stdout);
+  return terminal ? std::clamp(terminal->columns, least, most) : most;
 }
 constexpr double mebi = 1 << 20, giga = 1e9;
 

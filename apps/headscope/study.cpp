@@ -205,6 +205,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   if (flags.dry_run)
     return dry_run(options, flags.theme, count_trainings(options), of,
                    std::max<std::int64_t>(1, static_cast<std::int64_t>(devices.size())), common);
+  const bool was_complete = is_complete_already(folder), no_report = flags.no_report || stays_as_it_is(folder);
   const StudyOutcome outcome = train_study({options, folder, flags.theme}, devices, common);
   if (common.json) {
     ordered_json object = json_of(outcome);
@@ -215,7 +216,7 @@ int train_and_conclude(const StudyFlags& flags, const CommonFlags& common) {
   } else if (!common.console.quiet) {
     print_study(outcome);
   }
-  finish_with_report(outcome.out, flags.no_report || !outcome.concluded, common);
+  finish_with_report(outcome.out, no_report || (!outcome.concluded && !was_complete), common);
   return 0;
 }
 

@@ -207,12 +207,8 @@ TrainRunJob job_on(const RankPlace& place, std::int64_t ranks, const TrainFlags&
   TrainRunJob job{setup_over<TrainRunOptions>(flags.folder, train_command, all_entries(flags.config, flags.entries)),
                   flags.folder, flags.theme, place};
   validate(job.options);
-  try {
-    check_ranks(job.options.train, ranks, flags.folder.resume && is_run(flags.folder.out));
-  } catch (const Error& error) {
-    if (place.said_by.empty() || place.launched_here) throw;
-    fail_input("{} is {}: {}", place.said_by, ranks, error.what());
-  }
+  check_ranks(job.options.train, ranks, place.launched_here ? "" : place.said_by,
+              flags.folder.resume && is_run(flags.folder.out));
   theme_named(job.theme);
   job.place.run += "/" + job.folder.out.string();  // runs that meet at one port by mistake differ in it
   return job;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <limits>
 #include <span>
@@ -30,6 +31,18 @@ std::string_view shortened(std::string_view text, std::size_t width) {
 }
 
 }  // namespace
+
+std::optional<TerminalSize> terminal_size(std::FILE* stream) {
+  winsize size{};
+  const int file = ::fileno(stream);
+  if (::isatty(file) != 1 || ::ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return std::nullopt;
+  return TerminalSize{size.ws_col, size.ws_row > 0 ? size.ws_row : unlimited};
+}
+
+std::string called_as() {
+  const char* name = std::getenv("HEADSCOPE_CALLED_AS");
+  return name != nullptr ? shell_word(name) : "headscope";
+}
 
 Console::Console(ConsoleOptions options, std::FILE* stream)
     : options_(options), stream_(stream), terminal_(::isatty(::fileno(stream)) == 1) {}
@@ -75,10 +88,9 @@ void Console::draw(std::string_view above, const Progress* ended) {
   if (drawn_ == 1) text += clear_line;
   if (drawn_ > 1) text += fmt::format("\r\x1b[{}A\x1b[J", drawn_ - 1);
   text += above;
-  winsize size{};
-  const bool known = terminal_ && ::ioctl(::fileno(stream_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  const std::size_t width = known ? std::max<std::size_t>(size.ws_col, kept_free + 1) - kept_free : unlimited,
-                    height = known && size.ws_row > 0 ? size.ws_row : unlimited;
+  const std::optional<TerminalSize> terminal = terminal_size(stream_);
+  const std::size_t width = terminal ? std::max(terminal->columns, kept_free + 1) - kept_free : unlimited,
+                    height = terminal ? terminal->lines : unlimited;
   drawn_ = std::min(bars_.size(), height);  // the cursor cannot go up to a line that left the terminal
   const std::size_t hidden = bars_.size() - drawn_ + (drawn_ < bars_.size() ? 1 : 0);
   std::vector<const Progress*> shown(bars_.begin(), bars_.end() - static_cast<std::ptrdiff_t>(hidden));

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,15 @@ class Console {
   bool brief_ = false;                 // the lines have no units
   std::size_t fitted_width_ = 0;       // of the terminal, that cells_ is for
 };
+
+// Of the terminal that the stream leads to; nothing where it is none, or does not say.
+struct TerminalSize {
+  std::size_t columns, lines;
+};
+std::optional<TerminalSize> terminal_size(std::FILE* stream);
+
+// The word that starts this program where the user types it: "headscope", or "./headscope" (HEADSCOPE_CALLED_AS).
+std::string called_as();
 
 // Counts finished steps: a bar with rate and time left on a terminal, a plain line every few seconds elsewhere.
 class Progress {

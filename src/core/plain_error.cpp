@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <new>
+#include <system_error>
 
 namespace headscope {
 namespace {
@@ -29,6 +30,11 @@ Error plain_error(const std::exception& error) {
   if (const auto* ours = dynamic_cast<const Error*>(&error)) return *ours;
   if (const auto* of_files = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
     return of_file_system(*of_files);
+  if (const auto* of_system = dynamic_cast<const std::system_error*>(&error);
+      of_system != nullptr && of_system->code().value() == EAGAIN)
+    return {Fault::runtime, fmt::format("cannot start a thread: {}; use fewer --threads or --jobs, or raise the limit "
+                                        "of processes (ulimit -u)",
+                                        of_system->code().message())};
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
     return {Fault::runtime, "out of memory; a smaller model or batch, fewer workers or fewer rows may fit"};
   if (*error.what() != '\0') return {Fault::runtime, error.what()};

@@ -63,6 +63,9 @@ class Descriptor {
   int value_;
 };
 
+// The name still leads to the file that is open here: it may have been moved away, and another one may have its name.
+bool is_named(const Descriptor& opened, const std::filesystem::path& file);
+
 // A regular file that is open.
 struct RegularFile {
   std::filesystem::path path;

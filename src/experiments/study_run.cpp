@@ -11,6 +11,7 @@
 #include "core/atomic_file.h"
 #include "core/interrupt.h"
 #include "core/missing.h"
+#include "core/plain_error.h"
 #include "experiments/condition_results.h"
 #include "experiments/training_run.h"
 #include "heads/baseline.h"
@@ -57,13 +58,6 @@ ConditionResults results_before(const fs::path& file, const Condition& condition
   return results;
 }
 
-std::string what_failed(const std::exception& error) {
-  const bool is_of_a_file = dynamic_cast<const fs::filesystem_error*>(&error) != nullptr;
-  if (is_of_a_file || dynamic_cast<const std::system_error*>(&error) == nullptr) return error.what();
-  return fmt::format("cannot start a thread: {}; use fewer --jobs, or raise the limit of processes (ulimit -u)",
-                     error.what());
-}
-
 // One training of the study: a condition of a seed.
 struct StudyRun {
   std::uint64_t seed;
@@ -104,7 +98,8 @@ class StudyTraining {
           wait_for_others(failed);
           break;
         case Next::none_is_left:
-          if (!failed.empty()) throw RunsFailed(failed, runs_.size());
+          if (!failed.empty())
+            throw RunsFailed(failed, runs_.size(), resume_hint(study_command, run_.folder.path()));
           return;
       }
     }
@@ -174,7 +169,7 @@ class StudyTraining {
         return Next::trained;
       } catch (const std::exception& error) {  // of a library: no memory, a folder that is gone
         board_.end();
-        note_failure(one, train, Error(Fault::runtime, what_failed(error)));
+        note_failure(one, train, Error(Fault::runtime, plain_error(error).what()));
         return Next::trained;
       }
     }
@@ -189,7 +184,7 @@ class StudyTraining {
 
   // False where another process has it.
   bool claim_and_train(const StudyRun& one, const TrainJob& train, bool by_age) {
-    const fs::path place = run_.folder.place() / one.place();
+    const fs::path place = run_.folder.place_of(one.place());
     make_folder(place);
     std::optional<Claim> claim = Claim::take(place / claim_name, {}, by_age);
     if (!claim) return false;
@@ -208,7 +203,7 @@ class StudyTraining {
   }
 
   void train_claimed(const StudyRun& one, const TrainJob& train, Claim& claim) {
-    const TrainResult result = headscope::train(train, run_.corpus, run_.device, observer(train, claim));
+    const TrainResult result = headscope::train(train, run_.corpus, run_.device, observer(one, train, claim));
     tokens_per_s_ = result.tokens_per_s;
     ConditionResults results = results_of(result, train, one.condition.tag, baselines_);
     if (result.divergence) {
@@ -223,7 +218,7 @@ class StudyTraining {
     trained_[one.name()] = std::move(results);
   }
 
-  TrainObserver observer(const TrainJob& train, Claim& claim) {
+  TrainObserver observer(const StudyRun& one, const TrainJob& train, Claim& claim) {
     TrainObserver observer;
     observer.progress = [&, begun = false](std::int64_t done, double loss) mutable {
       if (!begun)
@@ -234,7 +229,7 @@ class StudyTraining {
     };
     observer.saving = [&] { board_.saving(); };
     observer.before_writing = [&] {
-      static_cast<void>(run_.folder.place());
+      static_cast<void>(run_.folder.place_of(one.place()));
       claim.check();
     };
     return observer;
@@ -275,6 +270,7 @@ class StudyTraining {
 StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& training) {
   RunFolder& folder = run.folder;
   folder.hold();
+  const fs::path place = folder.place();  // another study may have its name by now
   StudyOutcome outcome;
   outcome.concluded = !is_complete(folder.path());
   outcome.device = run.device.description;
@@ -290,7 +286,7 @@ StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& trai
   const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
   if (outcome.concluded || !are_drawn(figures, folder.path()))
     draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console,
-                 [&] { draw(figures, folder.place(), theme_named(job.theme)); });
+                 [&] { draw(figures, place, theme_named(job.theme)); });
   if (!outcome.concluded) return outcome;
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);

@@ -50,7 +50,7 @@ TrainResult train_in(const TrainingRun& run, const TrainJob& job) {
   observer.warning = [&](std::string_view text) { run.console.warn(text); };
   observer.resumed = [&](std::string_view text) { run.console.info(text); };
   observer.saving = [&] { run.console.info("saving"); };
-  observer.before_writing = [&] { static_cast<void>(run.folder.place()); };
+  observer.before_writing = [&] { static_cast<void>(run.folder.place_of({})); };
   return train(job, run.corpus, run.device, observer);
 }
 
@@ -90,8 +90,9 @@ void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, const R
   outcome.val_loss = result.losses.back().validation;
   outcome.summary = summarise(result.tracks, facts);
   write_summary(outcome.summary, facts, run.folder.place());
+  const std::filesystem::path place = run.folder.place();
   draw_or_warn(outcome.out, resume_hint(train_command, outcome.out), run.console,
-               [&] { draw_summary(result.tracks, outcome.summary, facts, run.folder.place(), job.theme); });
+               [&] { draw_summary(result.tracks, outcome.summary, facts, place, job.theme); });
 }
 
 TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run, const Ranks& ranks) {

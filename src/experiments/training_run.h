@@ -93,7 +93,8 @@ TrainingRun begin_training(TrainingJob<Options>& job, const char* command, nlohm
                                 .free_keys = free_keys_of_training(),
                                 .in_current_words = [](auto config) { return in_current_words(std::move(config)); },
                                 .inputs = inputs_of(job.options.data),
-                                .shared = shared});
+                                .shared = shared,
+                                .say = [&console](const std::string& text) { console.info(text); }});
   warn_of_other_threads(folder, device, console);
   return {start, std::move(device), std::move(corpus), std::move(folder), console};
 }

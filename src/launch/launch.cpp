@@ -116,7 +116,8 @@ class RankProcesses {
       if (process < 0) {
         const int reason = errno;
         signal_children(running(), SIGKILL);
-        fail_runtime("--ranks {}: cannot start rank {}: {}", count, rank, std::strerror(reason));
+        fail_runtime("--ranks {}: cannot start rank {}: {}; use fewer, or raise the limit of processes (ulimit -u)",
+                     count, rank, std::strerror(reason));
       }
       ranks_.push_back({process});
     }

@@ -37,7 +37,11 @@ class Reader {
  public:
   explicit Reader(const Variable& variable) : variable_(variable) {}
 
-  [[nodiscard]] bool has(const char* name) const { return name != nullptr && variable_(name) != nullptr; }
+  // A variable without a text is one that is not set.
+  [[nodiscard]] bool has(const char* name) const {
+    const char* text = name == nullptr ? nullptr : variable_(name);
+    return text != nullptr && *text != '\0';
+  }
 
   [[nodiscard]] std::string text(const char* name, const std::string& otherwise) const {
     return has(name) ? variable_(name) : otherwise;
@@ -126,7 +130,7 @@ RankPlace place_of(const Variable& variable, bool connects) {
   for (const Launcher& launcher : launchers) {
     if (reader.has(launcher.rank) && reader.has(launcher.size)) {
       if (is_task(reader, launcher)) return place_by(reader, launcher, connects);
-    } else if (&launcher == &launchers.front() && (reader.has(launcher.rank) || reader.has(launcher.size))) {
+    } else if (!is_slurm(launcher) && (reader.has(launcher.rank) || reader.has(launcher.size))) {
       const bool has_rank = reader.has(launcher.rank);
       fail_input("{} is set and {} is not; a launcher sets both; --ranks 1 trains in one process",
                  has_rank ? launcher.rank : launcher.size, has_rank ? launcher.size : launcher.rank);

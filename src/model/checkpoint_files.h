@@ -9,10 +9,10 @@
 
 #include "formats/safetensors.h"
 #include "run/manifest.h"
+#include "run/names.h"
 
 namespace headscope {
 
-inline constexpr const char* checkpoints_name = "checkpoints";
 inline constexpr const char* model_name = "model.safetensors";
 inline constexpr const char* optimizer_name = "optimizer.safetensors";
 inline constexpr const char* state_name = "state.json";

@@ -222,10 +222,9 @@ std::string speed_note(const Setup& setup) {
   const bool same_accumulation = preset_setup(setup.preset).train.accumulation == setup.train.accumulation;
   return fmt::format(
       "the speed of one GPU is assumed. Do not compare this plan with that of a cluster whose speed was measured: the "
-      "difference may be that of the assumption. To measure it: 'headscope bench train --preset {} --batch {}{} "
-      "--device "
+      "difference may be that of the assumption. To measure it: '{} bench train --preset {} --batch {}{} --device "
       "cuda', with the same --set of the model; then name a file with tokens_per_s by --cluster",
-      setup.preset, setup.train.batch,
+      called_as(), setup.preset, setup.train.batch,
       same_accumulation ? "" : fmt::format(" --accumulation {}", setup.train.accumulation));
 }
 

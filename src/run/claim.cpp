@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "core/atomic_file.h"
-#include "core/interrupt.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -279,16 +278,6 @@ std::optional<Claim> Claim::take(const fs::path& file, ClaimTimes times, bool by
   const bool won = seen ? take_over(mine, file, *seen, times) : mine.link_as(file);
   if (!won) return std::nullopt;
   return Claim(std::make_unique<Renewal>(file, mine, times));
-}
-
-Claim Claim::wait_for(const fs::path& file, ClaimTimes times) {
-  constexpr int age_every = 100;  // an age costs a file
-  for (int attempt = 0;; ++attempt) {
-    if (std::optional<Claim> claim = take(file, times, attempt % age_every == 0)) return std::move(*claim);
-    if (interrupt_requested())
-      throw Error(Fault::interrupted, fmt::format("interrupted; it waited for {}", file.string()));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
 }
 
 void Claim::check() {

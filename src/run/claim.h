@@ -38,8 +38,6 @@ class Claim {
   // Nothing where another process has it. `by_age`: false asks only whether the owner is a dead process of this
   // machine, and writes nothing where it is not. Throws Error(Fault::runtime) when the folder cannot be written.
   static std::optional<Claim> take(const std::filesystem::path& file, ClaimTimes times = {}, bool by_age = true);
-  // Waits for it. Throws Error(Fault::interrupted) after a signal.
-  static Claim wait_for(const std::filesystem::path& file, ClaimTimes times = {});
 
   Claim(Claim&&) noexcept;
   Claim& operator=(Claim&&) noexcept;

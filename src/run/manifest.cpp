@@ -6,6 +6,7 @@
 #include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/json_text.h"
+#include "core/regular_file.h"
 #include "run/names.h"
 
 namespace headscope {
@@ -51,6 +52,19 @@ ordered_json read_manifest(const fs::path& run) {
   if (!manifest.contains("config") || !manifest["config"].is_object())
     fail_input("{}: is damaged: it has no object 'config'; choose another folder", file.string());
   return manifest;
+}
+
+void set_status_in_place(const fs::path& run, RunStatus status) {
+  const RegularFile file = open_or_create(run / manifest_name);
+  std::string text(std::min(file.size, most_manifest_bytes), '\0');
+  if (!file.descriptor.open()) return;
+  text.resize(file.read(std::as_writable_bytes(std::span(text))));
+  const std::string key = "\"status\": ", before = text_at(parse_json(text), "status");
+  const std::size_t at = text.find(key + '"' + before + '"');  // quotes inside a text are escaped
+  std::string value = fmt::format("\"{}\"", status_name(status));
+  if (at == std::string::npos || value.size() > before.size() + 2) return;
+  value.insert(0, before.size() + 2 - value.size(), ' ');
+  static_cast<void>(file.descriptor.write_at(value, static_cast<off_t>(at + key.size())));
 }
 
 std::optional<std::int64_t> threads_in(const ordered_json& manifest) {

@@ -29,6 +29,10 @@ std::string runs_in(const std::filesystem::path& folder);
 // The manifest says that the run is complete. False where there is none.
 bool is_complete(const std::filesystem::path& run);
 
+// The same file with another status, which is not a longer word than the one that is there: a full disk may have no
+// room for another file. Nothing else is changed, and where this is not possible, nothing.
+void set_status_in_place(const std::filesystem::path& run, RunStatus status);
+
 // Threads of the CPU of the process that wrote this manifest last; nothing where it does not say.
 std::optional<std::int64_t> threads_in(const nlohmann::ordered_json& manifest);
 

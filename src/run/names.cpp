@@ -148,7 +148,7 @@ bool is_plain_csv_name(std::string_view name) {
 bool is_condition_tag(std::string_view name) {
   constexpr std::size_t longest = 64;  // a folder has the name, and tables a column for it
   return !name.empty() && name.size() <= longest && !name.starts_with("seed_") && name != plots_name &&
-         name != roles_folder && name != "checkpoints" && std::ranges::all_of(name, is_plain);
+         name != roles_folder && name != checkpoints_name && std::ranges::all_of(name, is_plain);
 }
 
 RunNames::RunNames() : files_{manifest_name, config_name, lock_name} {

@@ -18,8 +18,9 @@ constexpr const char* lock_name = ".lock";
 constexpr const char* claim_name = "claim.json";        // which process writes this folder (claim.h)
 constexpr const char* progress_name = "progress.json";  // of a training (heads/training_log.h)
 constexpr const char* events_name = "events.jsonl";
-constexpr const char* plots_name = "plots";    // the folder of the figures
-constexpr const char* roles_folder = "roles";  // of roles that were asked for after training
+constexpr const char* checkpoints_name = "checkpoints";  // the folder of a training's
+constexpr const char* plots_name = "plots";              // the folder of the figures
+constexpr const char* roles_folder = "roles";            // of roles that were asked for after training
 
 // The folders of a study's conditions (study/conditions.h says what they are). A study may have others of its own.
 constexpr std::array<std::string_view, 7> condition_tags = {

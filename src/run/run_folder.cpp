@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -163,10 +162,7 @@ std::optional<ordered_json> manifest_to_resume(const RunFolderOptions& options, 
 }
 
 std::string resume_hint(const std::string& command, const fs::path& out) {
-  const char* called_as = std::getenv("HEADSCOPE_CALLED_AS");  // ./headscope, for example
-  return fmt::format("go on with: {} {} --resume --out {}",
-                     called_as != nullptr ? shell_word(called_as) : std::string(program_name), command,
-                     shell_word(out.string()));
+  return fmt::format("go on with: {} {} --resume --out {}", called_as(), command, shell_word(out.string()));
 }
 
 RunFolder::RunFolder(fs::path root, fs::path path, RunDescription description)
@@ -237,12 +233,10 @@ void RunFolder::take_lock() {
 // is short, or another command may.
 bool RunFolder::share_lock() {
   constexpr double patience = 30;  // seconds; a process that opens the run makes a claim in less, also on a slow disk
-  for (const auto start = Clock::now();;) {
+  for (Waiting waiting(root_, description_.say);; waiting.again()) {
     if (lock_file(lock_, LOCK_EX, root_, /*must=*/false)) return true;
     if (lock_file(lock_, LOCK_SH, root_, /*must=*/false)) return false;
-    if (seconds_since(start) > patience && !is_claimed(root_ / claim_name)) refuse_second_writer(root_);
-    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted before the run was opened");
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    if (waiting.seconds() > patience && !is_claimed(root_ / claim_name)) refuse_second_writer(root_);
   }
 }
 
@@ -251,13 +245,10 @@ bool RunFolder::share_lock() {
 // run and lets go (open_shared).
 void RunFolder::share_lock_again() {
   constexpr double patience = 30;  // seconds
-  for (const auto start = Clock::now(); !lock_file(lock_, LOCK_SH, root_, /*must=*/false);) {
-    if (interrupt_requested()) throw Error(Fault::interrupted, "interrupted before the run was opened");
-    if (seconds_since(start) > patience)
+  for (Waiting waiting(root_, description_.say); !lock_file(lock_, LOCK_SH, root_, /*must=*/false); waiting.again())
+    if (waiting.seconds() > patience)
       fail_input("{}: another process locked it while it was opened, and keeps the lock; try again with --resume",
                  root_.string());
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
 }
 
 // A process of a shared run has a lock that it shares, so that no other command writes there. Where locks do not reach
@@ -282,14 +273,15 @@ void RunFolder::open_shared(const RunFolderOptions& options) {
   held_.reset();
 }
 
-void RunFolder::hold() {
-  held_.emplace(Claim::wait_for(root_ / claim_name));
+Claim RunFolder::wait_for_claim() const {
+  for (Waiting waiting(root_, description_.say);; waiting.again())
+    if (auto claim = Claim::take(root_ / claim_name, {}, waiting.looks_at_ages())) return std::move(*claim);
 }
 
 void RunFolder::note_running() {
   const auto is_said = [&] { return read_manifest(root_).at("status") == status_name(RunStatus::running); };
   if (is_said()) return;
-  const Claim held = Claim::wait_for(root_ / claim_name);
+  const Claim held = wait_for_claim();
   if (!is_said()) write_manifest(root_, RunStatus::running, ordered_json::object());
 }
 
@@ -339,7 +331,8 @@ void RunFolder::open_existing(const RunFolderOptions& options, const ordered_jso
     fail_input("--resume {}: the configuration changed: {}; leave that out to go on", path_.string(),
                fmt::join(changed, ", "));
   if (!changed.empty())
-    fail_input("--out {}: is a run of another configuration: {}; choose another folder to begin one, or leave that out",
+    fail_input("--out {}: is a run of another configuration: {}; say the same as the command that began it, or choose another "
+               "folder",
                path_.string(), fmt::join(changed, ", "));
   before_ = manifest;
   already_complete_ = manifest.at("status") == status_name(RunStatus::complete);
@@ -381,10 +374,7 @@ fs::path RunFolder::final_name(const fs::path& file) const {
 }
 
 bool RunFolder::is_in_place() const {
-  struct stat locked {};
-  struct stat named {};
-  return ::fstat(lock_.get(), &locked) == 0 && ::stat((root_ / lock_name).c_str(), &named) == 0 &&
-         locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+  return is_named(lock_, root_ / lock_name);
 }
 
 void RunFolder::check_in_place() const {
@@ -395,6 +385,15 @@ void RunFolder::check_in_place() const {
 const fs::path& RunFolder::place() const {
   check_in_place();
   return place_;
+}
+
+fs::path RunFolder::place_of(const fs::path& training) const {
+  fs::path folder = place();
+  for (const fs::path& name : training / checkpoints_name)
+    if (fs::is_symlink(folder /= name))
+      fail_runtime("{}: a symbolic link took its place while the run was written; put the folder itself there",
+                   folder.string());
+  return folder.parent_path();
 }
 
 void RunFolder::write(const fs::path& name, std::string_view content) const {
@@ -453,7 +452,12 @@ void RunFolder::note_failure(RunStatus status, const std::string& message) {
   if (is_aside && (!in_place || (has_only_begun() && is_alone()))) return put_back(root_, names_in(root_));
   const bool is_as_it_was =
       already_complete_ || (keeps_status_ && !aside_) || (description_.shared && is_complete(root_));
-  if (!is_as_it_was) write_manifest(root_, status, {{"error", message}});
+  if (is_as_it_was) return;
+  try {
+    write_manifest(root_, status, {{"error", message}});
+  } catch (const Error&) {  // no room for another file
+    set_status_in_place(root_, status);
+  }
 }
 
 // No other process has the run open, as far as locks reach. This one ends: it needs the lock that it shares no more.

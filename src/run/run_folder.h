@@ -22,6 +22,7 @@
 #include "run/claim.h"
 #include "run/manifest.h"
 #include "run/names.h"
+#include "run/waiting.h"
 
 namespace headscope {
 
@@ -51,6 +52,7 @@ struct RunDescription {
   // Several processes may write it, on several machines, each of them trainings that it claimed (claim.h). The first
   // begins the run; others join with the same configuration, by `resume` or `join`.
   bool shared = false;
+  Say say = {};  // where this process waits for another one
 };
 
 // Throws Error(Fault::input) when the folder has a name that a run around it uses, or another process writes that run.
@@ -82,6 +84,9 @@ class RunFolder {
   // Where files are written now; they are in path() when the run is finished. Ask again before each group of files:
   // throws Error(Fault::runtime) when the folder was moved away, because another may have its name now.
   [[nodiscard]] const std::filesystem::path& place() const;
+  // The same for a training in the run ("" or "QK"). Throws when a link came in the place of one of its folders, too:
+  // nothing is written outside of the run.
+  [[nodiscard]] std::filesystem::path place_of(const std::filesystem::path& training) const;
   // The name that a file below place() will have.
   [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& file) const;
   // The folder was there and says it is complete: nothing is left to do.
@@ -97,7 +102,7 @@ class RunFolder {
   void leave_to_others() { left_ = true; }
   // Of a shared run: waits until no other process opens or ends it, or notes that it runs. Those wait until this object
   // is gone.
-  void hold();
+  void hold() { held_.emplace(wait_for_claim()); }
 
   // Of a shared run: what a process that is gone, or was silent for too long, left half-written below this folder of
   // the run, of which this process has the claim. One that is only silent can then no longer give it its name.
@@ -142,6 +147,7 @@ class RunFolder {
   void clear(const RunNames& names) const;
   [[nodiscard]] bool others_at_work() const;
   [[nodiscard]] bool is_alone() const;
+  [[nodiscard]] Claim wait_for_claim() const;
   [[nodiscard]] bool hold_for_the_last_note();
   void open_existing(const RunFolderOptions& options, const nlohmann::ordered_json& manifest);
   void begin();

@@ -47,17 +47,18 @@ std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std
   return best;
 }
 
-void check_ranks(const TrainOptions& options, std::int64_t ranks, bool goes_on) {
+void check_ranks(const TrainOptions& options, std::int64_t ranks, const std::string& said_by, bool goes_on) {
   if (options.accumulation % ranks == 0) return;
+  const std::string origin = said_by.empty() ? "" : fmt::format("{} is {}: ", said_by, ranks);
   if (goes_on)
     fail_input(
-        "{} ranks cannot share train.accumulation={} evenly, with which the run began; it goes on with {} rank{}",
-        ranks, options.accumulation, fmt::join(divisors(options.accumulation), ", "),
+        "{}{} ranks cannot share train.accumulation={} evenly, with which the run began; it goes on with {} rank{}",
+        origin, ranks, options.accumulation, fmt::join(divisors(options.accumulation), ", "),
         options.accumulation == 1 ? "" : "s");
   const std::int64_t sequences = options.batch * options.accumulation;
   const auto steps = shared_accumulation(options, ranks);
-  fail_input("{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", ranks, options.accumulation,
-             fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
+  fail_input("{}{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", origin, ranks,
+             options.accumulation, fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
              steps ? fmt::format("--set train.batch={} train.accumulation={}{}, which keep the {} tokens of an update",
                                  sequences / *steps, *steps, probes_between(options, *steps), options.tokens_per_step())
                    : next_accumulation(options, ranks));

@@ -73,7 +73,8 @@ std::string failure_text(const FailedRuns& failed, std::size_t runs);
 
 // No run is left but those that failed.
 struct RunsFailed : Error {
-  RunsFailed(const FailedRuns& failed, std::size_t runs) : Error(Fault::runtime, failure_text(failed, runs)) {}
+  RunsFailed(const FailedRuns& failed, std::size_t runs, const std::string& hint)
+      : Error(Fault::runtime, fmt::format("{}; {}", failure_text(failed, runs), hint)) {}
 };
 
 }  // namespace headscope

@@ -23,6 +23,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::array stop_signals = {SIGINT, SIGTERM, SIGHUP};
+
 // The lines that are whole.
 class Lines {
  public:
@@ -109,6 +111,7 @@ class WorkerPool {
  private:
   void start(Worker& worker) {
     if (stops_) return;  // after a signal nothing begins
+    check_in_place();
     Pipe to, from, errors;
     // It saves and stops when this process is gone.
     const pid_t child = start_child({program_name, worker_command, job_.folder.out.string()}, SIGTERM, pausing_, [&] {
@@ -136,6 +139,8 @@ class WorkerPool {
     if (is_open_) {  // the study is there, and what it is was said
       job.folder.overwrite = job.folder.join = false;
       job.folder.resume = job.console.quiet = job.goes_on = true;
+    } else if (worker.idle_deaths > 0 && !job.folder.overwrite) {
+      job.folder.join = true;  // the one that died may have begun it
     }
     send_line(worker.to.get(), to_json(job));
   }
@@ -229,6 +234,7 @@ class WorkerPool {
   void open_for_all() {
     if (is_open_) return;
     is_open_ = true;
+    lock_ = open_regular_file(job_.folder.out / lock_name).descriptor;
     for (std::size_t i = 1; i < workers_.size(); ++i) start(*workers_[i]);
   }
 
@@ -258,8 +264,8 @@ class WorkerPool {
       const bool has_lost_its_run = has_lost_it();
       if (!has_lost_its_run && !is_over) continue;
       console_.warn(has_lost_its_run
-                        ? fmt::format("{} (process {}) was silent for {:.0f} s; {} is taken over", worker->name,
-                                      worker->process, ClaimTimes().lapse, worker->label)
+                        ? fmt::format("{} (process {}) was silent for {:.0f} s, or its {} was removed; {} is taken over",
+                                      worker->name, worker->process, ClaimTimes().lapse, claim_name, worker->label)
                         : fmt::format("{} (process {}) did not end; it is killed", worker->name, worker->process));
       worker->was_silent = true;
       worker->progress.reset();
@@ -276,8 +282,11 @@ class WorkerPool {
     listen(worker);  // what it said last
     worker.progress.reset();
     const bool was_silent = std::exchange(worker.was_silent, false);
+    const auto is_killed_by = [&](int number) { return WIFSIGNALED(status) && WTERMSIG(status) == number; };
     if (WIFSIGNALED(status) && was_silent && !concluded_)
       start(worker);
+    else if (std::ranges::any_of(stop_signals, is_killed_by))
+      stop_all();  // it came before the worker could take it
     else if (WIFSIGNALED(status))
       was_killed(worker, process, WTERMSIG(status));
     else if (WEXITSTATUS(status) == static_cast<int>(Fault::interrupted))
@@ -294,23 +303,19 @@ class WorkerPool {
     if (stops_ || concluded_) return;
     const std::string killed =
         fmt::format("{} (process {}) was killed by signal {} ({})", worker.name, process, number, ::strsignal(number));
-    if (!is_open_)
-      fail_runtime("{} before the study had begun; {}", killed,
-                   is_run(job_.folder.out) ? hint() : "nothing was written; start it again");
     constexpr int most_deaths = 3;
     if (++(worker.run.empty() ? worker.idle_deaths : deaths_[worker.run]) < most_deaths) {
       console_.warn(worker.run.empty() ? killed + "; it is started again"
                                        : fmt::format("{}; {} is taken over", killed, worker.label));
       return start(worker);
     }
-    if (worker.run.empty()) return has_stopped(worker, Error(Fault::runtime, killed));
-    note_failure(
-        worker.run, worker.label,
-        Error(
-            Fault::runtime,
-            fmt::format(
-                "{}: {}, as were {} before; too little memory for so many at once is a common cause; use fewer --jobs",
-                worker.label, killed, most_deaths - 1)));
+    const std::string again = fmt::format("{}, as were {} before", killed, most_deaths - 1);
+    if (worker.run.empty() && !is_open_) fail_runtime("{}; {}", again, way_on());
+    if (worker.run.empty()) return has_stopped(worker, Error(Fault::runtime, again));
+    note_failure(worker.run, worker.label,
+                 Error(Fault::runtime,
+                       fmt::format("{}: {}; too little memory for so many at once is a common cause; use fewer --jobs",
+                                   worker.label, again)));
     start(worker);
   }
 
@@ -340,12 +345,25 @@ class WorkerPool {
     return resume_hint(study_command, job_.folder.out) + flag;
   }
 
-  // The folder may hold an older complete study, which --overwrite was to replace.
+  // What to type next. The folder may hold an older study, which --overwrite was to replace.
+  [[nodiscard]] std::string way_on() const {
+    const bool is_there = is_open_ || (!job_.folder.overwrite && is_run(job_.folder.out));
+    return is_there ? hint() : "start it again";
+  }
+
+  // Another study may have the name of this one by now.
+  void check_in_place() const {
+    if (is_open_ && !is_named(lock_, job_.folder.out / lock_name))
+      fail_runtime("{}: the study was moved away while it was trained; nothing more is written here",
+                   job_.folder.out.string());
+  }
+
   [[nodiscard]] bool result() const {
+    check_in_place();
     if (concluded_) return true;
     if (stops_)
-      throw Error(Fault::interrupted, is_open_ ? fmt::format("interrupted, state saved; {}", hint())
-                                               : "interrupted before the study had begun");
+      throw Error(Fault::interrupted,
+                  fmt::format("interrupted{}; {}", is_open_ ? ", state saved" : " before anything was trained", way_on()));
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
     if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
     if (last_stop_) throw Error(*last_stop_);
@@ -363,6 +381,7 @@ class WorkerPool {
   std::optional<Error> last_stop_;
   std::optional<Clock::time_point> concluded_;  // when a worker had written the verdict
   bool is_open_ = false, stops_ = false;
+  Descriptor lock_;  // of the study that was opened
   HeldSignals pausing_{{SIGTSTP}};
 };
 

@@ -267,6 +267,18 @@ class SideBySide(Jobs):
             self.assert_same_study(self.serial(*LONG), out)
             shutil.rmtree(self.folder / "serial")
 
+    def test_ALinkInThePlaceOfARun_IsNotFollowed(self) -> None:
+        out, elsewhere = self.folder / "run", self.folder / "elsewhere"
+        elsewhere.mkdir()
+        process = self.started(*settings(*LONG), "--conditions", "QK,NoQK", "--jobs", 2, "--out", out)
+        self.wait_until(lambda: len({path.parent for path in checkpoints(out)}) == 2, process)
+        (out / "QK").rename(self.folder / "QK")
+        (out / "QK").symlink_to(elsewhere)
+        _, errors = self.ended(process, FAILED)
+        self.assertIn("a symbolic link took its place", errors)
+        self.assertEqual(list(elsewhere.iterdir()), [])
+        self.assertTrue((out / "NoQK" / "results.json").exists())
+
     def test_NamesThatAreNoText_AreRefused(self) -> None:
         self.refused("is no UTF-8, which --jobs and --devices need", *settings(), "--jobs", 2, "--out",
                      os.fsdecode(bytes(self.folder / "o") + b"\xff"))
@@ -325,7 +337,7 @@ class Stopped(Jobs):
         then = time.time() - 121  # as if two minutes had passed
         os.utime(out / "QK" / "claim.json", (then, then))
         _, errors = self.ended(process, DONE)
-        self.assertRegex(errors, rf"warning: worker \d \(process {worker}\) was silent for 120 s; A QK is taken over")
+        self.assertRegex(errors, rf"warning: worker \d \(process {worker}\) was silent for 120 s, or its claim.json was removed; A QK is taken over")
         self.assertFalse(is_running(worker))
         self.assert_same_study(serial, out)
 
@@ -399,7 +411,7 @@ class Stopped(Jobs):
         process.send_signal(signal.SIGINT)
         output, errors = self.ended(process, INTERRUPTED)
         self.assertEqual(output, "")
-        self.assertIn("interrupted before the study had begun", errors.splitlines()[-1])
+        self.assertIn("interrupted before anything was trained; start it again", errors.splitlines()[-1])
         self.assertEqual((out / "manifest.json").read_bytes(), before)
 
     def test_IgnoredEndsOfChildren_AreSeen(self) -> None:
@@ -428,6 +440,61 @@ class Stopped(Jobs):
         _, errors = self.ended(process, FAILED)
         self.assertIn("was moved away", errors)
         self.assertFalse(out.exists())
+
+    def test_AnotherStudyInItsPlace_IsNotTakenForIt(self) -> None:
+        for name, jobs in (("one", ()), ("two", ("--jobs", 2))):
+            out, other = self.folder / name, self.folder / f"other {name}"
+            self.done(*settings(), "--out", other)
+            before = {path: path.stat().st_mtime_ns for path in other.iterdir()}
+            process = self.started(*settings(*LONG), *jobs, "--out", out)
+            self.wait_until(lambda: checkpoints(out), process)
+            out.rename(self.folder / f"{name} elsewhere")
+            other.rename(out)
+            output, errors = self.ended(process, FAILED)
+            self.assertIn("was moved away", errors.splitlines()[-1])
+            self.assertNotIn("all else is there", errors)
+            self.assertEqual(output, "")
+            self.assertEqual(before, {other / path.name: path.stat().st_mtime_ns for path in out.iterdir()})
+
+    def test_AFirstWorkerThatIsKilled_IsStartedAgain(self) -> None:
+        for kills, code, said in ((2, DONE, "; it is started again"), (3, FAILED, "as were 2 before; ")):
+            out = self.folder / str(kills)
+            process = self.started(*settings(), "--jobs", 2, "--out", out)
+            killed: set[int] = set()
+            for _ in range(kills):
+                self.wait_until(lambda: set(workers_of(process)) - killed, process)
+                (worker,) = set(workers_of(process)) - killed
+                os.kill(worker, signal.SIGKILL)
+                killed.add(worker)
+            _, errors = self.ended(process, code)
+            self.assertIn(said, errors)
+        self.assert_same_study(self.serial(), self.folder / "2")
+
+    def test_ASignalBeforeAWorkerCanTakeIt_StopsTheStudyAndSaysHowToGoOn(self) -> None:
+        out = self.folder / "run"
+        process = self.started(*settings(*LONG), "--jobs", 2, "--out", out)
+        self.wait_until(lambda: workers_of(process), process)
+        os.kill(workers_of(process)[0], signal.SIGTERM)
+        _, errors = self.ended(process, INTERRUPTED)
+        self.assertIn("interrupted", errors.splitlines()[-1])
+        process = self.started(*settings(*LONG), "--out", out, "--resume")
+        self.wait_until(lambda: checkpoints(out), process)
+        process.send_signal(signal.SIGTERM)
+        self.ended(process, INTERRUPTED)
+        process = self.started("--resume", "--out", out, "--jobs", 2)
+        self.wait_until(lambda: workers_of(process), process)
+        process.send_signal(signal.SIGTERM)
+        _, errors = self.ended(process, INTERRUPTED)
+        self.assertIn("go on with: headscope study --resume --out", errors.splitlines()[-1])
+
+    def test_APageThatAKillPrevented_IsWrittenByResume(self) -> None:
+        for jobs in ((), ("--jobs", 2)):
+            out = self.folder / f"jobs{len(jobs)}"
+            self.done(*settings(), "--no-report", "--out", out)
+            for is_written in (True, False):
+                result = self.done("--resume", "--out", out, *jobs)
+                self.assertEqual("report.html" in result.stdout, is_written)
+                self.assertTrue((out / "report.html").exists())
 
     def test_WorkersThatCannotBeStarted_EndTheStudy(self) -> None:
         reasons = []

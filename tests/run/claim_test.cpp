@@ -347,6 +347,21 @@ TEST(SharedRun, OthersJoinWithTheSameConfiguration) {
   expect_error(Fault::input, "another process is writing it", [&] { RunFolder::add_to(folder / "run"); });
 }
 
+TEST(SharedRun, WhoeverWaitsSaysOnceForWhom) {
+  const TemporaryFolder folder;
+  const fs::path claim = folder / "run" / claim_name;
+  static_cast<void>(RunFolder(joining(folder / "run"), shared_run()));
+  claim_elsewhere(claim, 1);
+  std::vector<std::string> said;
+  RunDescription description = shared_run();
+  description.say = [&](const std::string& text) {
+    said.push_back(text);
+    claim_elsewhere(claim, 121);  // it is silent from now on
+  };
+  const RunFolder run(joining(folder / "run"), description);
+  EXPECT_THAT(said, testing::ElementsAre(testing::StartsWith("waits for process 1 on elsewhere, which opens or ends ")));
+}
+
 TEST(SharedRun, WhoeverIsRefusedHearsThatHeCanJoin) {
   const TemporaryFolder folder;
   const fs::path out = folder / "run", training = out / "seed_3" / "QK";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/atomic_file.h"
+#include "core/json_text.h"
 #include "run/run_folder.h"
 #include "support/expect_error.h"
 #include "support/temporary_folder.h"
@@ -13,6 +14,7 @@ namespace {
 using nlohmann::ordered_json;
 using test::expect_error;
 using test::TemporaryFolder;
+namespace fs = std::filesystem;
 
 TEST(RunTitle, NamesTheFolderAndWhatItIsARunOf) {
   const TemporaryFolder folder;
@@ -52,6 +54,29 @@ TEST(Manifest, DamageIsNamed) {
   write_file(folder / "manifest.json",
              R"({"program": "headscope", "config": )" + std::string(levels, '[') + std::string(levels, ']') + "}");
   expect_error(Fault::input, "is damaged", [&] { RunFolder::add_to(folder.path()); });
+}
+
+// On a full disk: no byte beside the status changes, and the file keeps its size.
+TEST(Manifest, TheStatusAloneChangesInPlace) {
+  const TemporaryFolder folder;
+  ordered_json manifest = {{"program", "headscope"},
+                           {"command", "x"},
+                           {"command_line", R"(x --name '"status": "running"')"},
+                           {"status", "running"},
+                           {"started", "x"},
+                           {"config", {{"status", "running"}}}};
+  const fs::path file = folder / "manifest.json";
+  write_file(file, json_text(manifest));
+  const auto size = fs::file_size(file);
+  set_status_in_place(folder.path(), RunStatus::failed);
+  manifest["status"] = "failed";
+  EXPECT_EQ(read_manifest(folder.path()), manifest);
+  EXPECT_EQ(fs::file_size(file), size);
+  set_status_in_place(folder.path(), RunStatus::interrupted);  // a longer word
+  EXPECT_EQ(read_manifest(folder.path()), manifest);
+  write_file(file, "no manifest");
+  set_status_in_place(folder.path(), RunStatus::failed);
+  EXPECT_EQ(read_file(file), "no manifest");
 }
 
 }  // namespace

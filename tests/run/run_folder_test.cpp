@@ -452,6 +452,22 @@ TEST(RunFolder, ARunThatWasMovedAwayWritesNothingInItsOldPlace) {
   }
 }
 
+TEST(RunFolder, ALinkThatComesInThePlaceOfATrainingIsNotFollowed) {
+  const TemporaryFolder folder;
+  const RunFolder run({folder / "run"}, description(1, RunWrites::as_it_goes));
+  fs::create_directories(folder / "run/seed_3/QK/checkpoints");
+  fs::create_directories(folder / "elsewhere/QK");
+  EXPECT_EQ(run.place_of("seed_3/QK"), folder / "run/seed_3/QK");
+  EXPECT_EQ(run.place_of("seed_3/NoQK"), folder / "run/seed_3/NoQK");  // not there yet
+  EXPECT_EQ(run.place_of({}), folder / "run");
+  for (const char* part : {"seed_3/QK/checkpoints", "seed_3/QK", "seed_3"}) {
+    fs::remove_all(folder / "run" / part);
+    fs::create_directory_symlink(folder / "elsewhere", folder / "run" / part);
+    expect_error(Fault::runtime, std::string(part) + ": a symbolic link took its place",
+                 [&] { static_cast<void>(run.place_of("seed_3/QK")); });
+  }
+}
+
 TEST(RunFolder, WhatIsReadIsNotReplaced) {
   const TemporaryFolder folder;
   make_run(folder / "run");
