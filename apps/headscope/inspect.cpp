@@ -173,7 +173,8 @@ int inspect_command_line(InspectFlags& flags, const CommonFlags& common) {
                inspection.tracks.gains.empty() ? "" : ", gamma.parquet", visible(job.folder.out));
     if (const auto tables = single_head_tables(job.options); !tables.empty())
       fmt::print("of single heads: {}\n", fmt::join(tables, ", "));
-    if (inspection.models.size() > 1) fmt::print("figures: {} plot {}\n", called_as(), shell_word(job.folder.out.string()));
+    if (inspection.models.size() > 1)
+      fmt::print("figures: {} plot {}\n", called_as(), shell_word(job.folder.out.string()));
   }
   finish_with_report(job.folder.out, no_report, common);
   return 0;

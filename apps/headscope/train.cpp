@@ -210,7 +210,8 @@ TrainRunJob job_on(const RankPlace& place, std::int64_t ranks, const TrainFlags&
   check_ranks(job.options.train, ranks, place.launched_here ? "" : place.said_by,
               flags.folder.resume && is_run(flags.folder.out));
   theme_named(job.theme);
-  job.place.run += "/" + job.folder.out.string();  // runs that meet at one port by mistake differ in it
+  // Runs that meet at one port by mistake differ in it.
+  job.place.run += "/" + (job.folder.out / "").lexically_normal().string();
   return job;
 }
 

@@ -98,8 +98,7 @@ class StudyTraining {
           wait_for_others(failed);
           break;
         case Next::none_is_left:
-          if (!failed.empty())
-            throw RunsFailed(failed, runs_.size(), resume_hint(study_command, run_.folder.path()));
+          if (!failed.empty()) throw RunsFailed(failed, runs_.size(), resume_hint(study_command, run_.folder.path()));
           return;
       }
     }
@@ -112,7 +111,7 @@ class StudyTraining {
       by_seed[one.seed].name = absolute_folder(run_.folder.path() / one.seed_place).filename().string();
       const auto found = trained_.find(one.name());
       by_seed[one.seed].runs[one.condition.tag] =
-          found != trained_.end() ? std::move(found->second)
+          found != trained_.end() ? found->second
                                   : results_before(results_file(one), one.condition, job_.options.model.layers);
     }
     Study study;
@@ -266,13 +265,22 @@ class StudyTraining {
   double tokens_per_s_ = 0;
 };
 
-// Verdict and figures, by the first process that finds all runs done; the others read what it wrote.
-StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& training) {
+// Figures of a folder that may be another process's by now, which removes what is half-written: that is no failure.
+void draw_held(const std::vector<Figure>& figures, const fs::path& place, const std::string& theme, RunFolder& folder) {
+  try {
+    draw(figures, place, theme_named(theme));
+  } catch (const std::exception&) {
+    if (folder.holds()) throw;
+  }
+}
+
+// Verdict and figures, by the first process that finds all runs done; the others read what it wrote. Throws ClaimLost.
+StudyOutcome conclude_held(const StudyJob& job, TrainingRun& run, StudyTraining& training, const RunBoard& board) {
   RunFolder& folder = run.folder;
-  folder.hold();
   const fs::path place = folder.place();  // another study may have its name by now
   StudyOutcome outcome;
   outcome.concluded = !is_complete(folder.path());
+  if (!outcome.concluded && !board.shows_outcome()) return outcome;
   outcome.device = run.device.description;
   outcome.unigram_entropy = run.corpus.unigram_entropy;
   outcome.true_entropy = run.corpus.true_entropy;
@@ -286,7 +294,7 @@ StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& trai
   const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
   if (outcome.concluded || !are_drawn(figures, folder.path()))
     draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console,
-                 [&] { draw(figures, place, theme_named(job.theme)); });
+                 [&] { draw_held(figures, place, job.theme, folder); });
   if (!outcome.concluded) return outcome;
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);
@@ -295,6 +303,16 @@ StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& trai
                                       {"tokens_per_s", outcome.tokens_per_s},
                                       {"inputs_xxh3_128", {{run.corpus.source, run.corpus.hash}}}});
   return outcome;
+}
+
+StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& training, const RunBoard& board) {
+  run.folder.hold();
+  try {
+    return conclude_held(job, run, training, board);
+  } catch (const ClaimLost&) {  // while this process was silent, another one concluded it, or does
+    run.folder.hold_again();
+    return conclude_held(job, run, training, board);
+  }
 }
 
 }  // namespace
@@ -314,7 +332,7 @@ StudyOutcome run_study(const StudyJob& given, Console& console, RunBoard& board)
       training.say_what_is_done();
       training.train_all();
     }
-    const StudyOutcome outcome = with_short_torch_errors([&] { return conclude(job, run, training); });
+    const StudyOutcome outcome = with_short_torch_errors([&] { return conclude(job, run, training, board); });
     if (outcome.concluded) board.concluded();
     return outcome;
   });

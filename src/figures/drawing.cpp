@@ -233,7 +233,8 @@ void draw_or_warn(const fs::path& run, const std::string& if_interrupted, Consol
     const auto* ours = dynamic_cast<const Error*>(&error);
     if (ours != nullptr && ours->fault() == Fault::interrupted)
       throw Error(Fault::interrupted, fmt::format("{}; {}", error.what(), if_interrupted));
-    console.warn(fmt::format("{}; all else is there; draw with: {} plot {}", error.what(), called_as(), shell_word(run.string())));
+    console.warn(fmt::format("{}; all else is there; draw with: {} plot {}", error.what(), called_as(),
+                             shell_word(run.string())));
   }
 }
 

@@ -228,6 +228,18 @@ std::string speed_note(const Setup& setup) {
       same_accumulation ? "" : fmt::format(" --accumulation {}", setup.train.accumulation));
 }
 
+// What tokens_per_s of the file asks of the peak rate; 0 where the file has none.
+double share_of_peak(const Cluster& cluster, const Setup& setup) {
+  return cluster.tokens_per_s.value_or(0) * training_flops_per_token(setup.model, setup.train.seq_len) /
+         (cluster.peak_tflops * 1e12);
+}
+
+std::string peak_warning(const Cluster& cluster, double share) {
+  return fmt::format("{} tokens/s of this model are {:.3g} times the peak of {} TFLOP/s{}: one of the two is wrong",
+                     amount_text(*cluster.tokens_per_s), share, amount_text(cluster.peak_tflops),
+                     cluster.gives("peak_tflops") ? "" : ", an H100's, which is taken where the file gives none");
+}
+
 }  // namespace
 
 std::string short_count(double count) {
@@ -311,6 +323,8 @@ std::vector<std::string> warnings_of(const ScalePlan& plan, const Setup& setup, 
   std::vector<std::string> warnings;
   if (does_not_fit(plan, asked)) warnings.push_back(memory_warning(asked, *plan.cluster.memory_gb));
   if (plan.cluster.nic_gb_s > plan.cluster.link_gb_s) warnings.push_back(cluster_warning(plan.cluster));
+  if (const double share = share_of_peak(plan.cluster, setup); share > 1)
+    warnings.push_back(peak_warning(plan.cluster, share));
   if (const TimedStep timed = smallest_timed_step(setup);
       !plan.cluster.tokens_per_s && step_flops(setup) <= small_step * timed.flops)
     warnings.push_back(step_warning(setup, timed));

@@ -25,10 +25,10 @@ inline double copy_bytes_per_s(const Cluster& cluster) {
   return copy_share * cluster.memory_tb_s * 1e12;
 }
 
-// What ranks cost beside their exchange. One rank with NCCL, on one H200, made 0.953 of the tokens/s of one process:
-// 88m, updates of 4 x 8 x 2048 tokens (docs/scale.md). Which part of the program takes that is not known: here it is a
-// cost of every update, or of every four forward steps of a rank where an update has more, in proportion to the
-// parameters.
+// What ranks cost beside their exchange. One rank with NCCL, on one H200, made 0.983 of the tokens/s of one process
+// in the slowest of nine rounds: 88m, updates of 4 x 8 x 2048 tokens (docs/scale.md). Which part of the program takes
+// that is not known: here it is a cost of every update, or of every four forward steps of a rank where an update has
+// more, in proportion to the parameters.
 double most_seconds_of_ranks(std::int64_t parameters, std::int64_t steps_of_a_rank);
 
 // Operations of one forward step with its backward pass.

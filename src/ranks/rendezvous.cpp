@@ -17,11 +17,12 @@ namespace headscope {
 namespace {
 
 // What the store has under these names.
-constexpr const char* run_key = "headscope/run";     // whose store it is; not of torchrun's, which is for one run
-constexpr const char* size_key = "size";             // how many ranks rank 0 expects
-constexpr const char* arrived_key = "arrived";       // how many processes have, also those that make no sense
-constexpr const char* came_key = "came";             // how many ranks have come
-constexpr const char* all_key = "all";               // all have
+constexpr const char* run_key = "headscope/run";  // whose store it is; not of torchrun's, which is for one run
+constexpr const char* stranger_key = "headscope/stranger";  // a rank that was refused there
+constexpr const char* size_key = "size";                    // how many ranks rank 0 expects
+constexpr const char* arrived_key = "arrived";              // how many processes have, also those that make no sense
+constexpr const char* came_key = "came";                    // how many ranks have come
+constexpr const char* all_key = "all";                      // all have
 constexpr const char* ending_key = "ending";         // why the start was ended: the exit code, who says it and the text
 constexpr const char* knowing_key = "knows_ending";  // how many processes have read that
 
@@ -76,7 +77,7 @@ class Rendezvous {
     try {
       if (!place_.launcher_has_store) check_whose(whole, store);
       take_seat(store);
-      wait_for_all(store);
+      wait_for_all(whole, store);
       return store;
     } catch (const c10::Error& error) {
       // Rank 0 had the store. It may be gone because it was asked to stop, as this one was.
@@ -178,13 +179,15 @@ class Rendezvous {
       if (is_late()) fail_to_reach("it has another store");
       std::this_thread::sleep_for(between_polls(place_.size));
     }
-    if (text_of(whole->get(run_key)) != place_.run)
+    if (text_of(whole->get(run_key)) != place_.run) {
+      whole->set(stranger_key, bytes_of(place_.name()));
       throw Error(Fault::input, place_.speaks_for_machine()
                                     ? fmt::format("{}: another run of headscope is at {}, or the same one with "
                                                   "another --out; give all ranks one --out, and each run a "
                                                   "MASTER_PORT of its own",
                                                   place_.name(), address(place_))
                                     : "");
+    }
     store->add(arrived_key, 1);
     if (const std::string expected = text_of(store->get(size_key)); expected != size)
       end_rendezvous(store, place_,
@@ -202,9 +205,14 @@ class Rendezvous {
     if (store->add(came_key, 1) == place_.size) store->set(all_key, bytes_of("yes"));
   }
 
-  void wait_for_all(const C10dStore& store) const {
+  void wait_for_all(const C10dStore& whole, const C10dStore& store) const {
     constexpr double seconds_of_patience = 3;
-    for (bool has_said = !place_.first(); !store->check({all_key});) {
+    for (bool has_said = !place_.first(), has_warned = has_said; !store->check({all_key});) {
+      if (const std::string stranger = has_warned ? "" : text_at(whole, stranger_key); !stranger.empty()) {
+        say_(fmt::format("{} came to {} with another --out, or from another run: it was refused", stranger,
+                         address(place_)));
+        has_warned = true;
+      }
       if (!has_said && seconds_since(start_) > seconds_of_patience) {
         say_(fmt::format("waits for {} at {}, {:g} s at most", missing_ranks(store), address(place_), timeout_));
         has_said = true;
@@ -232,17 +240,29 @@ class Rendezvous {
                        missing_ranks(store), address(place_), timeout_, place_.said_by);
   }
 
-  const RankPlace& place_;
+  RankPlace place_;
   double timeout_;
-  const std::function<void(const std::string&)>& say_;
+  std::function<void(const std::string&)> say_;
   Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace
 
 C10dStore rendezvous(const RankPlace& place, double timeout, const std::function<void(const std::string&)>& say) {
+  // Calls of the store wait without a limit for a server that does not answer, as one that too many connect to.
+  constexpr double seconds_more = 15;
+  const auto start = Clock::now();
+  auto all = left_alone([meeting = std::make_shared<Rendezvous>(place, timeout, say)] { return meeting->all_here(); });
+  for (std::optional<Clock::time_point> asked; all.wait_for(Milliseconds(5)) != std::future_status::ready;) {
+    if (interrupt_requested() && !asked) asked = Clock::now();
+    if (asked && seconds_since(*asked) > seconds_more) throw Error(Fault::interrupted, "");
+    if (seconds_since(start) > timeout + seconds_more)
+      fail_alone(place, Fault::runtime,
+                 fmt::format("{} does not answer; see MASTER_ADDR and MASTER_PORT", address(place)),
+                 place.speaks_for_machine() || place.rank == 1);
+  }
   try {
-    return Rendezvous(place, timeout, say).all_here();
+    return all.get();
   } catch (const std::system_error& error) {
     fail_on_machine(place, Fault::runtime,
                     fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)", error.what()));

@@ -280,7 +280,7 @@ std::optional<Claim> Claim::take(const fs::path& file, ClaimTimes times, bool by
   return Claim(std::make_unique<Renewal>(file, mine, times));
 }
 
-void Claim::check() {
+void Claim::check() const {
   renewal_->check();
 }
 

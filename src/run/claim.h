@@ -44,7 +44,7 @@ class Claim {
   ~Claim();  // releases it
 
   // Throws ClaimLost where the file is gone, or another process's: this one may have been stopped meanwhile.
-  void check();
+  void check() const;
 
  private:
   class Renewal;

@@ -1,5 +1,7 @@
 #include "run/manifest.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 
@@ -55,16 +57,16 @@ ordered_json read_manifest(const fs::path& run) {
 }
 
 void set_status_in_place(const fs::path& run, RunStatus status) {
-  const RegularFile file = open_or_create(run / manifest_name);
-  std::string text(std::min(file.size, most_manifest_bytes), '\0');
-  if (!file.descriptor.open()) return;
-  text.resize(file.read(std::as_writable_bytes(std::span(text))));
+  const fs::path name = run / manifest_name;
+  const Descriptor file(::open(name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file.open()) return;
+  const std::string text = read_file(name, most_manifest_bytes);
   const std::string key = "\"status\": ", before = text_at(parse_json(text), "status");
   const std::size_t at = text.find(key + '"' + before + '"');  // quotes inside a text are escaped
   std::string value = fmt::format("\"{}\"", status_name(status));
   if (at == std::string::npos || value.size() > before.size() + 2) return;
   value.insert(0, before.size() + 2 - value.size(), ' ');
-  static_cast<void>(file.descriptor.write_at(value, static_cast<off_t>(at + key.size())));
+  static_cast<void>(file.write_at(value, static_cast<off_t>(at + key.size())));
 }
 
 std::optional<std::int64_t> threads_in(const ordered_json& manifest) {

@@ -236,8 +236,18 @@ bool RunFolder::share_lock() {
   for (Waiting waiting(root_, description_.say);; waiting.again()) {
     if (lock_file(lock_, LOCK_EX, root_, /*must=*/false)) return true;
     if (lock_file(lock_, LOCK_SH, root_, /*must=*/false)) return false;
-    if (waiting.seconds() > patience && !is_claimed(root_ / claim_name)) refuse_second_writer(root_);
+    if (waiting.seconds() > patience && waiting.looks_at_ages() && !is_claimed(root_ / claim_name)) refuse_silent_one();
   }
+}
+
+// It has the lock, which cannot be taken over, and no claim that is renewed.
+void RunFolder::refuse_silent_one() const {
+  if (const auto owner = owner_of(root_ / claim_name))
+    fail_runtime(
+        "{}: {}, which opens or ends it, keeps it locked and was not heard of for {:.0f} s; end that process, "
+        "then go on with --resume",
+        root_.string(), owner_text(*owner), ClaimTimes().lapse);
+  refuse_second_writer(root_);
 }
 
 // Takes the shared lock in place of the one that this process has alone. flock(2) gives that up first, so another
@@ -276,6 +286,20 @@ void RunFolder::open_shared(const RunFolderOptions& options) {
 Claim RunFolder::wait_for_claim() const {
   for (Waiting waiting(root_, description_.say);; waiting.again())
     if (auto claim = Claim::take(root_ / claim_name, {}, waiting.looks_at_ages())) return std::move(*claim);
+}
+
+void RunFolder::hold_again() {
+  held_.reset();
+  hold();
+}
+
+bool RunFolder::holds() const {
+  try {
+    if (held_) held_->check();
+    return held_.has_value();
+  } catch (const ClaimLost&) {
+    return false;
+  }
 }
 
 void RunFolder::note_running() {
@@ -331,9 +355,10 @@ void RunFolder::open_existing(const RunFolderOptions& options, const ordered_jso
     fail_input("--resume {}: the configuration changed: {}; leave that out to go on", path_.string(),
                fmt::join(changed, ", "));
   if (!changed.empty())
-    fail_input("--out {}: is a run of another configuration: {}; say the same as the command that began it, or choose another "
-               "folder",
-               path_.string(), fmt::join(changed, ", "));
+    fail_input(
+        "--out {}: is a run of another configuration: {}; say the same as the command that began it, or choose another "
+        "folder",
+        path_.string(), fmt::join(changed, ", "));
   before_ = manifest;
   already_complete_ = manifest.at("status") == status_name(RunStatus::complete);
   started_ = manifest.at("started");
@@ -380,6 +405,7 @@ bool RunFolder::is_in_place() const {
 void RunFolder::check_in_place() const {
   if (!is_in_place())
     fail_runtime("{}: the run was moved away while it was written; nothing more is written here", root_.string());
+  if (held_) held_->check();
 }
 
 const fs::path& RunFolder::place() const {

@@ -82,7 +82,8 @@ class RunFolder {
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   // Where files are written now; they are in path() when the run is finished. Ask again before each group of files:
-  // throws Error(Fault::runtime) when the folder was moved away, because another may have its name now.
+  // throws Error(Fault::runtime) when the folder was moved away, because another may have its name now, and ClaimLost
+  // when this process held the run and another one does now.
   [[nodiscard]] const std::filesystem::path& place() const;
   // The same for a training in the run ("" or "QK"). Throws when a link came in the place of one of its folders, too:
   // nothing is written outside of the run.
@@ -103,6 +104,9 @@ class RunFolder {
   // Of a shared run: waits until no other process opens or ends it, or notes that it runs. Those wait until this object
   // is gone.
   void hold() { held_.emplace(wait_for_claim()); }
+  // The same again, where place() threw ClaimLost: another process took this over, as this one was silent for too long.
+  void hold_again();
+  [[nodiscard]] bool holds() const;
 
   // Of a shared run: what a process that is gone, or was silent for too long, left half-written below this folder of
   // the run, of which this process has the claim. One that is only silent can then no longer give it its name.
@@ -142,6 +146,7 @@ class RunFolder {
   void take_lock();
   bool share_lock();
   void share_lock_again();
+  [[noreturn]] void refuse_silent_one() const;
   void open_shared(const RunFolderOptions& options);
   void put_in_order();
   void clear(const RunNames& names) const;

@@ -25,8 +25,9 @@ void Waiting::again() {
 
 void Waiting::say_for_whom() const {
   if (const auto owner = owner_of(run_ / claim_name))
-    say_(fmt::format("waits for {}, which opens or ends {}; goes on without it when nothing was heard of it for {:.0f} s",
-                     owner_text(*owner), run_.string(), ClaimTimes().lapse));
+    say_(fmt::format(
+        "waits for {}, which opens or ends {}; goes on without it when nothing was heard of it for {:.0f} s",
+        owner_text(*owner), run_.string(), ClaimTimes().lapse));
   else
     say_(fmt::format("waits for another process, which has {} locked", run_.string()));
 }

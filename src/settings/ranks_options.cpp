@@ -58,7 +58,8 @@ void check_ranks(const TrainOptions& options, std::int64_t ranks, const std::str
   const std::int64_t sequences = options.batch * options.accumulation;
   const auto steps = shared_accumulation(options, ranks);
   fail_input("{}{} ranks cannot share train.accumulation={} evenly; take {} rank{}, or {}", origin, ranks,
-             options.accumulation, fmt::join(divisors(options.accumulation), ", "), options.accumulation == 1 ? "" : "s",
+             options.accumulation, fmt::join(divisors(options.accumulation), ", "),
+             options.accumulation == 1 ? "" : "s",
              steps ? fmt::format("--set train.batch={} train.accumulation={}{}, which keep the {} tokens of an update",
                                  sequences / *steps, *steps, probes_between(options, *steps), options.tokens_per_step())
                    : next_accumulation(options, ranks));

@@ -52,6 +52,7 @@ std::optional<std::int64_t> shared_accumulation(const TrainOptions& options, std
 
 // Throws Error(Fault::input) where so many ranks cannot share the forward steps of an update evenly. The error names
 // the numbers that can, and the batch and accumulation that keep the tokens of an update.
-void check_ranks(const TrainOptions& options, std::int64_t ranks, const std::string& said_by = {}, bool goes_on = false);
+void check_ranks(const TrainOptions& options, std::int64_t ranks, const std::string& said_by = {},
+                 bool goes_on = false);
 
 }  // namespace headscope

@@ -58,10 +58,11 @@ struct Worker {
   pid_t process = -1;  // -1: gone
   Descriptor to, from, errors;
   Lines messages, texts;
-  std::string run, label;   // what it trains
-  Clock::time_point taken;  // when it said so
-  bool was_silent = false;  // and is killed for it
-  int idle_deaths = 0;      // of its processes, one after another, none of which had a run
+  std::string run, label;                    // what it trains
+  Clock::time_point taken;                   // when it said so
+  bool was_silent = false;                   // and is killed for it
+  std::optional<Clock::time_point> stopped;  // its process is: since then
+  int idle_deaths = 0;                       // of its processes, one after another, none of which had a run
   std::unique_ptr<Progress> progress;
   bool has_failed = false;        // it said that its run failed
   bool says_what_failed = false;  // it ended because no run is left but those that failed
@@ -135,11 +136,12 @@ class WorkerPool {
     worker.ending.reset();
     for (const Descriptor* end : {&worker.from, &worker.errors}) ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
     WorkerJob job = job_;
+    const bool was_started = std::exchange(has_started_, true);
     job.device = worker.device;
     if (is_open_) {  // the study is there, and what it is was said
       job.folder.overwrite = job.folder.join = false;
       job.folder.resume = job.console.quiet = job.goes_on = true;
-    } else if (worker.idle_deaths > 0 && !job.folder.overwrite) {
+    } else if (was_started && !job.folder.overwrite) {
       job.folder.join = true;  // the one that died may have begun it
     }
     send_line(worker.to.get(), to_json(job));
@@ -249,6 +251,13 @@ class WorkerPool {
   void kill_silent_ones() {
     constexpr double seconds_to_end = 60;
     const bool is_over = concluded_ && seconds_since(*concluded_) > seconds_to_end;
+    const double lapse = ClaimTimes().lapse;
+    const auto kill = [&](Worker& worker, const std::string& why) {
+      console_.warn(fmt::format("{} (process {}) {}", worker.name, worker.process, why));
+      worker.was_silent = true;
+      worker.progress.reset();
+      ::kill(worker.process, SIGKILL);
+    };
     for (const auto& worker : workers_) {
       if (worker->process < 0 || worker->was_silent) continue;
       const auto has_lost_it = [&] {
@@ -261,24 +270,28 @@ class WorkerPool {
         reap(*worker);
       }
       if (worker->process < 0) continue;
-      const bool has_lost_its_run = has_lost_it();
-      if (!has_lost_its_run && !is_over) continue;
-      console_.warn(has_lost_its_run
-                        ? fmt::format("{} (process {}) was silent for {:.0f} s, or its {} was removed; {} is taken over",
-                                      worker->name, worker->process, ClaimTimes().lapse, claim_name, worker->label)
-                        : fmt::format("{} (process {}) did not end; it is killed", worker->name, worker->process));
-      worker->was_silent = true;
-      worker->progress.reset();
-      ::kill(worker->process, SIGKILL);
+      if (has_lost_it())
+        kill(*worker, fmt::format("was silent for {:.0f} s, or its {} was removed; {} is taken over", lapse, claim_name,
+                                  worker->label));
+      else if (is_over)
+        kill(*worker, "did not end; it is killed");
+      else if (worker->stopped && seconds_since(*worker->stopped) > lapse)
+        kill(*worker, fmt::format("was stopped for {:.0f} s; {}", lapse, start_again_text(*worker)));
     }
   }
 
   // What a worker that is gone means for the others.
   void reap(Worker& worker) {
     int status = 0;
-    if (worker.process < 0 || ::waitpid(worker.process, &status, WNOHANG) != worker.process) return;
+    if (worker.process < 0 || ::waitpid(worker.process, &status, WNOHANG | WUNTRACED | WCONTINUED) != worker.process)
+      return;
+    if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+      worker.stopped = WIFSTOPPED(status) ? std::optional(Clock::now()) : std::nullopt;
+      return;
+    }
     const pid_t process = worker.process;
     worker.process = -1;
+    worker.stopped.reset();
     listen(worker);  // what it said last
     worker.progress.reset();
     const bool was_silent = std::exchange(worker.was_silent, false);
@@ -305,8 +318,7 @@ class WorkerPool {
         fmt::format("{} (process {}) was killed by signal {} ({})", worker.name, process, number, ::strsignal(number));
     constexpr int most_deaths = 3;
     if (++(worker.run.empty() ? worker.idle_deaths : deaths_[worker.run]) < most_deaths) {
-      console_.warn(worker.run.empty() ? killed + "; it is started again"
-                                       : fmt::format("{}; {} is taken over", killed, worker.label));
+      console_.warn(fmt::format("{}; {}", killed, start_again_text(worker)));
       return start(worker);
     }
     const std::string again = fmt::format("{}, as were {} before", killed, most_deaths - 1);
@@ -317,6 +329,10 @@ class WorkerPool {
                        fmt::format("{}: {}; too little memory for so many at once is a common cause; use fewer --jobs",
                                    worker.label, again)));
     start(worker);
+  }
+
+  static std::string start_again_text(const Worker& worker) {
+    return worker.run.empty() ? "it is started again" : worker.label + " is taken over";
   }
 
   // Without a run: it could not even begin to train.
@@ -362,8 +378,9 @@ class WorkerPool {
     check_in_place();
     if (concluded_) return true;
     if (stops_)
-      throw Error(Fault::interrupted,
-                  fmt::format("interrupted{}; {}", is_open_ ? ", state saved" : " before anything was trained", way_on()));
+      throw Error(
+          Fault::interrupted,
+          fmt::format("interrupted{}; {}", is_open_ ? ", state saved" : " before anything was trained", way_on()));
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
     if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
     if (last_stop_) throw Error(*last_stop_);
@@ -380,7 +397,7 @@ class WorkerPool {
   std::set<std::string> printed_;      // what is said once, whichever workers say it
   std::optional<Error> last_stop_;
   std::optional<Clock::time_point> concluded_;  // when a worker had written the verdict
-  bool is_open_ = false, stops_ = false;
+  bool has_started_ = false, is_open_ = false, stops_ = false;
   Descriptor lock_;  // of the study that was opened
   HeldSignals pausing_{{SIGTSTP}};
 };

@@ -139,14 +139,17 @@ TEST(Place, SeveralMachinesNeedTheHostOfRank0) {
 
 TEST(Place, VariablesThatMakeNoSenseAreNamed) {
   expect_error(Fault::input, "RANK is set and WORLD_SIZE is not", [] { static_cast<void>(place_of({{"RANK", "0"}})); });
-  expect_error(Fault::input, "OMPI_COMM_WORLD_RANK is set and OMPI_COMM_WORLD_SIZE is not",
-               [] { static_cast<void>(place_of({{"OMPI_COMM_WORLD_RANK", "0"}})); });
-  expect_error(Fault::input, "PMI_SIZE is set and PMI_RANK is not",
-               [] { static_cast<void>(place_of({{"PMI_SIZE", "2"}})); });
-  EXPECT_EQ(place_of({{"RANK", ""}, {"WORLD_SIZE", ""}}).size, 1);
-  expect_error(Fault::input, "SLURM_PROCID is '4'; expected a whole number from 0 to 3, as SLURM_STEP_NUM_TASKS is 4", [] {
-    static_cast<void>(place_of(with(task, {{"SLURM_PROCID", "4"}})));
+  expect_error(Fault::input, "OMPI_COMM_WORLD_RANK is set and OMPI_COMM_WORLD_SIZE is not", [] {
+    static_cast<void>(place_of({{"OMPI_COMM_WORLD_RANK", "0"}}));
   });
+  expect_error(Fault::input, "PMI_SIZE is set and PMI_RANK is not", [] {
+    static_cast<void>(place_of({{"PMI_SIZE", "2"}}));
+  });
+  EXPECT_EQ(place_of({{"RANK", ""}, {"WORLD_SIZE", ""}}).size, 1);
+  expect_error(Fault::input, "SLURM_PROCID is '4'; expected a whole number from 0 to 3, as SLURM_STEP_NUM_TASKS is 4",
+               [] {
+                 static_cast<void>(place_of(with(task, {{"SLURM_PROCID", "4"}})));
+               });
 }
 
 }  // namespace

@@ -359,7 +359,8 @@ TEST(SharedRun, WhoeverWaitsSaysOnceForWhom) {
     claim_elsewhere(claim, 121);  // it is silent from now on
   };
   const RunFolder run(joining(folder / "run"), description);
-  EXPECT_THAT(said, testing::ElementsAre(testing::StartsWith("waits for process 1 on elsewhere, which opens or ends ")));
+  EXPECT_THAT(said,
+              testing::ElementsAre(testing::StartsWith("waits for process 1 on elsewhere, which opens or ends ")));
 }
 
 TEST(SharedRun, WhoeverIsRefusedHearsThatHeCanJoin) {

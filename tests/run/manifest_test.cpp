@@ -59,12 +59,9 @@ TEST(Manifest, DamageIsNamed) {
 // On a full disk: no byte beside the status changes, and the file keeps its size.
 TEST(Manifest, TheStatusAloneChangesInPlace) {
   const TemporaryFolder folder;
-  ordered_json manifest = {{"program", "headscope"},
-                           {"command", "x"},
-                           {"command_line", R"(x --name '"status": "running"')"},
-                           {"status", "running"},
-                           {"started", "x"},
-                           {"config", {{"status", "running"}}}};
+  ordered_json manifest = {
+      {"program", "headscope"}, {"command", "x"}, {"command_line", R"(x --name '"status": "running"')"},
+      {"status", "running"},    {"started", "x"}, {"config", {{"status", "running"}}}};
   const fs::path file = folder / "manifest.json";
   write_file(file, json_text(manifest));
   const auto size = fs::file_size(file);
@@ -74,6 +71,11 @@ TEST(Manifest, TheStatusAloneChangesInPlace) {
   EXPECT_EQ(fs::file_size(file), size);
   set_status_in_place(folder.path(), RunStatus::interrupted);  // a longer word
   EXPECT_EQ(read_manifest(folder.path()), manifest);
+  set_status_in_place(folder / "elsewhere", RunStatus::failed);
+  EXPECT_FALSE(fs::exists(folder / "elsewhere"));
+  fs::create_directory(folder / "empty");
+  set_status_in_place(folder / "empty", RunStatus::failed);
+  EXPECT_TRUE(fs::is_empty(folder / "empty"));
   write_file(file, "no manifest");
   set_status_in_place(folder.path(), RunStatus::failed);
   EXPECT_EQ(read_file(file), "no manifest");
