@@ -28,7 +28,7 @@ constexpr double probe_of_88m = 0.17;
 // Of the peak rate, what whole updates reach: 88m 0.39 and 1.5b 0.55 of an H200's (docs/gpu.md).
 constexpr double reached_share = 0.4;
 
-// docs/scale.md: tokens/s of one rank with NCCL against one process, in the slowest of nine rounds.
+// docs/scale.md: tokens/s of one rank with NCCL against one process, in the slowest of nine rounds. A sample, no bound.
 constexpr double one_rank_with_nccl = 0.983;
 constexpr std::int64_t accumulation_with_nccl = 4;
 

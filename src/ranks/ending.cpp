@@ -5,6 +5,7 @@
 
 #include <thread>
 
+#include "core/interrupt.h"
 #include "core/plain_error.h"
 #include "launch/launch.h"
 #include "ranks/connection.h"
@@ -24,12 +25,32 @@ void Ranks::disconnect() const {
   });
 }
 
+namespace {
+
+[[noreturn]] void end_process(Fault fault, const std::string& message) {
+  if (!message.empty()) Console().error(message);
+  const int code = static_cast<int>(fault);
+  ::_exit(message.empty() ? silent_exit_code(code) : code);
+}
+
+}  // namespace
+
 void end_process_after(double seconds, const std::string& message) {
-  left_alone([seconds, message] {
+  left_alone([seconds, message]() -> bool {
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    if (!message.empty()) Console().error(message);
-    constexpr int code = static_cast<int>(Fault::runtime);
-    ::_exit(message.empty() ? silent_exit_code(code) : code);
+    end_process(Fault::runtime, message);
+  });
+}
+
+Deadline::Deadline(double seconds, const std::string& message) {
+  left_alone([seconds, message, is_kept = is_kept_] {
+    constexpr double seconds_to_stop = 15;
+    std::optional<Clock::time_point> asked;
+    for (const auto start = Clock::now(); !*is_kept; std::this_thread::sleep_for(Milliseconds(50))) {
+      if (interrupt_requested() && !asked) asked = Clock::now();
+      if (asked && seconds_since(*asked) > seconds_to_stop) end_process(Fault::interrupted, "");
+      if (seconds_since(start) > seconds) end_process(Fault::runtime, message);
+    }
     return true;
   });
 }

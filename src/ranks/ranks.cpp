@@ -10,6 +10,7 @@
 
 #include "core/interrupt.h"
 #include "ranks/connection.h"
+#include "ranks/ending.h"
 #include "ranks/rendezvous.h"
 
 namespace headscope {
@@ -46,6 +47,14 @@ Ranks::Ranks(const RankPlace& place, const RanksOptions& options, const std::fun
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*replace=*/0);
   ::setenv("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*replace=*/0);
   c10::initLogging();
+  // Calls of the store wait without a limit for a server that does not answer.
+  std::optional<Deadline> deadline;
+  if (place_.owns_process)
+    deadline.emplace(3 * options.timeout + seconds_to_end,
+                     place_.speaks_for_machine()
+                         ? fmt::format("{}: could not be connected to the others through {}:{}, which does not answer",
+                                       name(), place_.host, place_.port)
+                         : "");
   connection_ = std::make_unique<Connection>();
   connection_->timeout = options.timeout;
   connection_->store = rendezvous(place_, options.timeout, say);

@@ -240,29 +240,17 @@ class Rendezvous {
                        missing_ranks(store), address(place_), timeout_, place_.said_by);
   }
 
-  RankPlace place_;
+  const RankPlace& place_;
   double timeout_;
-  std::function<void(const std::string&)> say_;
+  const std::function<void(const std::string&)>& say_;
   Clock::time_point start_ = Clock::now();
 };
 
 }  // namespace
 
 C10dStore rendezvous(const RankPlace& place, double timeout, const std::function<void(const std::string&)>& say) {
-  // Calls of the store wait without a limit for a server that does not answer, as one that too many connect to.
-  constexpr double seconds_more = 15;
-  const auto start = Clock::now();
-  auto all = left_alone([meeting = std::make_shared<Rendezvous>(place, timeout, say)] { return meeting->all_here(); });
-  for (std::optional<Clock::time_point> asked; all.wait_for(Milliseconds(5)) != std::future_status::ready;) {
-    if (interrupt_requested() && !asked) asked = Clock::now();
-    if (asked && seconds_since(*asked) > seconds_more) throw Error(Fault::interrupted, "");
-    if (seconds_since(start) > timeout + seconds_more)
-      fail_alone(place, Fault::runtime,
-                 fmt::format("{} does not answer; see MASTER_ADDR and MASTER_PORT", address(place)),
-                 place.speaks_for_machine() || place.rank == 1);
-  }
   try {
-    return all.get();
+    return Rendezvous(place, timeout, say).all_here();
   } catch (const std::system_error& error) {
     fail_on_machine(place, Fault::runtime,
                     fmt::format("cannot start a thread: {}; raise the limit of processes (ulimit -u)", error.what()));

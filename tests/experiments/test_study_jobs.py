@@ -581,6 +581,21 @@ class Together(Jobs):
         self.ended(second, DONE)
         self.assert_same_study(self.serial(*LONG), out)
 
+    def test_WhoeverIsStoppedWhileItConcludes_WritesNothingAfterAnotherDidIt(self) -> None:
+        out = self.folder / "shared"
+        first = self.started(*settings(), "--out", out)
+        self.wait_until(lambda: all((out / tag / "results.json").exists() for tag in TAGS) and owner_of(out) == first.pid, first)
+        first.send_signal(signal.SIGSTOP)
+        then = time.time() - 121  # as if two minutes had passed
+        os.utime(out / "claim.json", (then, then))
+        self.assertIn("verdict: ", self.done("--resume", "--out", out).stdout)
+        before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+        first.send_signal(signal.SIGCONT)
+        output, errors = self.ended(first, DONE)
+        self.assertIn("verdict: ", output)
+        self.assertNotIn("warning", errors)
+        self.assertEqual(before, {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()})
+
     def test_ACommandThatIsKilled_LeavesItsRunToTheOther(self) -> None:
         serial, out = self.serial(*LONG), self.folder / "shared"
         first = self.started(*settings(*LONG), "--out", out)
