@@ -45,7 +45,7 @@ void print_text(const CaptureOutcome& outcome) {
              visible(summary.title), summary.rope, with_separators(summary.rows), with_separators(summary.files),
              tokens_text(summary.tokens), with_separators(summary.texts), format_duration(summary.seconds),
              with_separators(static_cast<std::int64_t>(summary.tokens_per_second)));
-  fmt::print("captured: {}\nanalyse it: headscope plasticity {}\n", visible(outcome.out),
+  fmt::print("captured: {}\nanalyse it: {} plasticity {}\n", visible(outcome.out), called_as(),
              shell_word(outcome.out.string()));
 }
 

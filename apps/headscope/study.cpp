@@ -2,6 +2,7 @@
 #include "core/interrupt.h"
 #include "core/lists.h"
 #include "core/parallel.h"
+#include "core/plain_error.h"
 #include "dry_run.h"
 #include "scale_plan.h"
 #include "study/own_conditions.h"
@@ -283,17 +284,16 @@ int study_worker() {
   try {
     const WorkerJob job = board.job();
     Console console(job.console);
-    if (job.goes_on && !is_run(job.folder.out))
-      fail_runtime("{}: the study was moved away while it was trained; nothing more is written here",
-                   job.folder.out.string());
+    if (job.goes_on && !is_run(job.folder.out)) fail_moved_away(job.folder.out);
     torch_half().study({job.options, job.folder, job.theme, {}, job.device}, console, board);
     return 0;
   } catch (const Error& error) {
     board.stopped(error);
     return error.exit_code();
   } catch (const std::exception& error) {
-    board.stopped(Error(Fault::runtime, error.what()));
-    return static_cast<int>(Fault::runtime);
+    const Error plain = plain_error(error);
+    board.stopped(plain);
+    return plain.exit_code();
   }
 }
 

@@ -2,9 +2,14 @@
 // saved.
 #pragma once
 
+#include <array>
+#include <csignal>
 #include <cstdint>
 
 namespace headscope {
+
+// Those that ask to stop.
+inline constexpr std::array stop_signals = {SIGINT, SIGTERM, SIGHUP};
 
 // Signals within so long are one request: timeout(1) and others signal a process and then its group.
 constexpr std::int64_t milliseconds_of_one_request = 500;

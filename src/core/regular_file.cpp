@@ -31,8 +31,8 @@ std::size_t RegularFile::read(std::span<std::byte> out) const {
 bool is_named(const Descriptor& opened, const std::filesystem::path& file) {
   struct stat here {
   }, named{};
-  return ::fstat(opened.get(), &here) == 0 && ::stat(file.c_str(), &named) == 0 && here.st_dev == named.st_dev &&
-         here.st_ino == named.st_ino;
+  if (::stat(file.c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
+  return ::fstat(opened.get(), &here) != 0 || (here.st_dev == named.st_dev && here.st_ino == named.st_ino);
 }
 
 void fail_reading(const std::filesystem::path& file, int reason) {

@@ -64,6 +64,7 @@ class Descriptor {
 };
 
 // The name still leads to the file that is open here: it may have been moved away, and another one may have its name.
+// True where that cannot be seen.
 bool is_named(const Descriptor& opened, const std::filesystem::path& file);
 
 // A regular file that is open.

@@ -265,19 +265,10 @@ class StudyTraining {
   double tokens_per_s_ = 0;
 };
 
-// Figures of a folder that may be another process's by now, which removes what is half-written: that is no failure.
-void draw_held(const std::vector<Figure>& figures, const fs::path& place, const std::string& theme, RunFolder& folder) {
-  try {
-    draw(figures, place, theme_named(theme));
-  } catch (const std::exception&) {
-    if (folder.holds()) throw;
-  }
-}
-
-// Verdict and figures, by the first process that finds all runs done; the others read what it wrote. Throws ClaimLost.
+// Verdict and figures, by the first process that finds all runs done; the others read what it wrote.
 StudyOutcome conclude_held(const StudyJob& job, TrainingRun& run, StudyTraining& training, const RunBoard& board) {
   RunFolder& folder = run.folder;
-  const fs::path place = folder.place();  // another study may have its name by now
+  static_cast<void>(folder.place());  // another study may have its name by now
   StudyOutcome outcome;
   outcome.concluded = !is_complete(folder.path());
   if (!outcome.concluded && !board.shows_outcome()) return outcome;
@@ -292,9 +283,11 @@ StudyOutcome conclude_held(const StudyJob& job, TrainingRun& run, StudyTraining&
   outcome.result = analyze(study, job.options.tau);
   for (const std::string& warning : outcome.result.warnings) run.console.warn(warning);
   const std::vector<Figure> figures = study_figures(figure_data(study, outcome.result));
-  if (outcome.concluded || !are_drawn(figures, folder.path()))
-    draw_or_warn(folder.path(), resume_hint(study_command, folder.path()), run.console,
-                 [&] { draw_held(figures, place, job.theme, folder); });
+  const fs::path place = folder.place();
+  if (outcome.concluded || !are_drawn(figures, place))
+    draw_or_warn(
+        folder.path(), resume_hint(study_command, folder.path()), run.console,
+        [&] { draw(figures, place, theme_named(job.theme)); }, [&] { return folder.is_ours(); });
   if (!outcome.concluded) return outcome;
   outcome.seconds = seconds_since(run.start);
   write_combined(study, outcome.result, outcome.seconds, folder);
@@ -309,8 +302,9 @@ StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& trai
   run.folder.hold();
   try {
     return conclude_held(job, run, training, board);
-  } catch (const ClaimLost&) {  // while this process was silent, another one concluded it, or does
-    run.folder.hold_again();
+  } catch (const std::exception&) {
+    if (run.folder.is_ours()) throw;
+    run.folder.hold();  // while this process was silent, another one concluded it, or does
     return conclude_held(job, run, training, board);
   }
 }

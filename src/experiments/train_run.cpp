@@ -91,8 +91,10 @@ void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, const R
   outcome.summary = summarise(result.tracks, facts);
   write_summary(outcome.summary, facts, run.folder.place());
   const std::filesystem::path place = run.folder.place();
-  draw_or_warn(outcome.out, resume_hint(train_command, outcome.out), run.console,
-               [&] { draw_summary(result.tracks, outcome.summary, facts, place, job.theme); });
+  draw_or_warn(
+      outcome.out, resume_hint(train_command, outcome.out), run.console,
+      [&] { draw_summary(result.tracks, outcome.summary, facts, place, job.theme); },
+      [&] { return run.folder.is_ours(); });
 }
 
 TrainRunOutcome run_in_folder(const TrainRunJob& job, TrainingRun& run, const Ranks& ranks) {

@@ -225,7 +225,7 @@ bool are_drawn(const std::vector<Figure>& figures, const fs::path& folder) {
 }
 
 void draw_or_warn(const fs::path& run, const std::string& if_interrupted, Console& console,
-                  const std::function<void()>& draw) {
+                  const std::function<void()>& draw, const std::function<bool()>& is_ours) {
   console.info("drawing figures");
   try {
     draw();
@@ -233,8 +233,9 @@ void draw_or_warn(const fs::path& run, const std::string& if_interrupted, Consol
     const auto* ours = dynamic_cast<const Error*>(&error);
     if (ours != nullptr && ours->fault() == Fault::interrupted)
       throw Error(Fault::interrupted, fmt::format("{}; {}", error.what(), if_interrupted));
-    console.warn(fmt::format("{}; all else is there; draw with: {} plot {}", error.what(), called_as(),
-                             shell_word(run.string())));
+    if (is_ours())
+      console.warn(fmt::format("{}; all else is there; draw with: {} plot {}", error.what(), called_as(),
+                               shell_word(run.string())));
   }
 }
 

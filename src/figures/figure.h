@@ -218,8 +218,8 @@ Drawn draw(std::vector<Figure> figures, const std::filesystem::path& folder, con
 bool are_drawn(const std::vector<Figure>& figures, const std::filesystem::path& folder);
 
 // Calls draw() at the end of a run that has taken hours. Nothing computed is lost for want of gnuplot: a failure
-// becomes a warning.
+// becomes a warning; none is said of a folder that is another process's by now.
 void draw_or_warn(const std::filesystem::path& run, const std::string& if_interrupted, Console& console,
-                  const std::function<void()>& draw);
+                  const std::function<void()>& draw, const std::function<bool()>& is_ours);
 
 }  // namespace headscope

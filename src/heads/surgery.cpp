@@ -134,8 +134,10 @@ void write_outcome(const SurgeryOutcome& outcome, const RunFolder& folder, const
   folder.write(table_name, to_parquet(outcome.losses.rows));
   folder.write(csv_name, to_csv(outcome.losses.rows));
   folder.write(summary_name, json_text(to_json(outcome)));
-  draw_or_warn(outcome.out, resume_hint(surgery_command, outcome.out), console,
-               [&] { draw_losses(outcome.title, outcome.losses, folder.place(), theme); });
+  const std::filesystem::path place = folder.place();
+  draw_or_warn(
+      outcome.out, resume_hint(surgery_command, outcome.out), console,
+      [&] { draw_losses(outcome.title, outcome.losses, place, theme); }, [&] { return folder.is_ours(); });
 }
 
 SurgeryLosses read_losses_of_surgery(const fs::path& run) {

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "core/interrupt.h"
+
 namespace headscope {
 namespace {
 
@@ -19,7 +21,7 @@ bool is_ignored(int number) {
 // A handler of this process must not run in the child: what it notes is forgotten by exec. Signals that are ignored
 // stay so (nohup).
 void reset_handlers() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+  for (const int number : stop_signals)
     if (!is_ignored(number)) std::signal(number, SIG_DFL);
 }
 

@@ -127,16 +127,18 @@ bool has_terminal() {
 
 RankPlace place_of(const Variable& variable, bool connects) {
   const Reader reader(variable);
+  const Launcher* half = nullptr;  // the first one that says a rank, and of how many it does not, or the reverse
   for (const Launcher& launcher : launchers) {
     if (reader.has(launcher.rank) && reader.has(launcher.size)) {
       if (is_task(reader, launcher)) return place_by(reader, launcher, connects);
-    } else if (!is_slurm(launcher) && (reader.has(launcher.rank) || reader.has(launcher.size))) {
-      const bool has_rank = reader.has(launcher.rank);
-      fail_input("{} is set and {} is not; a launcher sets both; --ranks 1 trains in one process",
-                 has_rank ? launcher.rank : launcher.size, has_rank ? launcher.size : launcher.rank);
+    } else if (half == nullptr && !is_slurm(launcher) && (reader.has(launcher.rank) || reader.has(launcher.size))) {
+      half = &launcher;
     }
   }
-  return {};
+  if (half == nullptr) return {};
+  const bool has_rank = reader.has(half->rank);
+  fail_input("{} is set and {} is not; a launcher sets both; --ranks 1 trains in one process",
+             has_rank ? half->rank : half->size, has_rank ? half->size : half->rank);
 }
 
 const char* own_variable(const char* name) {

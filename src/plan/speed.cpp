@@ -95,7 +95,8 @@ GpuSpeed speed_of_updates(const Setup& setup, const Cluster& cluster, const Upda
     const double optimizer = update * whole.polar_flops / (per_token * tokens + whole.polar_flops);
     return {
         (update - optimizer) / tokens, optimizer, "file",
-        fmt::format("one GPU trains this model at {} tokens/s ({})", amount_text(*cluster.tokens_per_s), cluster.file)};
+        fmt::format("one GPU trains this model at {} tokens/s in updates of {} tokens ({}); with others measure again",
+                    amount_text(*cluster.tokens_per_s), with_separators(setup.train.tokens_per_step()), cluster.file)};
   }
   if (const Measured* one = measured_as(setup, cluster)) return from_measured(*one, setup);
   const double rate = reached_share * cluster.peak_tflops * 1e12;

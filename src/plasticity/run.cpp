@@ -303,11 +303,14 @@ PlasticityOutcome run_plasticity(const PlasticityJob& job, Console& console) {
     timed(outcome.result.times, Stage::write, [&] { write_plasticity(result, folder); });
     const fs::path plots = folder.place() / plots_name;
     if (job.figures && !result.heads.empty())
-      draw_or_warn(folder.path(), resume_hint(plasticity_command, folder.path()), console, [&] {
-        const PlasticityTables tables =
-            figure_tables(result, title_of(folder.path(), config_of(job, options), dataset.rope));
-        draw(plasticity_figures(tables, {job.per_head_figures}), plots, theme);
-      });
+      draw_or_warn(
+          folder.path(), resume_hint(plasticity_command, folder.path()), console,
+          [&] {
+            const PlasticityTables tables =
+                figure_tables(result, title_of(folder.path(), config_of(job, options), dataset.rope));
+            draw(plasticity_figures(tables, {job.per_head_figures}), plots, theme);
+          },
+          [&] { return folder.is_ours(); });
     if (job.demo) outcome.demo = compare_with_truth(result);
     outcome.seconds = seconds_since(start);
     const InputFiles files = input_files(result, dataset);

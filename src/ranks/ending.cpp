@@ -48,7 +48,8 @@ Deadline::Deadline(double seconds, const std::string& message) {
     std::optional<Clock::time_point> asked;
     for (const auto start = Clock::now(); !*is_kept; std::this_thread::sleep_for(Milliseconds(50))) {
       if (interrupt_requested() && !asked) asked = Clock::now();
-      if (asked && seconds_since(*asked) > seconds_to_stop) end_process(Fault::interrupted, "");
+      if (asked && seconds_since(*asked) > seconds_to_stop)
+        end_process(Fault::interrupted, message.empty() ? "" : "interrupted before the ranks were connected");
       if (seconds_since(start) > seconds) end_process(Fault::runtime, message);
     }
     return true;

@@ -161,6 +161,10 @@ std::optional<ordered_json> manifest_to_resume(const RunFolderOptions& options, 
   return manifest;
 }
 
+void fail_moved_away(const fs::path& run) {
+  fail_runtime("{}: the run was moved away while it was written; nothing more is written here", run.string());
+}
+
 std::string resume_hint(const std::string& command, const fs::path& out) {
   return fmt::format("go on with: {} {} --resume --out {}", called_as(), command, shell_word(out.string()));
 }
@@ -233,7 +237,7 @@ void RunFolder::take_lock() {
 // is short, or another command may.
 bool RunFolder::share_lock() {
   constexpr double patience = 30;  // seconds; a process that opens the run makes a claim in less, also on a slow disk
-  for (Waiting waiting(root_, description_.say);; waiting.again()) {
+  for (Waiting waiting = this->waiting("");; waiting.again()) {
     if (lock_file(lock_, LOCK_EX, root_, /*must=*/false)) return true;
     if (lock_file(lock_, LOCK_SH, root_, /*must=*/false)) return false;
     if (waiting.seconds() > patience && waiting.looks_at_ages() && !is_claimed(root_ / claim_name)) refuse_silent_one();
@@ -255,7 +259,7 @@ void RunFolder::refuse_silent_one() const {
 // run and lets go (open_shared).
 void RunFolder::share_lock_again() {
   constexpr double patience = 30;  // seconds
-  for (Waiting waiting(root_, description_.say); !lock_file(lock_, LOCK_SH, root_, /*must=*/false); waiting.again())
+  for (Waiting waiting = this->waiting(""); !lock_file(lock_, LOCK_SH, root_, /*must=*/false); waiting.again())
     if (waiting.seconds() > patience)
       fail_input("{}: another process locked it while it was opened, and keeps the lock; try again with --resume",
                  root_.string());
@@ -278,28 +282,30 @@ void RunFolder::open_shared(const RunFolderOptions& options) {
   const auto manifest = usable_manifest_in(options, description_.command, description_.writes);
   if (manifest && !is_alone && options.overwrite) refuse_second_writer(root_, joining_text(root_));
   if (manifest) open_existing(options, *manifest);
-  if (!already_complete_ && (is_alone || !manifest)) live([&] { begin(); });
+  try {
+    if (!already_complete_ && (is_alone || !manifest)) live([&] { begin(); });
+  } catch (const ClaimLost& lost) {
+    fail_runtime("{}; this process was silent for too long; {}", lost.what(), resume_hint(description_.command, root_));
+  }
   live([&] { share_lock_again(); });
   held_.reset();
 }
 
+Waiting RunFolder::waiting(const std::string& until) const {
+  return {root_, description_.say, until, resume_hint(description_.command, root_)};
+}
+
 Claim RunFolder::wait_for_claim() const {
-  for (Waiting waiting(root_, description_.say);; waiting.again())
+  const std::string until =
+      fmt::format("; goes on without it when nothing was heard of it for {:.0f} s", ClaimTimes().lapse);
+  for (Waiting waiting = this->waiting(until);; waiting.again())
     if (auto claim = Claim::take(root_ / claim_name, {}, waiting.looks_at_ages())) return std::move(*claim);
 }
 
-void RunFolder::hold_again() {
+void RunFolder::hold() {
+  check_in_place();
   held_.reset();
-  hold();
-}
-
-bool RunFolder::holds() const {
-  try {
-    if (held_) held_->check();
-    return held_.has_value();
-  } catch (const ClaimLost&) {
-    return false;
-  }
+  held_.emplace(wait_for_claim());
 }
 
 void RunFolder::note_running() {
@@ -403,13 +409,25 @@ bool RunFolder::is_in_place() const {
 }
 
 void RunFolder::check_in_place() const {
-  if (!is_in_place())
-    fail_runtime("{}: the run was moved away while it was written; nothing more is written here", root_.string());
+  if (!is_in_place()) fail_moved_away(root_);
+}
+
+void RunFolder::check_ours() const {
+  check_in_place();
   if (held_) held_->check();
 }
 
+bool RunFolder::is_ours() const {
+  try {
+    check_ours();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 const fs::path& RunFolder::place() const {
-  check_in_place();
+  check_ours();
   return place_;
 }
 
@@ -440,8 +458,9 @@ void RunFolder::write_manifest(const fs::path& folder, RunStatus status, const o
 }
 
 void RunFolder::finish(RunStatus status, const ordered_json& results) {
-  check_in_place();
+  check_ours();
   if (description_.shared) clear(names_in(root_));  // of a process that was killed while others went on
+  check_ours();
   if (place_ == path_) {
     write_manifest(root_, status, results);
   } else {
@@ -453,13 +472,14 @@ void RunFolder::finish(RunStatus status, const ordered_json& results) {
 }
 
 void RunFolder::finish() {
-  check_in_place();
+  check_ours();
   write_file(root_ / writing_name / manifest_name, read_file(root_ / manifest_name));
   publish(root_);
 }
 
 void RunFolder::fail(RunStatus status, const std::string& message) noexcept {
   try {
+    if (held_ && !is_ours()) held_.reset();  // another process took it over
     // Others go on with a shared run: how it ends is for the last of them to say.
     if (!left_ && is_in_place() && (!description_.shared || (hold_for_the_last_note() && !others_at_work())))
       note_failure(status, message);

@@ -66,6 +66,9 @@ void check_out(const RunFolderOptions& options, const std::string& command, RunW
 std::optional<nlohmann::ordered_json> manifest_to_resume(const RunFolderOptions& options, const std::string& command,
                                                          RunWrites writes);
 
+// Of a run that somebody moved while it was written, so that another may have its name.
+[[noreturn]] void fail_moved_away(const std::filesystem::path& run);
+
 // What a user types to go on: "go on with: headscope train --resume --out DIR".
 std::string resume_hint(const std::string& command, const std::filesystem::path& out);
 
@@ -85,8 +88,10 @@ class RunFolder {
   // throws Error(Fault::runtime) when the folder was moved away, because another may have its name now, and ClaimLost
   // when this process held the run and another one does now.
   [[nodiscard]] const std::filesystem::path& place() const;
-  // The same for a training in the run ("" or "QK"). Throws when a link came in the place of one of its folders, too:
-  // nothing is written outside of the run.
+  // Whether place() would not throw.
+  [[nodiscard]] bool is_ours() const;
+  // The same as place() for a training in the run ("" or "QK"). Throws when a link came in the place of one of its
+  // folders, too: nothing is written outside of the run.
   [[nodiscard]] std::filesystem::path place_of(const std::filesystem::path& training) const;
   // The name that a file below place() will have.
   [[nodiscard]] std::filesystem::path final_name(const std::filesystem::path& file) const;
@@ -102,11 +107,9 @@ class RunFolder {
   // this one to say.
   void leave_to_others() { left_ = true; }
   // Of a shared run: waits until no other process opens or ends it, or notes that it runs. Those wait until this object
-  // is gone.
-  void hold() { held_.emplace(wait_for_claim()); }
-  // The same again, where place() threw ClaimLost: another process took this over, as this one was silent for too long.
-  void hold_again();
-  [[nodiscard]] bool holds() const;
+  // is gone. Also again, where another one took this over because this one was silent for too long. Throws when the
+  // folder was moved away.
+  void hold();
 
   // Of a shared run: what a process that is gone, or was silent for too long, left half-written below this folder of
   // the run, of which this process has the claim. One that is only silent can then no longer give it its name.
@@ -140,6 +143,7 @@ class RunFolder {
 
  private:
   void check_in_place() const;
+  void check_ours() const;
   RunFolder(std::filesystem::path root, std::filesystem::path path, RunDescription description);
 
   void open_lock();
@@ -152,6 +156,7 @@ class RunFolder {
   void clear(const RunNames& names) const;
   [[nodiscard]] bool others_at_work() const;
   [[nodiscard]] bool is_alone() const;
+  [[nodiscard]] Waiting waiting(const std::string& until) const;
   [[nodiscard]] Claim wait_for_claim() const;
   [[nodiscard]] bool hold_for_the_last_note();
   void open_existing(const RunFolderOptions& options, const nlohmann::ordered_json& manifest);

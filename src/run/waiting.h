@@ -12,12 +12,14 @@ namespace headscope {
 // Where a message goes; empty: nowhere.
 using Say = std::function<void(const std::string& text)>;
 
-//   for (Waiting waiting(run, say); !is_free(); waiting.again()) {}
+//   for (Waiting waiting(run, say, "", "go on with: …"); !is_free(); waiting.again()) {}
 class Waiting {
  public:
-  Waiting(std::filesystem::path run, Say say) : run_(std::move(run)), say_(std::move(say)) {}
+  // `until`: what ends the wait beside that process, "; goes on without it when …". `hint`: for who interrupts it.
+  Waiting(std::filesystem::path run, Say say, std::string until, std::string hint)
+      : run_(std::move(run)), say_(std::move(say)), until_(std::move(until)), hint_(std::move(hint)) {}
 
-  // A moment. After some seconds it says once for whom. Throws Error(Fault::interrupted) after a signal.
+  // Waits for 50 ms. After some seconds it says once for whom. Throws Error(Fault::interrupted) after a signal.
   void again();
   [[nodiscard]] double seconds() const { return seconds_since(start_); }
   // Whether to look at the age of a claim this time, which costs a file.
@@ -29,6 +31,7 @@ class Waiting {
 
   std::filesystem::path run_;
   Say say_;
+  std::string until_, hint_;
   Clock::time_point start_ = Clock::now();
   int moments_ = 0;
 };

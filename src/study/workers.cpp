@@ -23,8 +23,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array stop_signals = {SIGINT, SIGTERM, SIGHUP};
-
 // The lines that are whole.
 class Lines {
  public:
@@ -61,7 +59,7 @@ struct Worker {
   std::string run, label;                    // what it trains
   Clock::time_point taken;                   // when it said so
   bool was_silent = false;                   // and is killed for it
-  std::optional<Clock::time_point> stopped;  // its process is: since then
+  std::optional<Clock::time_point> stopped;  // when its process was, and was not continued
   int idle_deaths = 0;                       // of its processes, one after another, none of which had a run
   std::unique_ptr<Progress> progress;
   bool has_failed = false;        // it said that its run failed
@@ -369,18 +367,16 @@ class WorkerPool {
 
   // Another study may have the name of this one by now.
   void check_in_place() const {
-    if (is_open_ && !is_named(lock_, job_.folder.out / lock_name))
-      fail_runtime("{}: the study was moved away while it was trained; nothing more is written here",
-                   job_.folder.out.string());
+    if (is_open_ && !is_named(lock_, job_.folder.out / lock_name)) fail_moved_away(job_.folder.out);
   }
 
   [[nodiscard]] bool result() const {
     check_in_place();
     if (concluded_) return true;
     if (stops_)
-      throw Error(
-          Fault::interrupted,
-          fmt::format("interrupted{}; {}", is_open_ ? ", state saved" : " before anything was trained", way_on()));
+      throw Error(Fault::interrupted,
+                  fmt::format("interrupted{}; {}", is_open_ ? ", state saved" : " before this command trained anything",
+                              way_on()));
     if (!failed_.empty()) throw Error(fault_, fmt::format("{}; {}", failure_text(failed_, runs_), hint()));
     if (is_open_ && is_complete(job_.folder.out)) return false;  // another command concluded it
     if (last_stop_) throw Error(*last_stop_);

@@ -355,6 +355,22 @@ class Starts(Program):
         jobs[0][0].process.send_signal(signal.SIGTERM)
         self.assertEqual([rank.ends() for rank in jobs[0]], [INTERRUPTED] * 2)
 
+    def test_ARankWithAnotherFolder_IsRefusedAndTheFirstSaysIt(self):
+        def rank(number: int, out: str) -> Processes:
+            return Processes(self, *SETTINGS, *ONE_THREAD, "--track-every", "3", *self.PATIENT, "--out", out,
+                             environment={"RANK": str(number), "WORLD_SIZE": "2", "LOCAL_RANK": str(number),
+                                          "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(self.port)})
+        first, other = rank(0, str(self.out)), rank(1, str(self.folder / "other"))
+        self.assertEqual(other.ends(), WRONG_USAGE)
+        text = f"rank 1 of 2 came to 127.0.0.1:{self.port} with another --out, or from another run: it was refused"
+        limit = time.monotonic() + 30
+        while text not in first.errors.read_text():
+            self.assertIsNone(first.process.poll(), first.errors.read_text())
+            self.assertLess(time.monotonic(), limit, first.errors.read_text())
+            time.sleep(0.01)
+        second = rank(1, f"{self.out}//")  # the same folder
+        self.assertEqual([first.ends(), second.ends()], [DONE] * 2, first.errors.read_text())
+
     def test_CtrlC_EndsTheStart(self):
         first = self.rank(0, 4, "--set", "ranks.timeout=300")
         second = self.rank(1, 4, "--set", "ranks.timeout=300")
