@@ -279,6 +279,7 @@ void add_study(CLI::App& app, CommonFlags& common, Command& chosen) {
 }
 
 int study_worker() {
+  const InterruptGuard guard;  // also while torch is loaded
   take_repeated_signals_as_one();
   WorkerBoard board;
   try {

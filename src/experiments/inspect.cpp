@@ -272,7 +272,7 @@ class Inspector {
       const std::vector<Batch> batches = measure(inspection, folder, corpus);
       inspection.summary = summarise(inspection.tracks, facts);
       if (!several()) write_single_heads(folder, inspection.summary.roles, corpus, batches);
-      write_summary(inspection.summary, facts, folder.place());
+      write_summary(inspection.summary, facts, folder.writer());
       if (write_more) write_more(inspection, facts, folder.place());
       ordered_json results = {{"val_loss", inspection.models.back().val_loss},
                               {"weights_xxh3_128", inspection.models.back().weights},

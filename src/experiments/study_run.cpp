@@ -266,12 +266,11 @@ class StudyTraining {
 };
 
 // Verdict and figures, by the first process that finds all runs done; the others read what it wrote.
-StudyOutcome conclude_held(const StudyJob& job, TrainingRun& run, StudyTraining& training, const RunBoard& board) {
+StudyOutcome conclude_held(const StudyJob& job, TrainingRun& run, StudyTraining& training) {
   RunFolder& folder = run.folder;
   static_cast<void>(folder.place());  // another study may have its name by now
   StudyOutcome outcome;
   outcome.concluded = !is_complete(folder.path());
-  if (!outcome.concluded && !board.shows_outcome()) return outcome;
   outcome.device = run.device.description;
   outcome.unigram_entropy = run.corpus.unigram_entropy;
   outcome.true_entropy = run.corpus.true_entropy;
@@ -298,14 +297,14 @@ StudyOutcome conclude_held(const StudyJob& job, TrainingRun& run, StudyTraining&
   return outcome;
 }
 
-StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& training, const RunBoard& board) {
+StudyOutcome conclude(const StudyJob& job, TrainingRun& run, StudyTraining& training) {
   run.folder.hold();
   try {
-    return conclude_held(job, run, training, board);
+    return conclude_held(job, run, training);
   } catch (const std::exception&) {
     if (run.folder.is_ours()) throw;
     run.folder.hold();  // while this process was silent, another one concluded it, or does
-    return conclude_held(job, run, training, board);
+    return conclude_held(job, run, training);
   }
 }
 
@@ -326,7 +325,7 @@ StudyOutcome run_study(const StudyJob& given, Console& console, RunBoard& board)
       training.say_what_is_done();
       training.train_all();
     }
-    const StudyOutcome outcome = with_short_torch_errors([&] { return conclude(job, run, training, board); });
+    const StudyOutcome outcome = with_short_torch_errors([&] { return conclude(job, run, training); });
     if (outcome.concluded) board.concluded();
     return outcome;
   });

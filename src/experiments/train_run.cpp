@@ -89,7 +89,7 @@ void train_and_summarise(const TrainRunJob& job, const TrainingRun& run, const R
   outcome.exchange_share = result.exchange_share;
   outcome.val_loss = result.losses.back().validation;
   outcome.summary = summarise(result.tracks, facts);
-  write_summary(outcome.summary, facts, run.folder.place());
+  write_summary(outcome.summary, facts, run.folder.writer());
   const std::filesystem::path place = run.folder.place();
   draw_or_warn(
       outcome.out, resume_hint(train_command, outcome.out), run.console,

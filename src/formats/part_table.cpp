@@ -50,11 +50,13 @@ void remove_file(const fs::path& file) {
   if (error) fail_runtime("cannot remove {}: {}", file.string(), error.message());
 }
 
-// A writer that follows a link changes files elsewhere.
-void refuse_link(const fs::path& path) {
+// A writer that follows a link changes files elsewhere. `fault`: of the user who put it there before, or of the run
+// while which it came.
+void refuse_link(const fs::path& path, Fault fault = Fault::input) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(path, error)))
-    fail_input("{}: is a symbolic link; a table is written to a folder of its own; remove the link", path.string());
+    throw Error(fault, fmt::format("{}: is a symbolic link; a table is written to a folder of its own; remove the link",
+                                   path.string()));
 }
 
 void move_to(const fs::path& from, const fs::path& to) {
@@ -109,6 +111,7 @@ bool is_of_parts(const fs::path& folder) {
 // Removes a folder of parts that the table no longer needs. Files that are not ours move to the table's folder, or stay
 // where their name is taken there.
 void retire(const fs::path& parts, const fs::path& folder) {
+  refuse_link(parts, Fault::runtime);
   for (const fs::directory_entry& entry : entries(parts)) {
     const fs::path place = folder / entry.path().filename();
     if (is_ours(entry))
@@ -190,12 +193,17 @@ void PartTable::append(const Table& rows) {
   if (rows.rows() == 0) return;
   AtomicFile file(part(rows_.size()), parent_of(folder_));
   file.write(to_parquet(rows));
-  file.commit(before_rename_);
+  file.commit([this] { check(); });
   rows_.push_back(static_cast<std::int64_t>(rows.rows()));
 }
 
-void PartTable::remove_last_part() {
+void PartTable::check() const {
   if (before_rename_) before_rename_();
+  refuse_link(folder_, Fault::runtime);
+}
+
+void PartTable::remove_last_part() {
+  check();
   remove_file(part(rows_.size() - 1));
   sync_folder(folder_);  // so that parts are removed in this order on the disk, too
   rows_.pop_back();
@@ -206,7 +214,7 @@ void PartTable::truncate_rows(std::int64_t rows) {
   while (!rows_.empty() && this->rows() - rows_.back() >= rows) remove_last_part();
   const std::int64_t excess = this->rows() - rows;
   if (excess == 0) return;
-  if (before_rename_) before_rename_();
+  check();
   const fs::path last = part(rows_.size() - 1);
   join_parquet(last, {last}, rows_.back() - excess);
   rows_.back() -= excess;
@@ -221,6 +229,7 @@ void PartTable::remove() {
 void PartTable::merge() {
   if (rows_.empty()) return;
   const fs::path merged = merged_place(folder_);
+  check();
   refuse_link(merged);
   if (is_of_parts(merged)) retire(merged, folder_);
   std::error_code error;
@@ -234,7 +243,7 @@ void PartTable::merge() {
     throw;
   }
   const std::int64_t all = rows();
-  if (before_rename_) before_rename_();
+  check();
   if (exchange(merged, folder_)) {
     rows_ = {all};
     retire(merged, folder_);  // which now is the folder of the parts

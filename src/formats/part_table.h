@@ -56,6 +56,7 @@ class PartTable {
 
  private:
   void remove_last_part();
+  void check() const;  // before something changes
   [[nodiscard]] std::filesystem::path part(std::size_t index) const;
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
 

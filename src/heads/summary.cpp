@@ -96,19 +96,19 @@ HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts) {
   return summary;
 }
 
-void write_summary(const HeadSummary& summary, const RunFacts& facts, const fs::path& out) {
+void write_summary(const HeadSummary& summary, const RunFacts& facts, const WriteFile& write) {
   if (summary.findings) {
-    write_file(out / "summary.md", to_markdown(*summary.findings, facts.title));
-    write_file(out / "summary.json", json_text(to_json(*summary.findings)));
+    write("summary.md", to_markdown(*summary.findings, facts.title));
+    write("summary.json", json_text(to_json(*summary.findings)));
   }
-  if (summary.roles) write_roles(*summary.roles, out);
+  if (summary.roles) write_roles(*summary.roles, write);
 }
 
-void write_roles(const RolesResult& roles, const fs::path& out) {
-  write_file(out / "roles.parquet", to_parquet(roles_table(roles)));
-  write_file(out / "role_timeline.parquet", to_parquet(role_timeline_table(roles)));
-  write_file(out / "role_transitions.parquet", to_parquet(role_transitions_table(roles)));
-  write_file(out / roles_name, json_text(to_json(roles)));
+void write_roles(const RolesResult& roles, const WriteFile& write) {
+  write("roles.parquet", to_parquet(roles_table(roles)));
+  write("role_timeline.parquet", to_parquet(role_timeline_table(roles)));
+  write("role_transitions.parquet", to_parquet(role_transitions_table(roles)));
+  write(roles_name, json_text(to_json(roles)));
 }
 
 std::vector<fs::path> draw_summary(const RunTracks& tracks, const HeadSummary& summary, const RunFacts& facts,

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "heads/findings/findings.h"
@@ -27,11 +29,14 @@ struct HeadSummary {
 
 HeadSummary summarise(const RunTracks& tracks, const RunFacts& facts);
 
-// summary.md and summary.json, and the files of the roles, into `out`.
-void write_summary(const HeadSummary& summary, const RunFacts& facts, const std::filesystem::path& out);
+// Writes a file of the run, by its name in it: RunFolder::write.
+using WriteFile = std::function<void(const std::filesystem::path& name, std::string_view content)>;
 
-// roles.parquet, role_timeline.parquet, role_transitions.parquet and roles.json, into `out`.
-void write_roles(const RolesResult& roles, const std::filesystem::path& out);
+// summary.md and summary.json, and the files of the roles.
+void write_summary(const HeadSummary& summary, const RunFacts& facts, const WriteFile& write);
+
+// roles.parquet, role_timeline.parquet, role_transitions.parquet and roles.json.
+void write_roles(const RolesResult& roles, const WriteFile& write);
 
 // Figures into `out`/plots; returns every file. The titles of roles name what is not as training itself writes it: the
 // definition, the source, the step.

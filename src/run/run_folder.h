@@ -117,6 +117,10 @@ class RunFolder {
 
   // A file of the run, written atomically; folders above it are made.
   void write(const std::filesystem::path& name, std::string_view content) const;
+  // The same as a function, for who knows nothing of runs.
+  [[nodiscard]] auto writer() const {
+    return [this](const std::filesystem::path& name, std::string_view content) { write(name, content); };
+  }
 
   // Last of all: what was written appears, and the manifest has its final status and results.
   void finish(RunStatus status, const nlohmann::ordered_json& results);
@@ -131,9 +135,11 @@ class RunFolder {
       return body();
     } catch (const Error& error) {
       fail(error.fault() == Fault::interrupted ? RunStatus::interrupted : RunStatus::failed, error.what());
+      check_in_place();  // where it was moved away, that is why
       throw;
     } catch (const std::exception& error) {
       fail(RunStatus::failed, error.what());
+      check_in_place();
       throw;
     } catch (...) {
       fail(RunStatus::failed, "unknown error");

@@ -37,8 +37,6 @@ class RunBoard {
   // one does in its place.
   virtual bool fail(const std::string& run, const std::string& label, const Error& error) = 0;
   virtual void concluded() = 0;  // this process wrote the verdict
-  // Whether anybody reads here what another process concluded.
-  [[nodiscard]] virtual bool shows_outcome() const = 0;
 };
 
 class ConsoleBoard : public RunBoard {
@@ -56,7 +54,6 @@ class ConsoleBoard : public RunBoard {
   // Throws what is bad input: that is for the user to put right.
   bool fail(const std::string& run, const std::string& label, const Error& error) override;
   void concluded() override {}
-  [[nodiscard]] bool shows_outcome() const override { return true; }
 
  private:
   Console& console_;

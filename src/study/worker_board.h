@@ -50,7 +50,6 @@ class WorkerBoard : public RunBoard {
   // The worker stops: its GPU may be of no more use to it. The one that started it starts another.
   bool fail(const std::string& run, const std::string& label, const Error& error) override;
   void concluded() override;
-  [[nodiscard]] bool shows_outcome() const override { return false; }  // the one that started it reads what is there
   void stopped(const Error& error);
 
  private:

@@ -416,7 +416,7 @@ class Stopped(Jobs):
         process.send_signal(signal.SIGINT)
         output, errors = self.ended(process, INTERRUPTED)
         self.assertEqual(output, "")
-        self.assertIn("interrupted before anything was trained; start it again", errors.splitlines()[-1])
+        self.assertIn("interrupted before this command trained anything; start it again", errors.splitlines()[-1])
         self.assertEqual((out / "manifest.json").read_bytes(), before)
 
     def test_IgnoredEndsOfChildren_AreSeen(self) -> None:

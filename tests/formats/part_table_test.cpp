@@ -275,6 +275,29 @@ TEST(PartTable, LinksAreRefusedAndLeadNowhere) {
   EXPECT_EQ(read_file(outside / "part-00000.parquet"), part);
 }
 
+// Somebody moves the table of a run that goes on, and puts a link in its place.
+TEST(PartTable, ALinkThatComesLaterLeadsNowhere) {
+  const TemporaryFolder folder;
+  const fs::path place = folder / "t", outside = folder / "outside";
+  fs::create_directories(outside / "sub");
+  write_file(outside / "thesis.txt", "years of work");
+  PartTable table(place);
+  table.append(rows(0, 2));
+  table.append(rows(2, 4));
+  fs::rename(place, folder / "moved");
+  fs::create_directory_symlink(outside, place);
+  const auto refused = [&](const std::function<void()>& change) {
+    expect_error(Fault::runtime, "t: is a symbolic link", change);
+  };
+  refused([&] { table.append(rows(4, 5)); });
+  refused([&] { table.truncate_rows(3); });
+  refused([&] { table.remove(); });
+  refused([&] { table.merge(); });
+  EXPECT_TRUE(fs::is_symlink(place));
+  EXPECT_THAT(names(outside), ElementsAre("sub", "thesis.txt"));
+  EXPECT_THAT(names(folder / "moved"), ElementsAre("part-00000.parquet", "part-00001.parquet"));
+}
+
 TEST(PartTable, AFullDiskLeavesTheTableAsItWas) {
   const TemporaryFolder folder;
   PartTable table(folder / "t");

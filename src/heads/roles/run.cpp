@@ -24,7 +24,7 @@ RolesResult roles_by(const RolesJob& job, const RunTracks& tracks, const RoleDef
 
 // Tables, JSON and figures.
 void write_all(const RolesResult& roles, const RolesJob& job, const RunFacts& facts, const fs::path& place) {
-  write_roles(roles, place);
+  write_roles(roles, [&](const fs::path& name, std::string_view content) { write_file(place / name, content); });
   draw_roles(roles, facts, place, job.theme);
 }
 
