@@ -84,6 +84,7 @@ void Console::fit_bars(const std::vector<const Progress*>& shown, std::size_t wi
 // Bars are drawn again where they are: the cursor goes up to the first of them. A line that is too long for the
 // terminal would take two, so it is cut.
 void Console::draw(std::string_view above, const Progress* ended) {
+  now_ = Clock::now();
   std::string text;
   if (drawn_ == 1) text += clear_line;
   if (drawn_ > 1) text += fmt::format("\r\x1b[{}A\x1b[J", drawn_ - 1);
@@ -156,7 +157,7 @@ void Progress::advance(std::size_t done, std::string note) {
 
 // "3/9 steps, 1.5 steps/s, 4.0 s left, loss 2.3"; on a narrow terminal "3/9, 1.5/s, 4.0 s left, loss 2.3".
 std::string Progress::line() const {
-  const double elapsed = seconds_since(start_);
+  const double elapsed = std::chrono::duration<double>(console_.now_ - start_).count();
   const double rate = static_cast<double>(done_ - done_at_start_) / std::max(elapsed, 1e-9);
   const std::string unit = console_.brief_ ? "" : " " + unit_;
   std::string text = fmt::format("{}/{}{}", done_, total_, unit);
@@ -181,7 +182,7 @@ std::string Progress::bar() const {
 
 void Progress::show() {
   if (console_.options_.quiet) return;
-  shown_ = Clock::now();
+  console_.now_ = shown_ = Clock::now();
   // A run too short for a second line gets only its last one.
   if (!console_.terminal_) return console_.write(fmt::format("headscope: {}: {}\n", label_, line()));
   if (has_ended_) std::erase(console_.bars_, this);

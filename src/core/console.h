@@ -60,6 +60,7 @@ class Console {
   std::size_t cells_ = 0;              // of each bar
   bool brief_ = false;                 // the lines have no units
   std::size_t fitted_width_ = 0;       // of the terminal, that cells_ is for
+  Clock::time_point now_;              // of the drawing: all its lines are fitted and written with the same numbers
 };
 
 // Of the terminal that the stream leads to; nothing where it is none, or does not say.

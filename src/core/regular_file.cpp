@@ -29,8 +29,8 @@ std::size_t RegularFile::read(std::span<std::byte> out) const {
 }
 
 bool is_named(const Descriptor& opened, const std::filesystem::path& file) {
-  struct stat here {
-  }, named{};
+  struct stat here {};
+  struct stat named {};
   if (::stat(file.c_str(), &named) != 0) return errno != ENOENT && errno != ENOTDIR;
   return ::fstat(opened.get(), &here) != 0 || (here.st_dev == named.st_dev && here.st_ino == named.st_ino);
 }

@@ -50,8 +50,8 @@ void remove_file(const fs::path& file) {
   if (error) fail_runtime("cannot remove {}: {}", file.string(), error.message());
 }
 
-// A writer that follows a link changes files elsewhere. `fault`: of the user who put it there before, or of the run
-// while which it came.
+// A writer that follows a link changes files elsewhere. A link that was there before the run is bad input; one that
+// came during the run is a failure of the run.
 void refuse_link(const fs::path& path, Fault fault = Fault::input) {
   std::error_code error;
   if (fs::is_symlink(fs::symlink_status(path, error)))
